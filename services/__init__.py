@@ -1,0 +1,1 @@
+"""The gateway's gRPC services, and the processes that run them."""

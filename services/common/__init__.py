@@ -1,0 +1,1 @@
+"""Common ground: what every process of the gateway needs and no service owns."""

@@ -1,0 +1,39 @@
+"""How a process reaches gRPC services: the one place that decides what carries a call."""
+
+from collections.abc import Sequence
+
+import grpc
+
+REQUEST_ID_KEY = "x-request-id"
+
+Metadata = tuple[tuple[str, str], ...]
+
+
+def message_size_options(max_message: int) -> Sequence[tuple[str, int]]:
+    """Give the gRPC options that bound a message to `max_message` bytes, both ways."""
+    return (
+        ("grpc.max_receive_message_length", max_message),
+        ("grpc.max_send_message_length", max_message),
+    )
+
+
+def open_channel(target: str, *, max_message: int) -> grpc.aio.Channel:
+    """Open a channel to `host:port` or `unix:/path`.
+
+    It connects by itself, and again after its peer restarts, within a second.
+    """
+    return grpc.aio.insecure_channel(
+        target,
+        options=[
+            *message_size_options(max_message),
+            ("grpc.initial_reconnect_backoff_ms", 100),
+            ("grpc.min_reconnect_backoff_ms", 100),
+            ("grpc.max_reconnect_backoff_ms", 1000),
+            ("grpc.enable_http_proxy", 0),
+        ],
+    )
+
+
+def call_metadata(key: str, request_id: str) -> Metadata:
+    """Give the metadata of a call made for the owner of `key`."""
+    return (("authorization", f"Bearer {key}"), (REQUEST_ID_KEY, request_id))

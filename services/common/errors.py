@@ -1,0 +1,230 @@
+"""The one hierarchy of failures, and its translations.
+
+::
+
+    GatewayError            anything that can be told to a caller
+    └── UpstreamError       a provider failed: what it answered is known too
+
+A servicer raises; `services.common.interceptors` turns that into a gRPC status
+(`to_status`), the caller's side turns the status back (`from_rpc_error`), and the
+facade's middleware turns it into HTTP (`http_status`) in the endpoint's own shape.
+Texts of anything else never leave the process.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import grpc
+from gateway.errors.v1 import errors_pb2
+from gateway.errors.v1.errors_pb2 import Attempt, ErrorDetail, Reason
+from google.protobuf import any_pb2
+from google.rpc import status_pb2
+
+STATUS_METADATA_KEY = "grpc-status-details-bin"
+
+# Of each reason: the gRPC status it travels with and the HTTP status it becomes.
+_STATUSES: dict[Reason.ValueType, tuple[grpc.StatusCode, int]] = {
+    errors_pb2.REASON_INTERNAL: (grpc.StatusCode.INTERNAL, 500),
+    errors_pb2.REASON_INVALID_REQUEST: (grpc.StatusCode.INVALID_ARGUMENT, 400),
+    errors_pb2.REASON_INVALID_API_KEY: (grpc.StatusCode.UNAUTHENTICATED, 401),
+    errors_pb2.REASON_PERMISSION_DENIED: (grpc.StatusCode.PERMISSION_DENIED, 403),
+    errors_pb2.REASON_NOT_FOUND: (grpc.StatusCode.NOT_FOUND, 404),
+    errors_pb2.REASON_MODEL_NOT_FOUND: (grpc.StatusCode.NOT_FOUND, 404),
+    errors_pb2.REASON_NOT_IMPLEMENTED: (grpc.StatusCode.UNIMPLEMENTED, 501),
+    errors_pb2.REASON_UNSUPPORTED: (grpc.StatusCode.INVALID_ARGUMENT, 400),
+    errors_pb2.REASON_TOO_LARGE: (grpc.StatusCode.RESOURCE_EXHAUSTED, 413),
+    errors_pb2.REASON_RATE_LIMITED: (grpc.StatusCode.RESOURCE_EXHAUSTED, 429),
+    errors_pb2.REASON_UNAVAILABLE: (grpc.StatusCode.UNAVAILABLE, 503),
+    errors_pb2.REASON_TIMEOUT: (grpc.StatusCode.DEADLINE_EXCEEDED, 504),
+    errors_pb2.REASON_CANCELLED: (grpc.StatusCode.CANCELLED, 499),
+    errors_pb2.REASON_UPSTREAM_REJECTED: (grpc.StatusCode.INVALID_ARGUMENT, 400),
+    errors_pb2.REASON_CONTEXT_LENGTH_EXCEEDED: (grpc.StatusCode.INVALID_ARGUMENT, 400),
+    errors_pb2.REASON_CONTENT_FILTER: (grpc.StatusCode.INVALID_ARGUMENT, 400),
+    errors_pb2.REASON_UPSTREAM_AUTH: (grpc.StatusCode.INTERNAL, 502),
+    errors_pb2.REASON_UPSTREAM_RATE_LIMITED: (grpc.StatusCode.RESOURCE_EXHAUSTED, 429),
+    errors_pb2.REASON_UPSTREAM_OVERLOADED: (grpc.StatusCode.UNAVAILABLE, 529),
+    errors_pb2.REASON_UPSTREAM_ERROR: (grpc.StatusCode.UNAVAILABLE, 502),
+    errors_pb2.REASON_UPSTREAM_CONNECTION: (grpc.StatusCode.UNAVAILABLE, 502),
+    errors_pb2.REASON_UPSTREAM_TIMEOUT: (grpc.StatusCode.DEADLINE_EXCEEDED, 504),
+}
+
+# What a status means when it comes from gRPC itself and carries no detail of ours.
+_BARE_STATUSES: dict[grpc.StatusCode, tuple[Reason.ValueType, str]] = {
+    grpc.StatusCode.CANCELLED: (errors_pb2.REASON_CANCELLED, "the call was cancelled"),
+    grpc.StatusCode.DEADLINE_EXCEEDED: (errors_pb2.REASON_TIMEOUT, "the call took too long"),
+    grpc.StatusCode.RESOURCE_EXHAUSTED: (
+        errors_pb2.REASON_TOO_LARGE,
+        "the request or its answer is larger than the gateway carries",
+    ),
+    grpc.StatusCode.UNAVAILABLE: (
+        errors_pb2.REASON_UNAVAILABLE,
+        "a part of the gateway does not answer; try again",
+    ),
+    grpc.StatusCode.UNIMPLEMENTED: (
+        errors_pb2.REASON_NOT_IMPLEMENTED,
+        "this gateway does not serve that call",
+    ),
+}
+
+# A caller that is told to wait without being told how long waits this many seconds.
+_DEFAULT_RETRY_AFTER_S = 1
+_WAITING = frozenset(
+    reason
+    for reason, (_, http) in _STATUSES.items()
+    if http in (429, 503) or reason == errors_pb2.REASON_UPSTREAM_OVERLOADED
+)
+
+
+class GatewayError(Exception):
+    """A failure that can be told to a caller.
+
+    Attributes:
+        reason: why, one of `gateway.errors.v1.Reason`.
+        message: for people; names the field and what it takes, holds no secret.
+        param: path of the offending field in the caller's JSON, or "".
+        retry_after_s: whole seconds until another try makes sense, or None.
+        attempts: what was tried at providers, in order.
+    """
+
+    def __init__(
+        self,
+        reason: Reason.ValueType,
+        message: str,
+        *,
+        param: str = "",
+        retry_after_s: int | None = None,
+        attempts: Sequence[Attempt] = (),
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.param = param
+        if retry_after_s is None and reason in _WAITING:
+            retry_after_s = _DEFAULT_RETRY_AFTER_S
+        self.retry_after_s = retry_after_s
+        self.attempts = list(attempts)
+
+    @property
+    def code(self) -> str:
+        """The reason as callers see it: stable snake_case, such as `model_not_found`."""
+        return Reason.Name(self.reason).removeprefix("REASON_").lower()
+
+    @property
+    def http_status(self) -> int:
+        """The HTTP status this becomes."""
+        return _STATUSES[self.reason][1]
+
+    @property
+    def grpc_status(self) -> grpc.StatusCode:
+        """The gRPC status this travels with."""
+        return _STATUSES[self.reason][0]
+
+
+class UpstreamError(GatewayError):
+    """A provider failed.
+
+    Attributes:
+        status: the HTTP status it answered, or None when it answered nothing.
+        body: the beginning of what it answered, for matching; never shown or logged.
+    """
+
+    def __init__(
+        self,
+        reason: Reason.ValueType,
+        message: str,
+        *,
+        status: int | None = None,
+        body: str = "",
+        retry_after_s: int | None = None,
+        param: str = "",
+    ) -> None:
+        super().__init__(reason, message, retry_after_s=retry_after_s, param=param)
+        self.status = status
+        self.body = body
+
+
+def invalid(param: str, message: str) -> GatewayError:
+    """A field breaks a rule: 400. `message` names the field and what it takes."""
+    return GatewayError(errors_pb2.REASON_INVALID_REQUEST, message, param=param)
+
+
+def unsupported(param: str, message: str) -> GatewayError:
+    """The target model cannot carry a field: 400."""
+    return GatewayError(errors_pb2.REASON_UNSUPPORTED, message, param=param)
+
+
+def not_implemented(param: str, message: str) -> GatewayError:
+    """A valid request for something that is not built yet: 501."""
+    return GatewayError(errors_pb2.REASON_NOT_IMPLEMENTED, message, param=param)
+
+
+def model_not_found(name: str, param: str = "model") -> GatewayError:
+    """No configured model answers to `name`: 404."""
+    return GatewayError(
+        errors_pb2.REASON_MODEL_NOT_FOUND,
+        f"{param}: no model is called {name!r}; GET /beta/v1/models lists those there are",
+        param=param,
+    )
+
+
+def invalid_api_key(message: str = "the API key is not valid") -> GatewayError:
+    """No credential, or a bad one: 401."""
+    return GatewayError(errors_pb2.REASON_INVALID_API_KEY, message)
+
+
+def unavailable(message: str, retry_after_s: int = _DEFAULT_RETRY_AFTER_S) -> GatewayError:
+    """A part of the gateway does not answer: 503."""
+    return GatewayError(errors_pb2.REASON_UNAVAILABLE, message, retry_after_s=retry_after_s)
+
+
+def internal() -> GatewayError:
+    """What a caller is told of a failure that nobody foresaw: 500, without its text."""
+    return GatewayError(
+        errors_pb2.REASON_INTERNAL,
+        "the gateway failed; the request id finds the cause in its log",
+    )
+
+
+def to_status(error: GatewayError) -> tuple[grpc.StatusCode, str, bytes]:
+    """Give the gRPC code, message and serialized google.rpc.Status of a failure."""
+    detail = ErrorDetail(
+        reason=error.reason,
+        message=error.message,
+        param=error.param,
+        retry_after_s=error.retry_after_s,
+        attempts=error.attempts,
+    )
+    packed = any_pb2.Any()
+    packed.Pack(detail)
+    code = error.grpc_status
+    number: int = code.value[0]
+    status = status_pb2.Status(code=number, message=error.message, details=[packed])
+    return code, error.message, status.SerializeToString()
+
+
+def from_rpc_error(error: grpc.aio.AioRpcError) -> GatewayError:
+    """Give the failure that a gRPC status of one of our services stands for.
+
+    A status without a detail of ours comes from gRPC itself (no connection, deadline,
+    size); one that is not foreseen is an internal error, and its text stays here.
+    """
+    detail = _detail(error.trailing_metadata() or ())
+    if detail is not None and detail.reason in _STATUSES:
+        return GatewayError(
+            detail.reason,
+            detail.message,
+            param=detail.param,
+            retry_after_s=detail.retry_after_s if detail.HasField("retry_after_s") else None,
+            attempts=detail.attempts,
+        )
+    bare = _BARE_STATUSES.get(error.code())
+    return GatewayError(*bare) if bare else internal()
+
+
+def _detail(metadata: Iterable[tuple[str, str | bytes]]) -> ErrorDetail | None:
+    for key, value in metadata:
+        if key == STATUS_METADATA_KEY and isinstance(value, bytes):
+            for packed in status_pb2.Status.FromString(value).details:
+                detail = ErrorDetail()
+                if packed.Unpack(detail):
+                    return detail
+    return None

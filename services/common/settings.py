@@ -1,0 +1,231 @@
+"""What an operator can set: a TOML file, a few environment variables over it.
+
+`load` reads both; an unknown key or a wrong value raises `SettingsError`, which
+names it. `gateway config example` prints `EXAMPLE`, which a test keeps in step
+with the types below.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+
+DEFAULT_FILE = Path("gateway.toml")
+
+# Environment variables over the file, with the key each one sets.
+ENVIRONMENT = {
+    "GATEWAY_HOST": ("server", "host"),
+    "GATEWAY_PORT": ("server", "port"),
+    "GATEWAY_DATA_DIR": ("storage", "data_dir"),
+    "GATEWAY_DATABASE_URL": ("storage", "database_url"),
+    "GATEWAY_BLOB_URL": ("storage", "blob_url"),
+}
+CONFIG_VARIABLE = "GATEWAY_CONFIG"
+
+Input = Literal["text", "image", "pdf", "audio", "video"]
+Name = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class SettingsError(Exception):
+    """The settings are wrong; the text names the key and what it takes."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Server(_Section):
+    """Where the facade listens."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8080
+    metrics_host: str = ""
+
+
+class Storage(_Section):
+    """Where everything is kept."""
+
+    data_dir: Path = Path("var")
+    database_url: str = ""
+    blob_url: str = ""
+
+
+class Provider(_Section):
+    """A server that has models."""
+
+    kind: Literal["openai", "anthropic", "sandbox"]
+    base_url: str = ""
+    api_key: SecretStr = SecretStr("")
+    api_key_env: str = ""
+    headers: dict[str, str] = {}
+    pass_stateful: bool = False
+    fetches_urls: bool | None = None
+
+    @model_validator(mode="after")
+    def _has_address(self) -> Self:
+        if self.kind != "sandbox" and not self.base_url.startswith(("http://", "https://")):
+            raise ValueError("base_url: an http:// or https:// address is needed")
+        return self
+
+    def key(self, environ: Mapping[str, str] = os.environ) -> str:
+        """Give the provider's key, or "" where it takes none."""
+        return self.api_key.get_secret_value() or environ.get(self.api_key_env, "")
+
+
+class Model(_Section):
+    """A model under the name that callers write."""
+
+    name: Name
+    provider: Name
+    upstream: str = ""
+    inputs: list[Input] | None = None
+    context_window: Annotated[int, Field(ge=1)] | None = None
+    max_output_tokens: Annotated[int, Field(ge=1)] | None = None
+    fallbacks: list[Name] = []
+
+
+class Roles(_Section):
+    """Which model does a side job; empty: the embedded way, or none."""
+
+    describe_image: str = ""
+    transcribe_audio: str = ""
+    summarise: str = ""
+    embed: str = ""
+
+
+class Limits(_Section):
+    """Bounds that an operator may move."""
+
+    max_body: Annotated[int, Field(ge=1024)] = 64 << 20
+    max_message: Annotated[int, Field(ge=1024)] = 80 << 20
+    max_sse_line: Annotated[int, Field(ge=1 << 16)] = 32 << 20
+    connect_timeout_s: Annotated[float, Field(gt=0)] = 10
+    step_timeout_s: Annotated[float, Field(gt=0)] = 600
+    stream_idle_s: Annotated[float, Field(gt=0)] = 30
+    keepalive_s: Annotated[float, Field(gt=0, le=15)] = 10
+    hold_headers_s: Annotated[float, Field(gt=0, le=15)] = 15
+    drain_s: Annotated[float, Field(ge=0)] = 30
+    identify_cache_s: Annotated[float, Field(ge=0, le=30)] = 30
+
+
+class Settings(_Section):
+    """All settings of a gateway."""
+
+    server: Server = Server()
+    storage: Storage = Storage()
+    providers: dict[Name, Provider] = {}
+    models: list[Model] = []
+    roles: Roles = Roles()
+    limits: Limits = Limits()
+
+    @model_validator(mode="after")
+    def _names_fit(self) -> Self:
+        seen: set[str] = set()
+        for index, model in enumerate(self.models):
+            if model.name in seen:
+                raise ValueError(f"models[{index}].name: {model.name!r} is there twice")
+            if model.provider not in self.providers and model.provider != "sandbox":
+                raise ValueError(
+                    f"models[{index}].provider: there is no [providers.{model.provider}]"
+                )
+            seen.add(model.name)
+        return self
+
+
+def load(environ: Mapping[str, str] = os.environ) -> Settings:
+    """Read the settings of this process.
+
+    The file is the one GATEWAY_CONFIG names, else `./gateway.toml` if it is there.
+
+    Raises:
+        SettingsError: the file is missing, no TOML, or holds a key or value that is wrong.
+    """
+    named = environ.get(CONFIG_VARIABLE)
+    path = Path(named) if named else DEFAULT_FILE
+    content: dict[str, Any] = {}
+    if named or path.exists():
+        try:
+            content = tomllib.loads(path.read_text())
+        except OSError as error:
+            raise SettingsError(f"{path}: {error.strerror}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{path}: not TOML: {error}") from error
+    for variable, (section, key) in ENVIRONMENT.items():
+        if value := environ.get(variable):
+            content.setdefault(section, {})[key] = value
+    return parse(content, str(path))
+
+
+def parse(content: Mapping[str, Any], source: str) -> Settings:
+    """Check settings that were read from `source`.
+
+    Raises:
+        SettingsError: a key is unknown or a value wrong.
+    """
+    try:
+        return Settings.model_validate(content)
+    except ValidationError as error:
+        raise SettingsError(
+            "\n".join(
+                f"{source}: {'.'.join(map(str, item['loc']))}: {item['msg']}"
+                for item in error.errors(include_input=False, include_url=False)
+            )
+        ) from error
+
+
+EXAMPLE = """\
+# Settings of the gateway. Every key is optional; what stands here is the default
+# unless it is marked as an example. Environment over this file: GATEWAY_HOST,
+# GATEWAY_PORT, GATEWAY_DATA_DIR, GATEWAY_DATABASE_URL, GATEWAY_BLOB_URL; GATEWAY_CONFIG
+# names the file. SIGHUP makes a running gateway read it again (providers, models, roles).
+
+[server]
+host = "127.0.0.1"
+port = 8080
+metrics_host = ""             # address that may read /metrics; empty: loopback alone
+
+[storage]
+data_dir = "var"
+database_url = ""             # postgresql://… to scale out; empty: SQLite in data_dir
+blob_url = ""                 # s3://bucket/prefix; empty: files in data_dir
+
+# Providers whose key is in the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY) and
+# local servers (Ollama, llama-server, vLLM) join by themselves; this is an example.
+[providers.openai]
+kind = "openai"               # openai (any compatible server) | anthropic | sandbox
+base_url = "https://api.openai.com/v1"
+api_key_env = "OPENAI_API_KEY"    # or api_key = "…"
+headers = {}                  # sent along with every request, e.g. for a proxy
+pass_stateful = false         # let callers name things kept at the provider
+# fetches_urls = true         # the provider fetches media by address; default: the official ones
+
+[[models]]                    # an example
+name = "fast"                 # what callers write
+provider = "openai"
+upstream = "gpt-4o-mini"      # default: name
+inputs = ["text", "image"]    # of text image pdf audio video; default: the catalogue, else text
+context_window = 128000
+max_output_tokens = 16384
+fallbacks = []                # what `auto` may try, in order
+
+[roles]                       # which model does a side job; empty: the embedded way, or none
+describe_image = ""
+transcribe_audio = ""
+summarise = ""
+embed = ""
+
+[limits]
+max_body = 67108864           # bytes of a chat or messages body
+max_message = 83886080        # bytes of a message between processes
+max_sse_line = 33554432       # bytes of one line of a provider's stream
+connect_timeout_s = 10
+step_timeout_s = 600          # one attempt at a provider
+stream_idle_s = 30            # silence in a stream that has begun
+keepalive_s = 10              # between keep-alives to a waiting caller, at most 15
+hold_headers_s = 15           # how long a failure still becomes an HTTP status, at most 15
+drain_s = 30                  # what running streams get when the gateway stops
+identify_cache_s = 30         # how long a key is believed without looking, at most 30
+"""

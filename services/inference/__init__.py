@@ -1,0 +1,1 @@
+"""Answers of language models, whichever provider serves them."""

@@ -1,0 +1,93 @@
+"""What the engine expects of a provider."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gateway.conversation.v1.conversation_pb2 import Dialect, MediaKind
+from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A model as the engine calls it.
+
+    Attributes:
+        name: what callers write.
+        provider: name of the provider in the settings.
+        upstream: what the provider calls it.
+        inputs: media it reads beside text.
+        context_window: tokens it can read, or 0 when unknown.
+        max_output_tokens: tokens it can write, or 0 when unknown.
+        fallbacks: names that `auto` may try after it, in order.
+    """
+
+    name: str
+    provider: str
+    upstream: str
+    inputs: frozenset[MediaKind.ValueType] = frozenset()
+    context_window: int = 0
+    max_output_tokens: int = 0
+    fallbacks: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class Call:
+    """One attempt at a provider.
+
+    Attributes:
+        request: what to generate; the provider reads it and changes nothing in it.
+        target: the model to ask.
+        stream: whether the provider is to answer as a stream.
+        dropped: paths of the request's fields that the provider has nothing for;
+            it adds to them before it sends anything.
+    """
+
+    request: GenerateRequest
+    target: Target
+    stream: bool
+    dropped: list[str] = field(default_factory=list)
+
+
+class Provider(Protocol):
+    """A server that has models.
+
+    Attributes:
+        name: its name in the settings.
+        dialect: whose JSON it speaks; DIALECT_UNSPECIFIED for none.
+        signs_thinking: whether it signs its thinking and checks those signatures.
+        prefills: whether it continues an assistant message at the end by itself.
+        tells_stop_sequence: whether it tells which stop sequence ended an answer.
+    """
+
+    name: str
+    dialect: Dialect.ValueType
+    signs_thinking: bool
+    prefills: bool
+    tells_stop_sequence: bool
+
+    def generate(self, call: Call) -> AsyncIterator[Sequence[Event]]:
+        """Answer, a batch of events for each read; a whole answer is one batch.
+
+        The events are those of `gateway.inference.v1.Event`, in its order, without
+        `served`. Closing the iterator (`aclose`) or cancelling the task ends the
+        call at the provider at once.
+
+        Raises:
+            GatewayError: unsupported, when the provider cannot carry the request
+                (before anything is sent).
+            UpstreamError: the provider failed, before or in the middle of the answer.
+        """
+        ...
+
+    async def count_tokens(self, call: Call) -> int | None:
+        """Give the input tokens of a request, or None where the provider cannot count.
+
+        Raises:
+            UpstreamError: the provider failed.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close every connection."""
+        ...
