@@ -4,13 +4,17 @@ Each gRPC call carries the caller's own API key in the metadata entry
 `authorization`. Accounts looks keys up; everybody else asks through `Identify`.
 """
 
+import asyncio
+import hashlib
 import re
+import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 
 from gateway.accounts.v1.accounts_pb2 import Plan
-
 from services.common.errors import invalid_api_key
 
 _KEY = re.compile(r"gw-[A-Za-z0-9_-]{43}", re.ASCII)
@@ -56,3 +60,61 @@ def bearer_key(header: str) -> str:
     if not is_key(key):
         raise invalid_api_key()
     return key
+
+
+class CachedIdentify:
+    """Remembers whose keys are, so that not every call looks them up.
+
+    Only found owners are remembered, the latest `max_entries` of them, each for
+    `ttl_s`: a revocation counts within that time. Calls that ask for one key at
+    once share one look-up.
+    """
+
+    def __init__(
+        self,
+        identify: Identify,
+        *,
+        ttl_s: float,
+        monotonic: Callable[[], float] = time.monotonic,
+        max_entries: int = 10_000,
+    ) -> None:
+        self._identify = identify
+        self._ttl_s = ttl_s
+        self._monotonic = monotonic
+        self._max_entries = max_entries
+        # By hash, so that memory holds no keys; the least recently used one first.
+        self._known: OrderedDict[bytes, tuple[float, Caller]] = OrderedDict()
+        self._asking: dict[bytes, asyncio.Task[Caller]] = {}
+
+    async def __call__(self, key: str) -> Caller:
+        """Give the owner of `key`.
+
+        Raises:
+            GatewayError: what the look-up raises; invalid_api_key when nobody owns it.
+        """
+        hashed = hashlib.sha256(key.encode()).digest()
+        known = self._known.get(hashed)
+        if known is not None and self._monotonic() < known[0]:
+            self._known.move_to_end(hashed)
+            return known[1]
+        task = self._asking.get(hashed)
+        if task is None:
+            task = asyncio.create_task(self._look_up(key, hashed))
+            self._asking[hashed] = task
+            task.add_done_callback(partial(self._asked, hashed))
+        # One asker that leaves must not take the answer from the others.
+        return await asyncio.shield(task)
+
+    def _asked(self, hashed: bytes, task: asyncio.Task[Caller]) -> None:
+        del self._asking[hashed]
+        if not task.cancelled():
+            task.exception()  # seen here, for the case that every asker has left
+
+    async def _look_up(self, key: str, hashed: bytes) -> Caller:
+        self._known.pop(hashed, None)
+        asked = self._monotonic()
+        owner = await self._identify(key)
+        self._known[hashed] = (asked + self._ttl_s, owner)
+        if len(self._known) > self._max_entries:
+            self._known.popitem(last=False)
+        return owner

@@ -14,10 +14,11 @@ Texts of anything else never leave the process.
 from collections.abc import Iterable, Sequence
 
 import grpc
-from gateway.errors.v1 import errors_pb2
-from gateway.errors.v1.errors_pb2 import Attempt, ErrorDetail, Reason
 from google.protobuf import any_pb2
 from google.rpc import status_pb2
+
+from gateway.errors.v1 import errors_pb2
+from gateway.errors.v1.errors_pb2 import Attempt, ErrorDetail, Reason
 
 STATUS_METADATA_KEY = "grpc-status-details-bin"
 

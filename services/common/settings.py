@@ -5,13 +5,22 @@ names it. `gateway config example` prints `EXAMPLE`, which a test keeps in step
 with the types below.
 """
 
+import ipaddress
 import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 DEFAULT_FILE = Path("gateway.toml")
 
@@ -43,6 +52,13 @@ class Server(_Section):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
     metrics_host: str = ""
+
+    @field_validator("metrics_host")
+    @classmethod
+    def _is_network(cls, value: str) -> str:
+        if value:
+            ipaddress.ip_network(value, strict=False)
+        return value
 
 
 class Storage(_Section):
@@ -96,6 +112,12 @@ class Roles(_Section):
     embed: str = ""
 
 
+class Discovery(_Section):
+    """Whether providers join that the file does not name."""
+
+    enabled: bool = True
+
+
 class Limits(_Section):
     """Bounds that an operator may move."""
 
@@ -119,6 +141,7 @@ class Settings(_Section):
     providers: dict[Name, Provider] = {}
     models: list[Model] = []
     roles: Roles = Roles()
+    discovery: Discovery = Discovery()
     limits: Limits = Limits()
 
     @model_validator(mode="after")
@@ -185,16 +208,19 @@ EXAMPLE = """\
 [server]
 host = "127.0.0.1"
 port = 8080
-metrics_host = ""             # address that may read /metrics; empty: loopback alone
+metrics_host = ""             # address or network that may read /metrics beside loopback
 
 [storage]
 data_dir = "var"
 database_url = ""             # postgresql://… to scale out; empty: SQLite in data_dir
 blob_url = ""                 # s3://bucket/prefix; empty: files in data_dir
 
-# Providers whose key is in the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY) and
-# local servers (Ollama, llama-server, vLLM) join by themselves; this is an example.
-[providers.openai]
+[discovery]
+enabled = true                # providers whose key is in the environment (OPENAI_API_KEY,
+                              # ANTHROPIC_API_KEY) and local servers that answer (Ollama,
+                              # llama-server, vLLM) join by themselves
+
+[providers.openai]            # an example
 kind = "openai"               # openai (any compatible server) | anthropic | sandbox
 base_url = "https://api.openai.com/v1"
 api_key_env = "OPENAI_API_KEY"    # or api_key = "…"

@@ -1,0 +1,71 @@
+"""The key of a first start, so that somebody who tries the gateway has one at hand.
+
+It is made only where nobody else can reach it: no user exists yet, the data are in a
+SQLite file, and the gateway listens on loopback alone.
+"""
+
+import asyncio
+import ipaddress
+import os
+from pathlib import Path
+
+from services.accounts.keys import hash_key
+from services.accounts.repository import AccountRepository
+from services.common.authentication import is_key
+from services.common.database import is_sqlite
+from services.common.settings import Settings
+
+USER = "dev"
+PLAN = "enterprise"
+FILE = "dev.key"
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+async def ensure_development_key(repository: AccountRepository, settings: Settings) -> str | None:
+    """Give the development key, made when this is a first start; None where there is none.
+
+    It stands in `dev.key` in the data folder, which only its owner reads, and is given
+    again for as long as it is good.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer.
+        OSError: the file cannot be read or written.
+    """
+    if not is_sqlite(settings.storage) or not is_loopback(settings.server.host):
+        return None
+    path = settings.storage.data_dir / FILE
+    kept = await asyncio.to_thread(_read, path)
+    if is_key(kept) and await repository.find_caller(hash_key(kept)) is not None:
+        return kept
+
+    async def keep(key: str) -> None:
+        await asyncio.to_thread(_write, path, key)
+
+    return await repository.create_first_key(USER, PLAN, keep)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("ascii").strip()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return ""
+
+
+def _write(path: Path, key: str) -> None:
+    draft = path.with_name(f"{path.name}.new")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w") as file:
+        file.write(f"{key}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

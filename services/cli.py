@@ -1,0 +1,264 @@
+"""The `gateway` command.
+
+Exit status: 0 done; 1 it could not be done, and the last line on standard error says why
+and what to do; 2 the command line or the settings are wrong.
+
+Whatever a command needs is loaded when it runs, so that `--help` answers at once.
+"""
+
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from services.accounts.repository import AccountRepository, KeyInfo
+    from services.common.settings import Settings
+
+# The names of the plans; a test keeps them in step with the proto.
+Plan = Literal["personal_free", "personal_pro", "team_pro", "enterprise"]
+
+Result = TypeVar("Result")
+
+FAILED = 1
+WRONG = 2
+
+_UserOption = Annotated[
+    str, typer.Option("--user", metavar="NAME", help="Name of the user, 1 to 64 characters.")
+]
+_PlanOption = Annotated[Plan | None, typer.Option("--plan")]
+
+_FLAGS: dict[str, Any] = {
+    "no_args_is_help": True,
+    "add_completion": False,
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+}
+
+app = typer.Typer(
+    help="A self-hosted gateway in front of language-model providers.\n\n"
+    "Settings come from gateway.toml and GATEWAY_… variables; "
+    "`gateway config example` shows them all.",
+    **_FLAGS,
+)
+keys = typer.Typer(help="Make, list and revoke API keys.", **_FLAGS)
+users = typer.Typer(help="Change teams and plans.", **_FLAGS)
+config = typer.Typer(help="Check or show settings.", **_FLAGS)
+app.add_typer(keys, name="keys")
+app.add_typer(users, name="users")
+app.add_typer(config, name="config")
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    app(prog_name="gateway")
+
+
+@app.command()
+def up(
+    workers: Annotated[
+        int,
+        typer.Option(min=1, max=64, help="How many pairs of processes to run; one a CPU core."),
+    ] = 1,
+) -> None:
+    """Run the whole gateway on this machine until SIGTERM or Ctrl-C.
+
+    Prints the address, and a request to try, once it is ready. SIGHUP makes it read the
+    settings again.
+    """
+    import asyncio
+
+    from services.common import logs
+    from services.supervisor import StartError
+    from services.up import up as run
+
+    settings = _settings()
+    logs.configure()
+    try:
+        asyncio.run(run(settings, workers))
+    except StartError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        _fail("interrupted before the gateway was ready")
+
+
+@app.command(
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
+def serve(context: typer.Context) -> None:
+    """Run gRPC services alone, as `python -m services` does (`gateway serve --help`)."""
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "services", *context.args])
+
+
+@app.command()
+def sandbox(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0: any port.")],
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+) -> None:
+    """Serve the sandbox models over HTTP, in OpenAI's and Anthropic's dialect.
+
+    For testing against: it costs nothing, needs no network and says in its answers that
+    it is a sandbox.
+    """
+    import asyncio
+
+    from services.inference.sandbox.checks import MissingSdkError
+    from services.inference.sandbox.upstream import serve as run
+
+    try:
+        asyncio.run(run(host, port, lambda url: typer.echo(f"The sandbox listens on {url}")))
+    except MissingSdkError as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"{host}:{port}: {error.strerror}; choose another with --port and --host")
+
+
+@keys.command("create")
+def create_key(
+    user: _UserOption,
+    team: Annotated[
+        str | None,
+        typer.Option("--team", metavar="NAME", help="Team of a new user; made when it is new."),
+    ] = None,
+    plan: Annotated[
+        Plan | None,
+        typer.Option("--plan", help="Plan of a new team or user.  [default: personal_free]"),
+    ] = None,
+) -> None:
+    """Make an API key and print it; it is shown this once.
+
+    A known user keeps team and plan; `gateway users set` changes them.
+    """
+    typer.echo(_on_accounts(lambda accounts: accounts.create_key(user, team, plan)))
+    typer.echo("Keep it: it cannot be shown again.", err=True)
+
+
+@keys.command("list")
+def list_keys() -> None:
+    """List every key, without the keys themselves."""
+    found = _on_accounts(lambda accounts: accounts.list_keys())
+    rows: list[tuple[str, ...]] = [("ID", "PREFIX", "USER", "TEAM", "PLAN", "CREATED", "REVOKED")]
+    rows += [_row(info) for info in found]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        typer.echo(line.rstrip())
+
+
+@keys.command("revoke")
+def revoke_key(
+    key: Annotated[
+        str, typer.Argument(metavar="KEY", help="Its id, its prefix as listed, or the key itself.")
+    ],
+) -> None:
+    """Revoke a key, everywhere within 30 seconds."""
+    info = _on_accounts(lambda accounts: accounts.revoke_key(key))
+    typer.echo(f"Revoked {info.id} ({info.prefix}…) of user {info.user}.", err=True)
+
+
+@users.command("set")
+def set_user(
+    user: _UserOption,
+    team: Annotated[
+        str | None,
+        typer.Option(
+            "--team",
+            metavar="NAME",
+            help="Move the user to this team, made when it is new; '' for none.",
+        ),
+    ] = None,
+    plan: Annotated[
+        Plan | None,
+        typer.Option("--plan", help="Set the plan of the user's team, or without one the user's."),
+    ] = None,
+) -> None:
+    """Change a known user's team or plan, everywhere within 30 seconds."""
+    _on_accounts(lambda accounts: accounts.set_user(user, team, plan))
+
+
+@config.command("check")
+def check() -> None:
+    """Check the settings that a gateway started here would have."""
+    settings = _settings()
+    database = "PostgreSQL" if settings.storage.database_url else "SQLite"
+    typer.echo(
+        f"The settings are right: {settings.server.host}:{settings.server.port}, "
+        f"{database}, data in {settings.storage.data_dir}, "
+        f"providers named: {', '.join(settings.providers) or 'none'}, "
+        f"models named: {', '.join(model.name for model in settings.models) or 'none'}."
+    )
+
+
+@config.command("example")
+def example() -> None:
+    """Print a settings file that explains every key."""
+    from services.common.settings import EXAMPLE
+
+    typer.echo(EXAMPLE, nl=False)
+
+
+def _settings() -> "Settings":
+    from services.common.settings import SettingsError, load
+
+    try:
+        return load()
+    except SettingsError as error:
+        _fail(str(error), WRONG)
+
+
+def _on_accounts(work: "Callable[[AccountRepository], Awaitable[Result]]") -> "Result":
+    """Do something with the accounts of the database that the settings name."""
+    import asyncio
+    import logging
+
+    from services.common.errors import GatewayError
+    from services.common.settings import SettingsError
+
+    # What a log line would say, the message on standard error says.
+    logging.getLogger().addHandler(logging.NullHandler())
+    try:
+        return asyncio.run(_with_accounts(_settings(), work))
+    except SettingsError as error:
+        _fail(str(error), WRONG)
+    except GatewayError as error:
+        cause = getattr(error.__cause__, "orig", error.__cause__)
+        _fail(f"{error.message} ({cause})" if cause else error.message)
+
+
+async def _with_accounts(
+    settings: "Settings", work: "Callable[[AccountRepository], Awaitable[Result]]"
+) -> "Result":
+    from services.accounts.repository import AccountRepository
+    from services.common.database import migrate, open_engine
+
+    engine = open_engine(settings.storage)
+    try:
+        await migrate(engine)
+        return await work(AccountRepository(engine))
+    finally:
+        await engine.dispose()
+
+
+def _row(info: "KeyInfo") -> tuple[str, ...]:
+    return (
+        info.id,
+        info.prefix,
+        info.user,
+        info.team or "-",
+        info.plan,
+        _time(info.created_at_ms),
+        "-" if info.revoked_at_ms is None else _time(info.revoked_at_ms),
+    )
+
+
+def _time(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _fail(message: str, status: int = FAILED) -> NoReturn:
+    typer.echo(f"gateway: {message}", err=True)
+    raise typer.Exit(status)

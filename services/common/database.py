@@ -1,0 +1,237 @@
+"""The database: SQLite beside the data, or a PostgreSQL server.
+
+::
+
+    engine = open_engine(settings.storage)
+    await migrate(engine)
+    async with writing(engine) as connection:
+        await connection.execute(insert(table).values(…))
+
+Repositories speak SQLAlchemy Core over the one `metadata` and behave the same on both.
+Times are Unix milliseconds (UTC), ids come from `services.common.ids`. A database that
+does not answer becomes `unavailable`; what the driver said about it is only logged.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, MetaData, event, exc, inspect, text
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from services.common import migrations
+from services.common.errors import unavailable
+from services.common.migrations import HEAD
+from services.common.settings import SettingsError, Storage
+
+SQLITE_FILE = "gateway.db"
+POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
+
+# How long a statement waits for another writer of a SQLite file.
+_BUSY_TIMEOUT_MS = 10_000
+_CONNECT_TIMEOUT_S = 5.0
+_COMMAND_TIMEOUT_S = 30.0
+_MIGRATIONS = Path(migrations.__file__).parent
+_REVISION_TABLE = "alembic_version"
+# Which of a PostgreSQL server's advisory locks is ours: the bytes "gateway".
+_LOCK = int.from_bytes(b"gateway", "big")
+_WRITES = "gateway_writes"
+# Answers of a database that works: the fault is ours, and no other try helps.
+_FAULTS = (exc.ProgrammingError, exc.IntegrityError, exc.DataError, exc.NotSupportedError)
+_SILENCE = (exc.DBAPIError, exc.TimeoutError, TimeoutError)
+
+log = logging.getLogger(__name__)
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+    }
+)
+
+
+def is_sqlite(storage: Storage) -> bool:
+    """Tell whether the data live in a SQLite file of this machine."""
+    return not storage.database_url
+
+
+def open_engine(storage: Storage) -> AsyncEngine:
+    """Give the engine for what the settings name; nothing is connected yet.
+
+    The folder of a SQLite file is made when it is missing.
+
+    Raises:
+        SettingsError: `storage.database_url` is no address of a PostgreSQL server, or the
+            data folder cannot be made.
+    """
+    if is_sqlite(storage):
+        return _open_sqlite(storage.data_dir)
+    return _open_postgresql(storage.database_url)
+
+
+@asynccontextmanager
+async def reading(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """Give a connection that sees one state of the database and changes nothing.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer.
+    """
+    connection = await _connect(engine)
+    try:
+        with _told():
+            yield connection
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def writing(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """Give a connection in a transaction: committed at the end, rolled back by an exception.
+
+    On SQLite it holds the write lock from its beginning, so that what it read is still
+    so when it writes.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer.
+    """
+    connection = await _connect(engine.execution_options(**{_WRITES: True}))
+    try:
+        with _told():
+            async with connection.begin():
+                yield connection
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def writing_alone(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """Give a transaction as `writing` does, of which one at a time runs in all processes.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer.
+    """
+    async with writing(engine) as connection:
+        if connection.dialect.name == "postgresql":
+            await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+        yield connection
+
+
+async def migrate(engine: AsyncEngine) -> None:
+    """Bring the tables to what this version needs; any number of processes may do so at once.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer, or was brought
+            further by a newer version.
+    """
+    async with reading(engine) as connection:
+        if await connection.run_sync(_revision) == HEAD:
+            return
+    async with writing_alone(engine) as connection:
+        await connection.run_sync(_upgrade)
+
+
+async def _connect(engine: AsyncEngine) -> AsyncConnection:
+    # Drivers raise OSError while they connect. Later it may come from the caller's own
+    # work in the transaction and says nothing about the database.
+    with _told((*_SILENCE, OSError)):
+        return await engine.connect()
+
+
+@contextmanager
+def _told(silence: tuple[type[Exception], ...] = _SILENCE) -> Iterator[None]:
+    """Turn the silence of a database into `unavailable`."""
+    try:
+        yield
+    except _FAULTS:
+        raise
+    except silence as error:
+        reason = str(error.orig) if isinstance(error, exc.DBAPIError) else str(error)
+        log.error("the database does not answer", extra={"driver": reason})
+        raise unavailable("the database does not answer; try again") from error
+
+
+def _revision(connection: Connection) -> str | None:
+    if not inspect(connection).has_table(_REVISION_TABLE):
+        return None
+    revision: str | None = connection.scalar(text(f"SELECT version_num FROM {_REVISION_TABLE}"))
+    return revision
+
+
+def _upgrade(connection: Connection) -> None:
+    # It tells every step of its own; one line of ours says the same.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util import CommandError
+
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        log.error("no way to migrate the database", exc_info=error)
+        raise unavailable(
+            f"the database is at step {_revision(connection)}, which this version of the "
+            f"gateway does not know (it knows steps up to {HEAD}): run the version that made it"
+        ) from error
+    log.info("the database was migrated", extra={"step": HEAD})
+
+
+def _open_sqlite(folder: Path) -> AsyncEngine:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"storage.data_dir: {folder}: {error.strerror}") from error
+    url = URL.create("sqlite+aiosqlite", database=str(folder / SQLITE_FILE))
+    engine = create_async_engine(url, hide_parameters=True)
+    event.listen(engine.sync_engine, "connect", _set_up_sqlite)
+    event.listen(engine.sync_engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:
+    # Without this Python's driver begins transactions as it sees fit, and none for DDL.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in (
+        f"busy_timeout = {_BUSY_TIMEOUT_MS}",
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+    ):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get(_WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _open_postgresql(url: str) -> AsyncEngine:
+    if not url.startswith(POSTGRESQL_SCHEMES):
+        raise SettingsError(
+            "storage.database_url: takes postgresql://user:password@host:port/database; "
+            f"leave it empty for SQLite ({SQLITE_FILE} in storage.data_dir)"
+        )
+
+    async def connect() -> Any:
+        import asyncpg  # type: ignore[import-untyped]  # asyncpg brings no types
+
+        # The driver reads the address itself, with all that libpq allows in it.
+        return await asyncpg.connect(
+            url, timeout=_CONNECT_TIMEOUT_S, command_timeout=_COMMAND_TIMEOUT_S
+        )
+
+    return create_async_engine(
+        "postgresql+asyncpg://",
+        async_creator=connect,
+        pool_timeout=_CONNECT_TIMEOUT_S,
+        pool_pre_ping=True,
+        hide_parameters=True,
+    )

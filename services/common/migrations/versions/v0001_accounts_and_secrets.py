@@ -1,0 +1,64 @@
+"""Teams, users, API keys and the gateway's own secrets."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+_PLANS = "plan IN ('personal_free', 'personal_pro', 'team_pro', 'enterprise')"
+
+
+def upgrade() -> None:
+    """Make the tables."""
+    op.create_table(
+        "teams",
+        sa.Column("id", sa.String(64), nullable=False),
+        sa.Column("name", sa.String(64), nullable=False),
+        sa.Column("plan", sa.String(32), nullable=False),
+        sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_teams"),
+        sa.UniqueConstraint("name", name="uq_teams_name"),
+        sa.CheckConstraint(_PLANS, name="ck_teams_plan"),
+    )
+    op.create_table(
+        "users",
+        sa.Column("id", sa.String(64), nullable=False),
+        sa.Column("name", sa.String(64), nullable=False),
+        sa.Column("team_id", sa.String(64)),
+        sa.Column("plan", sa.String(32), nullable=False),
+        sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_users"),
+        sa.UniqueConstraint("name", name="uq_users_name"),
+        sa.ForeignKeyConstraint(["team_id"], ["teams.id"], name="fk_users_team_id"),
+        sa.CheckConstraint(_PLANS, name="ck_users_plan"),
+    )
+    op.create_index("ix_users_team_id", "users", ["team_id"])
+    op.create_table(
+        "api_keys",
+        sa.Column("id", sa.String(64), nullable=False),
+        sa.Column("hash", sa.LargeBinary(32), nullable=False),
+        sa.Column("prefix", sa.String(16), nullable=False),
+        sa.Column("user_id", sa.String(64), nullable=False),
+        sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("revoked_at_ms", sa.BigInteger()),
+        sa.PrimaryKeyConstraint("id", name="pk_api_keys"),
+        sa.UniqueConstraint("hash", name="uq_api_keys_hash"),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name="fk_api_keys_user_id"),
+    )
+    op.create_index("ix_api_keys_prefix", "api_keys", ["prefix"])
+    op.create_index("ix_api_keys_user_id", "api_keys", ["user_id"])
+    op.create_table(
+        "secrets",
+        sa.Column("name", sa.String(64), nullable=False),
+        sa.Column("key_id", sa.String(64), nullable=False),
+        sa.Column("value", sa.LargeBinary(), nullable=False),
+        sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("name", "key_id", name="pk_secrets"),
+    )
+
+
+def downgrade() -> None:
+    """Drop the tables."""
+    for table in ("secrets", "api_keys", "users", "teams"):
+        op.drop_table(table)

@@ -1,0 +1,107 @@
+"""The gateway's own secrets: made once, kept in the database, shared by all processes.
+
+A secret has a name and one or more keys with ids. The newest key of a name is the one in
+use; the older ones go on proving what they signed.
+"""
+
+import secrets as randomness
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    insert,
+    select,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.common.database import metadata, reading, writing_alone
+from services.common.ids import Source
+
+# Signs thinking of providers that sign none: HMAC key, 32 bytes.
+SIGNING = "thinking_signature"
+# Opens background work at Inference, where no caller's key is at hand: 32 bytes.
+SERVICE = "service_credential"
+NAMES = (SIGNING, SERVICE)
+
+_SIZE = 32
+
+table = Table(
+    "secrets",
+    metadata,
+    Column("name", String(64), nullable=False),
+    Column("key_id", String(64), nullable=False),
+    Column("value", LargeBinary, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    PrimaryKeyConstraint("name", "key_id"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """What the processes of one gateway share; nothing of it shows in its repr.
+
+    Attributes:
+        signing_keys: HMAC keys of 32 bytes by their ids, all that prove a signature.
+        current_signing_key: id of the one that signs.
+        service_credential: opens background work at Inference, 32 bytes.
+    """
+
+    signing_keys: Mapping[str, bytes] = field(repr=False)
+    current_signing_key: str
+    service_credential: bytes = field(repr=False)
+
+
+async def load_secrets(
+    engine: AsyncEngine,
+    source: Source | None = None,
+    random_bytes: Callable[[int], bytes] = randomness.token_bytes,
+) -> Secrets:
+    """Read the secrets of a migrated database; those that are missing are made first.
+
+    Any number of processes may do so at once: all get the same.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer.
+    """
+    source = source or Source()
+    async with reading(engine) as connection:
+        found = await _read(connection)
+    if any(not found[name] for name in NAMES):
+        async with writing_alone(engine) as connection:
+            found = await _read(connection)
+            for name in NAMES:
+                if not found[name]:
+                    found[name] = {source.new_id("key_"): random_bytes(_SIZE)}
+                    await _write(connection, name, found[name], int(source.now() * 1000))
+    return Secrets(
+        signing_keys=found[SIGNING],
+        current_signing_key=next(reversed(found[SIGNING])),
+        service_credential=next(reversed(found[SERVICE].values())),
+    )
+
+
+async def _read(connection: AsyncConnection) -> dict[str, dict[str, bytes]]:
+    """Give the keys of each name, oldest first."""
+    found: dict[str, dict[str, bytes]] = {name: {} for name in NAMES}
+    query = select(table).where(table.c.name.in_(NAMES))
+    for row in await connection.execute(query.order_by(table.c.created_at_ms, table.c.key_id)):
+        found[row.name][row.key_id] = row.value
+    return found
+
+
+async def _write(
+    connection: AsyncConnection, name: str, keys: Mapping[str, bytes], now_ms: int
+) -> None:
+    await connection.execute(
+        insert(table),
+        [
+            {"name": name, "key_id": key_id, "value": value, "created_at_ms": now_ms}
+            for key_id, value in keys.items()
+        ],
+    )

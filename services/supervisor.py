@@ -1,0 +1,316 @@
+"""Keeps programs running: starts them, starts again what dies, ends them in order.
+
+A program is told the descriptor of a pipe (`--parent-pipe N`) that closes when this
+process is gone, however it went, and says `READY` on a line of its standard output when
+requests can come. Whatever else it writes there goes to standard error, with the logs.
+
+What this module cannot do: know what the programs are for (that is `services.up`), or
+notice one that hangs. It starts programs by exec and imports no gRPC, so that nothing is
+forked from under gRPC's threads, and stays small.
+"""
+
+import asyncio
+import contextlib
+import io
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+READY = b"READY"
+# A program that ran this long before it died starts again at once.
+STEADY_S = 10.0
+# What a program gets beyond its own time to drain, to cut what is left and close.
+MARGIN_S = 3.0
+READY_WITHIN_S = 30.0
+
+_LONGEST_LINE = 1 << 16
+_LONGEST_BACKOFF_S = 10.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Something to keep running.
+
+    Attributes:
+        name: for logs and messages.
+        argv: the command, without `--parent-pipe`.
+    """
+
+    name: str
+    argv: Sequence[str]
+
+
+class StartError(Exception):
+    """A program did not come up; the text says which and how it ended."""
+
+
+def backoff_s(deaths: int) -> float:
+    """Give the seconds to wait after so many early deaths in a row: 0, then 0.2 doubling to 10."""
+    return 0.0 if deaths == 0 else min(0.1 * 2**deaths, _LONGEST_BACKOFF_S)
+
+
+class Supervisor:
+    """Keeps `stages` of programs running until told to stop.
+
+    At the end the first stage ends before the second is told to, and so on: what others
+    depend on comes last.
+    """
+
+    def __init__(
+        self,
+        stages: Sequence[Sequence[Program]],
+        *,
+        environ: Mapping[str, str],
+        drain_s: float,
+        backoff_s: Callable[[int], float] = backoff_s,
+        on_end: Callable[[int], None] = lambda pid: None,
+    ) -> None:
+        """Take what to run.
+
+        Args:
+            stages: programs that end together, in the order in which they end.
+            environ: the environment of all of them.
+            drain_s: seconds that a program takes at most to end what it has in hand.
+            backoff_s: seconds to wait before a start, by the early deaths in a row so far.
+            on_end: called with the process id of each program that has ended.
+        """
+        self._read_end, self._write_end = os.pipe()
+        self._drain_s = drain_s
+        self._stopping = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._stages = [
+            [_Kept(program, environ, self._read_end, backoff_s, on_end) for program in stage]
+            for stage in stages
+        ]
+
+    async def run(
+        self, on_ready: Callable[[], None], ready_within_s: float = READY_WITHIN_S
+    ) -> None:
+        """Start everything, call `on_ready` once all are ready, keep them until `stop`.
+
+        Raises:
+            StartError: a program ended before it was ready for the first time, or was not
+                ready in time; everything has ended by then.
+        """
+        kept = [each for stage in self._stages for each in stage]
+        keeping = [asyncio.create_task(each.keep()) for each in kept]
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await self._until_ready(kept, keeping, stopping, ready_within_s)
+            if not stopping.done():
+                on_ready()
+            # No keeper returns before it is told to: one that does has a fault to show.
+            await _first([stopping, *keeping])
+        finally:
+            stopping.cancel()
+            await self._end()
+            await asyncio.gather(*keeping, return_exceptions=True)
+            os.close(self._write_end)
+            os.close(self._read_end)
+
+    def stop(self) -> None:
+        """End everything in order; called again, end it at once."""
+        if self._stopping.is_set():
+            self._hurry.set()
+        self._stopping.set()
+
+    def reload(self) -> None:
+        """Tell every program to read its settings again (SIGHUP)."""
+        for stage in self._stages:
+            for kept in stage:
+                kept.reload()
+
+    async def _until_ready(
+        self,
+        kept: "Sequence[_Kept]",
+        keeping: Sequence["asyncio.Task[None]"],
+        stopping: "asyncio.Task[bool]",
+        within_s: float,
+    ) -> None:
+        ready = asyncio.create_task(_all_set(each.ready for each in kept))
+        try:
+            if not await _first([ready, stopping, *keeping], within_s):
+                late = ", ".join(each.program.name for each in kept if not each.ready.is_set())
+                raise StartError(f"{late}: not ready after {within_s:.0f} s")
+        finally:
+            ready.cancel()
+            await asyncio.wait([ready])
+
+    async def _end(self) -> None:
+        for stage in self._stages:
+            for kept in stage:
+                kept.finish()
+            ended = asyncio.create_task(_all_set(kept.ended for kept in stage))
+            hurry = asyncio.create_task(self._hurry.wait())
+            await _first([ended, hurry], self._drain_s + MARGIN_S)
+            for kept in stage:
+                kept.kill()
+            await ended
+            hurry.cancel()
+
+
+class _Kept:
+    """One program, started again whenever it ends, until it is told to finish."""
+
+    def __init__(
+        self,
+        program: Program,
+        environ: Mapping[str, str],
+        parent_pipe: int,
+        backoff_s: Callable[[int], float],
+        on_end: Callable[[int], None],
+    ) -> None:
+        self.program = program
+        self.ready = asyncio.Event()
+        self.ended = asyncio.Event()
+        self._environ = environ
+        self._parent_pipe = parent_pipe
+        self._backoff_s = backoff_s
+        self._on_end = on_end
+        self._finishing = asyncio.Event()
+        self._process: asyncio.subprocess.Process | None = None
+        self._takes_requests = False
+        self._reload_when_ready = False
+
+    async def keep(self) -> None:
+        """Run the program again and again; return once it has ended after `finish`.
+
+        Raises:
+            StartError: it ended before it was ever ready, or could not be started.
+        """
+        try:
+            await self._keep()
+        finally:
+            self.ended.set()
+
+    async def _keep(self) -> None:
+        clock = asyncio.get_running_loop().time
+        deaths = 0
+        while not self._finishing.is_set():
+            began = clock()
+            try:
+                end = _told(await self._run_once())
+            except OSError as error:
+                end = str(error)
+            if self._finishing.is_set():
+                return
+            if not self.ready.is_set():
+                raise StartError(f"{self.program.name}: ended before it was ready ({end})")
+            deaths = 0 if clock() - began >= STEADY_S else deaths + 1
+            wait_s = self._backoff_s(deaths)
+            log.error(
+                "a program ended and is started again",
+                extra={"program": self.program.name, "end": end, "wait_s": wait_s},
+            )
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._finishing.wait(), wait_s)
+
+    async def _run_once(self) -> int:
+        """Run the program to its end; give its exit status, negative for a signal."""
+        output, transport = await self._open_output()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self.program.argv,
+                "--parent-pipe",
+                str(self._parent_pipe),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                env=self._environ,
+                pass_fds=(self._parent_pipe,),
+                # A Ctrl-C in the terminal is for this process, which ends the others in order.
+                process_group=0,
+            )
+        except OSError:
+            transport.close()
+            raise
+        finally:
+            os.close(output)
+        self._process = process
+        if self._finishing.is_set():
+            self._signal(signal.SIGTERM)
+        status = await process.wait()
+        self._process = None
+        self._takes_requests = False
+        transport.close()
+        self._on_end(process.pid)
+        return status
+
+    async def _open_output(self) -> tuple[int, asyncio.BaseTransport]:
+        # Not a pipe of asyncio's: that one would wait for whatever the program leaves behind.
+        read_end, write_end = os.pipe()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: _Output(self._is_ready), io.FileIO(read_end)
+        )
+        return write_end, transport
+
+    def _is_ready(self) -> None:
+        self.ready.set()
+        self._takes_requests = True
+        if self._reload_when_ready:
+            self._reload_when_ready = False
+            self._signal(signal.SIGHUP)
+
+    def reload(self) -> None:
+        """Tell the program to read its settings again, as soon as it can hear that."""
+        if self._takes_requests:
+            self._signal(signal.SIGHUP)
+        else:
+            self._reload_when_ready = True
+
+    def finish(self) -> None:
+        """Tell the program to end, and do not start it again."""
+        self._finishing.set()
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the program at once if it still runs."""
+        if self._process is not None:
+            log.warning("a program took too long to end", extra={"program": self.program.name})
+            self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+
+class _Output(asyncio.Protocol):
+    """Hears READY in what a program writes, and passes the rest on to standard error."""
+
+    def __init__(self, on_ready: Callable[[], None]) -> None:
+        self._on_ready = on_ready
+        self._begun = b""
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self._begun = (self._begun + data).split(b"\n")
+        if len(self._begun) > _LONGEST_LINE:
+            lines, self._begun = [*lines, self._begun], b""
+        for line in lines:
+            if line == READY:
+                self._on_ready()
+            else:
+                sys.stderr.write(line.decode(errors="replace") + "\n")
+        sys.stderr.flush()
+
+
+async def _first(tasks: Sequence["asyncio.Task[Any]"], within_s: float | None = None) -> bool:
+    """Wait until one of the tasks is done, and raise what it raised; tell whether one is."""
+    done, _ = await asyncio.wait(tasks, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()
+    return bool(done)
+
+
+async def _all_set(events: Iterable[asyncio.Event]) -> None:
+    for event in events:
+        await event.wait()
+
+
+def _told(status: int) -> str:
+    return f"exit status {status}" if status >= 0 else signal.Signals(-status).name

@@ -1,0 +1,237 @@
+"""What `gateway up` does.
+
+1. Take the lock of the data folder: one gateway a folder.
+2. Take the port without listening on it: what is in the way is told now, and port 0
+   becomes a number.
+3. Prepare the database (`services.prepare`).
+4. Start the workers: services i on a Unix socket of their own, facade i before them, all
+   facades on the one port (SO_REUSEPORT).
+5. Once all are ready, say where the gateway is and how to talk to it.
+6. On SIGTERM or SIGINT the facades take no more requests and let streams end, then the
+   services leave; a second signal ends everything at once. On SIGHUP the settings are
+   read again.
+"""
+
+import asyncio
+import fcntl
+import json
+import os
+import shlex
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from services.common.settings import Settings
+from services.supervisor import Program, StartError, Supervisor
+
+LOCK_FILE = "gateway.lock"
+KEY_FILE = "dev.key"
+METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+
+# Each a module of ours; -P keeps a folder of that name in the working directory out.
+_PYTHON = (sys.executable, "-P", "-m")
+# The longest path that a Unix socket may have on every system is a little above.
+_LONGEST_SOCKET = 100
+_WILDCARDS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
+
+# Gives the stages of programs to keep, from the folder for their sockets and the port.
+MakePrograms = Callable[[Path, int], Sequence[Sequence[Program]]]
+
+
+async def up(
+    settings: Settings,
+    workers: int,
+    *,
+    make_programs: MakePrograms | None = None,
+    prepare: "Callable[[], Awaitable[str | None]] | None" = None,
+    output: TextIO = sys.stdout,
+) -> None:
+    """Run a gateway until a signal ends it.
+
+    Args:
+        settings: its settings; the programs read the same by themselves.
+        workers: how many pairs of facade and services to run.
+        make_programs: what to run; the gateway's own programs when left out.
+        prepare: makes the database ready and gives the development key, or None; by
+            default a process that runs `services.prepare`.
+        output: where to say that the gateway is ready, and how to talk to it.
+
+    Raises:
+        StartError: another gateway holds the data folder, the port is taken, the database
+            cannot be prepared, or a program does not come up.
+    """
+    host = settings.server.host
+    with ExitStack() as stack:
+        stack.enter_context(locked(settings.storage.data_dir))
+        port = stack.enter_context(held_port(host, settings.server.port))
+        key = await (prepare or prepare_in_process)()
+        folder = stack.enter_context(runtime_folder())
+        metrics = folder / "metrics"
+        metrics.mkdir()
+        make_programs = make_programs or gateway_programs(host, workers)
+        supervisor = Supervisor(
+            make_programs(folder, port),
+            environ={**os.environ, METRICS_VARIABLE: str(metrics)},
+            drain_s=settings.limits.drain_s,
+            on_end=lambda pid: _forget_gauges(pid, metrics),
+        )
+        stack.enter_context(heard(signal.SIGHUP, supervisor.reload))
+        stack.enter_context(heard(signal.SIGTERM, supervisor.stop))
+        stack.enter_context(heard(signal.SIGINT, supervisor.stop))
+        greet = greeting(base_url(host, port), key, settings.storage.data_dir / KEY_FILE)
+        await supervisor.run(lambda: print(greet, file=output, flush=True))
+
+
+def gateway_programs(host: str, workers: int) -> MakePrograms:
+    """Give what makes the gateway's own programs: facades, which end first, and services."""
+
+    def make(folder: Path, port: int) -> Sequence[Sequence[Program]]:
+        facades, services = [], []
+        for number in range(workers):
+            address = f"unix:{folder}/{number}.sock"
+            services.append(
+                Program(f"services {number}", (*_PYTHON, "services", "--listen", address))
+            )
+            where = ("--services", address, "--host", host, "--port", str(port))
+            facades.append(Program(f"facade {number}", (*_PYTHON, "facade", *where)))
+        return facades, services
+
+    return make
+
+
+@contextmanager
+def locked(data_dir: Path) -> Iterator[None]:
+    """Hold the data folder, made when it is missing, for this process alone.
+
+    Raises:
+        StartError: another process holds it, or it cannot be used.
+    """
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = open(data_dir / LOCK_FILE, "a+")
+    except OSError as error:
+        raise StartError(f"{data_dir}: {error.strerror} (storage.data_dir)") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            raise StartError(
+                f"{data_dir}: a gateway runs there already (process {holder}); stop it, or "
+                "give this one a data folder of its own (GATEWAY_DATA_DIR) and port (GATEWAY_PORT)"
+            ) from error
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+@contextmanager
+def held_port(host: str, port: int) -> Iterator[int]:
+    """Keep a port (0: any free one) from every other user; give its number.
+
+    Nothing listens on it yet. Processes of the same user may, with SO_REUSEPORT.
+
+    Raises:
+        StartError: somebody listens there, or the address is not one of this machine.
+    """
+    # Whoever listens with SO_REUSEPORT is found only without it.
+    with _bound(host, port, shared=False):
+        pass
+    with _bound(host, port, shared=True) as holder:
+        number: int = holder.getsockname()[1]
+        yield number
+
+
+@contextmanager
+def runtime_folder() -> Iterator[Path]:
+    """Give a folder for sockets that this user alone may enter; it goes at the end."""
+    folder = tempfile.mkdtemp(prefix="gateway-")
+    if len(folder) > _LONGEST_SOCKET - len("/00.sock"):
+        os.rmdir(folder)
+        folder = tempfile.mkdtemp(prefix="gateway-", dir="/tmp")
+    try:
+        yield Path(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def heard(number: signal.Signals, react: Callable[[], None]) -> Iterator[None]:
+    """Call `react` on each signal of that number."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(number, react)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(number)
+
+
+async def prepare_in_process() -> str | None:
+    """Run `services.prepare`; give the development key, or None.
+
+    Raises:
+        StartError: it failed; the text says why.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *_PYTHON, "services.prepare", stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await process.communicate()
+    answer = json.loads(output) if output else {"error": "the database could not be prepared"}
+    if "error" in answer:
+        raise StartError(answer["error"])
+    key: str | None = answer["key"]
+    return key
+
+
+def base_url(host: str, port: int) -> str:
+    """Give the address at which this machine reaches a gateway that listens on `host`."""
+    host = _WILDCARDS.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def greeting(url: str, key: str | None, key_file: Path) -> str:
+    """Give what to tell an operator once requests can come."""
+    body = '{"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello"}]}'
+    curl = (
+        f"curl {url}/beta/v1/chat/completions -H 'Content-Type: application/json' "
+        f'-H "Authorization: Bearer {key or "$GATEWAY_KEY"}" -d {shlex.quote(body)}'
+    )
+    if key:
+        said = [f"API key: {key} (kept in {key_file})", "Try it:"]
+    else:
+        said = ["Try it:", "  GATEWAY_KEY=$(gateway keys create --user NAME)"]
+    return "\n".join([f"The gateway listens on {url}", *said, f"  {curl}"])
+
+
+@contextmanager
+def _bound(host: str, port: int, *, shared: bool) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as bound:
+        # Without it connections that ended a moment ago would pass for somebody.
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        try:
+            bound.bind((host, port))
+        except OSError as error:
+            raise StartError(
+                f"{host}:{port}: {error.strerror or error}; free it, or choose another "
+                "with GATEWAY_PORT and GATEWAY_HOST"
+            ) from error
+        yield bound
+
+
+def _forget_gauges(pid: int, metrics: Path) -> None:
+    """Take what a process that ended was doing out of the sums of /metrics."""
+    # Loaded when a process dies, which is rare, rather than kept in memory.
+    from prometheus_client.multiprocess import mark_process_dead
+
+    mark_process_dead(pid, str(metrics))  # type: ignore[no-untyped-call]  # no types there

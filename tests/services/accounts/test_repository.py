@@ -1,0 +1,267 @@
+"""What any storage of accounts must do; run on SQLite and on PostgreSQL."""
+
+import asyncio
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from gateway.accounts.v1 import accounts_pb2
+from gateway.errors.v1 import errors_pb2
+from services.accounts.keys import hash_key, make_key
+from services.accounts.repository import AccountRepository, KeyInfo, api_keys, teams, users
+from services.common.authentication import Caller
+from services.common.database import reading
+from services.common.errors import GatewayError
+from tests.services.accounts.conftest import Clock
+
+
+async def _caller(repository: AccountRepository, key: str) -> Caller:
+    found = await repository.find_caller(hash_key(key))
+    assert found is not None
+    return found
+
+
+def _refused(field: str, *words: str) -> "pytest.RaisesExc[GatewayError]":
+    def fits(error: GatewayError) -> bool:
+        assert error.reason == errors_pb2.REASON_INVALID_REQUEST
+        assert error.param == field
+        assert error.message.startswith(field)
+        assert all(word in error.message for word in words), error.message
+        return True
+
+    return pytest.RaisesExc(GatewayError, check=fits)
+
+
+async def test_a_new_user_has_the_free_plan_and_no_team(repository: AccountRepository) -> None:
+    caller = await _caller(repository, await repository.create_key("ada"))
+    assert caller == Caller("user_000", "", accounts_pb2.PLAN_PERSONAL_FREE)
+
+
+async def test_a_plan_is_the_users_where_there_is_no_team(repository: AccountRepository) -> None:
+    caller = await _caller(repository, await repository.create_key("ada", plan="personal_pro"))
+    assert caller.plan == accounts_pb2.PLAN_PERSONAL_PRO
+
+
+async def test_a_plan_is_the_teams_where_there_is_one(repository: AccountRepository) -> None:
+    ada = await _caller(repository, await repository.create_key("ada", "math", "team_pro"))
+    bob = await _caller(repository, await repository.create_key("bob", "math"))
+    assert ada.team_id == bob.team_id != ""
+    assert ada.user_id != bob.user_id
+    assert ada.plan == bob.plan == accounts_pb2.PLAN_TEAM_PRO
+
+
+async def test_a_user_may_have_many_keys(repository: AccountRepository) -> None:
+    keys = [
+        await repository.create_key("ada", "math", "enterprise"),
+        await repository.create_key("ada"),
+        await repository.create_key("ada", "math"),
+        await repository.create_key("ada", plan="enterprise"),
+    ]
+    assert len(set(keys)) == 4
+    assert len({await _caller(repository, key) for key in keys}) == 1
+
+
+async def test_only_the_hash_of_a_key_is_kept(
+    repository: AccountRepository, engine: AsyncEngine
+) -> None:
+    key = await repository.create_key("ada")
+    assert key == make_key(bytes(32))
+    async with reading(engine) as connection:
+        row = (await connection.execute(select(api_keys))).one()
+    assert row.hash == hash_key(key)
+    assert key[len(row.prefix) :] not in repr(row)
+
+
+async def test_an_unknown_key_belongs_to_nobody(repository: AccountRepository) -> None:
+    await repository.create_key("ada")
+    assert await repository.find_caller(hash_key(make_key(b"\xff" * 32))) is None
+
+
+async def test_another_team_for_a_known_user_is_refused(repository: AccountRepository) -> None:
+    await repository.create_key("ada", "math")
+    with _refused("team", "'ada' is in team 'math'", "users set"):
+        await repository.create_key("ada", "chess")
+    await repository.create_key("bob")
+    with _refused("team", "'bob' is in no team", "users set"):
+        await repository.create_key("bob", "math")
+
+
+async def test_another_plan_for_a_known_user_is_refused(repository: AccountRepository) -> None:
+    await repository.create_key("ada")
+    with _refused("plan", "'ada' has the plan personal_free", "users set"):
+        await repository.create_key("ada", plan="personal_pro")
+
+
+async def test_another_plan_for_a_known_team_is_refused(repository: AccountRepository) -> None:
+    await repository.create_key("ada", "math", "team_pro")
+    with _refused("plan", "'math' has the plan team_pro", "users set"):
+        await repository.create_key("bob", "math", "enterprise")
+    with _refused("plan", "'ada' has the plan team_pro", "users set"):
+        await repository.create_key("ada", plan="enterprise")
+
+
+async def test_a_refused_key_leaves_nothing_behind(
+    repository: AccountRepository, engine: AsyncEngine
+) -> None:
+    await repository.create_key("ada", "math", "team_pro")
+    with _refused("plan"):
+        await repository.create_key("bob", "math", "enterprise")
+    async with reading(engine) as connection:
+        assert list(await connection.scalars(select(users.c.name))) == ["ada"]
+        assert len(list(await connection.scalars(select(api_keys.c.id)))) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "a b", "-a", ".a", "a/b", "a\n", "é", "a" * 65, "x'; DROP TABLE users"]
+)
+async def test_names_outside_the_rules_are_refused(
+    repository: AccountRepository, name: str
+) -> None:
+    with _refused("user", "1 to 64"):
+        await repository.create_key(name)
+    with _refused("team", "1 to 64"):
+        await repository.create_key("ada", name)
+
+
+@pytest.mark.parametrize("name", ["a", "7", "a" * 64, "ada.lovelace+test@example.com", "A_b-c"])
+async def test_names_within_the_rules_are_taken(repository: AccountRepository, name: str) -> None:
+    await repository.create_key(name, name)
+    assert [(key.user, key.team) for key in await repository.list_keys()] == [(name, name)]
+
+
+async def test_an_unknown_plan_is_refused_with_those_there_are(
+    repository: AccountRepository,
+) -> None:
+    with _refused("plan", "personal_free, personal_pro, team_pro, enterprise"):
+        await repository.create_key("ada", plan="gold")
+
+
+async def test_keys_are_listed_oldest_first(repository: AccountRepository, clock: Clock) -> None:
+    await repository.create_key("ada", "math", "team_pro")
+    clock.now_s += 1.5
+    await repository.create_key("bob")
+    assert await repository.list_keys() == [
+        KeyInfo("key_002", "gw-AAAAAA", "ada", "math", "team_pro", 1_700_000_000_000, None),
+        KeyInfo("key_004", "gw-AQEBAQ", "bob", "", "personal_free", 1_700_000_001_500, None),
+    ]
+
+
+@pytest.mark.parametrize("how", ["id", "prefix", "key"])
+async def test_a_revoked_key_belongs_to_nobody(repository: AccountRepository, how: str) -> None:
+    key = await repository.create_key("ada")
+    other = await repository.create_key("ada")
+    info = (await repository.list_keys())[0]
+    await repository.revoke_key(key if how == "key" else getattr(info, how))
+    assert await repository.find_caller(hash_key(key)) is None
+    assert await repository.find_caller(hash_key(other)) is not None
+
+
+async def test_revoking_again_keeps_the_first_time(
+    repository: AccountRepository, clock: Clock
+) -> None:
+    key = await repository.create_key("ada")
+    first = await repository.revoke_key(key)
+    assert first.revoked_at_ms == 1_700_000_000_000
+    clock.now_s += 60
+    assert await repository.revoke_key(key) == first
+
+
+async def test_revoking_what_is_unknown_is_refused(repository: AccountRepository) -> None:
+    await repository.create_key("ada")
+    for which in ("", "gw-", "gw-AAAA", "key_999", "ada", make_key(b"\xff" * 32)):
+        with _refused("key", "keys list"):
+            await repository.revoke_key(which)
+
+
+async def test_a_prefix_of_several_keys_is_refused_with_their_ids(engine: AsyncEngine) -> None:
+    ends = iter([b"\x00", b"\x01"])
+    repository = AccountRepository(engine, random_bytes=lambda size: bytes(31) + next(ends))
+    keys = [await repository.create_key("ada") for _ in range(2)]
+    infos = await repository.list_keys()
+    with _refused("key", infos[0].id, infos[1].id):
+        await repository.revoke_key(infos[0].prefix)
+    for key in keys:
+        assert await repository.find_caller(hash_key(key)) is not None
+
+
+async def test_a_user_moves_to_a_team_and_out_of_it(repository: AccountRepository) -> None:
+    key = await repository.create_key("ada", plan="personal_pro")
+    await repository.create_key("bob", "math", "team_pro")
+    await repository.set_user("ada", team="math")
+    moved = await _caller(repository, key)
+    assert moved.team_id != ""
+    assert moved.plan == accounts_pb2.PLAN_TEAM_PRO
+    await repository.set_user("ada", team="")
+    assert await _caller(repository, key) == Caller(
+        moved.user_id, "", accounts_pb2.PLAN_PERSONAL_PRO
+    )
+
+
+async def test_a_user_moves_to_a_new_team_with_a_plan(
+    repository: AccountRepository, engine: AsyncEngine
+) -> None:
+    key = await repository.create_key("ada")
+    await repository.set_user("ada", team="chess", plan="enterprise")
+    assert (await _caller(repository, key)).plan == accounts_pb2.PLAN_ENTERPRISE
+    async with reading(engine) as connection:
+        assert list(await connection.scalars(select(teams.c.plan))) == ["enterprise"]
+        assert list(await connection.scalars(select(users.c.plan))) == ["personal_free"]
+
+
+async def test_a_plan_set_for_a_member_is_the_whole_teams(repository: AccountRepository) -> None:
+    await repository.create_key("ada", "math")
+    bobs = await repository.create_key("bob", "math")
+    await repository.set_user("ada", plan="enterprise")
+    assert (await _caller(repository, bobs)).plan == accounts_pb2.PLAN_ENTERPRISE
+
+
+async def test_a_plan_set_for_one_user_is_nobody_elses(repository: AccountRepository) -> None:
+    adas = await repository.create_key("ada")
+    bobs = await repository.create_key("bob")
+    await repository.set_user("ada", plan="enterprise")
+    assert (await _caller(repository, adas)).plan == accounts_pb2.PLAN_ENTERPRISE
+    assert (await _caller(repository, bobs)).plan == accounts_pb2.PLAN_PERSONAL_FREE
+
+
+async def test_setting_needs_a_known_user_and_something_to_set(
+    repository: AccountRepository,
+) -> None:
+    with _refused("user", "'ada'", "keys create"):
+        await repository.set_user("ada", plan="enterprise")
+    with _refused("team", "at least one"):
+        await repository.set_user("ada")
+    with _refused("team", "1 to 64"):
+        await repository.set_user("ada", team="a b")
+
+
+async def test_keys_made_at_once_for_a_new_user_share_that_user(engine: AsyncEngine) -> None:
+    repository = AccountRepository(engine)
+    keys = await asyncio.gather(*(repository.create_key("ada", "math") for _ in range(8)))
+    assert len({await _caller(repository, key) for key in keys}) == 1
+
+
+async def test_the_first_key_is_made_once_alone(engine: AsyncEngine) -> None:
+    repository = AccountRepository(engine)
+    kept: list[str] = []
+
+    async def keep(key: str) -> None:
+        kept.append(key)
+
+    made = await asyncio.gather(
+        *(repository.create_first_key("dev", "enterprise", keep) for _ in range(4))
+    )
+    assert [key for key in made if key] == kept
+    assert len(kept) == 1
+    assert (await _caller(repository, kept[0])).plan == accounts_pb2.PLAN_ENTERPRISE
+
+
+async def test_a_first_key_that_cannot_be_kept_was_never_made(
+    repository: AccountRepository,
+) -> None:
+    async def keep(key: str) -> None:
+        raise PermissionError
+
+    with pytest.raises(PermissionError):
+        await repository.create_first_key("dev", "enterprise", keep)
+    assert await repository.list_keys() == []

@@ -1,0 +1,37 @@
+import grpc
+import pytest
+
+from gateway.accounts.v1 import accounts_pb2
+from gateway.accounts.v1.accounts_pb2 import IdentifyRequest, IdentifyResponse
+from gateway.accounts.v1.accounts_pb2_grpc import (
+    AccountsServiceStub,
+    add_AccountsServiceServicer_to_server,
+)
+from services.accounts.keys import make_key
+from services.accounts.repository import AccountRepository
+from services.accounts.servicer import SERVICE_NAME, AccountsServicer
+from services.common.channels import call_metadata, open_channel
+from services.common.server import Server
+
+MAX_MESSAGE = 1 << 20
+
+
+async def test_identify_tells_the_owner_of_the_key_that_the_call_carries(
+    repository: AccountRepository,
+) -> None:
+    key = await repository.create_key("ada", "math", "team_pro")
+    server = Server(repository.identify, max_message=MAX_MESSAGE)
+    server.add(add_AccountsServiceServicer_to_server, AccountsServicer(), SERVICE_NAME)
+    port = server.listen("127.0.0.1:0")
+    await server.start()
+    async with open_channel(f"127.0.0.1:{port}", max_message=MAX_MESSAGE) as channel:
+        stub = AccountsServiceStub(channel)
+        answer = await stub.Identify(IdentifyRequest(), metadata=call_metadata(key, "req_1"))
+        assert answer == IdentifyResponse(
+            user_id="user_001", team_id="team_000", plan=accounts_pb2.PLAN_TEAM_PRO
+        )
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            unknown = call_metadata(make_key(b"\xff" * 32), "req_2")
+            await stub.Identify(IdentifyRequest(), metadata=unknown)
+        assert raised.value.code() == grpc.StatusCode.UNAUTHENTICATED
+    await server.stop(0)

@@ -1,0 +1,212 @@
+import asyncio
+
+import pytest
+
+from gateway.accounts.v1.accounts_pb2 import PLAN_ENTERPRISE
+from gateway.errors.v1 import errors_pb2
+from services.common.authentication import CachedIdentify, Caller, bearer_key, is_key
+from services.common.errors import GatewayError, invalid_api_key, unavailable
+
+KEYS = ["gw-" + letter * 43 for letter in "abcde"]
+ADA = Caller("user_ada", "", PLAN_ENTERPRISE)
+
+
+class Keys:
+    """Whose keys are, in memory; look-ups wait while `open` is not set."""
+
+    def __init__(self) -> None:
+        self.callers = dict.fromkeys(KEYS, ADA)
+        self.asked: list[str] = []
+        self.open = asyncio.Event()
+        self.open.set()
+        self.reached = asyncio.Event()
+        self.failure: Exception | None = None
+
+    async def identify(self, key: str) -> Caller:
+        self.asked.append(key)
+        self.reached.set()
+        await self.open.wait()
+        if self.failure is not None:
+            raise self.failure
+        if key not in self.callers:
+            raise invalid_api_key()
+        return self.callers[key]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def keys() -> Keys:
+    return Keys()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def identify(keys: Keys, clock: Clock) -> CachedIdentify:
+    return CachedIdentify(keys.identify, ttl_s=30, monotonic=clock.monotonic, max_entries=3)
+
+
+async def _refused(identify: CachedIdentify, key: str) -> None:
+    with pytest.raises(GatewayError) as raised:
+        await identify(key)
+    assert raised.value.reason == errors_pb2.REASON_INVALID_API_KEY
+
+
+def test_a_bearer_key_is_taken_whatever_the_case_of_its_scheme() -> None:
+    for header in (f"Bearer {KEYS[0]}", f"bearer {KEYS[0]}", f"BEARER  {KEYS[0]} "):
+        assert bearer_key(header) == KEYS[0]
+
+
+def test_what_is_no_bearer_key_is_refused_without_being_repeated() -> None:
+    for header in (
+        "",
+        KEYS[0],
+        f"Basic {KEYS[0]}",
+        "Bearer",
+        "Bearer sk-hush",
+        f"Bearer {KEYS[0]}a",
+    ):
+        with pytest.raises(GatewayError) as raised:
+            bearer_key(header)
+        assert raised.value.reason == errors_pb2.REASON_INVALID_API_KEY
+        assert "hush" not in raised.value.message
+        assert KEYS[0] not in raised.value.message
+
+
+def test_only_the_exact_form_is_a_key() -> None:
+    assert is_key("gw-" + "aZ0_-" * 8 + "abc")
+    for text in (
+        "",
+        "gw-",
+        "gw-" + "a" * 42,
+        "gw-" + "a" * 44,
+        "gw-" + "a" * 42 + "é",
+        KEYS[0] + "\n",
+    ):
+        assert not is_key(text)
+
+
+async def test_a_known_key_is_looked_up_once_in_its_time(
+    identify: CachedIdentify, keys: Keys, clock: Clock
+) -> None:
+    for step_s in (0, 10, 19.9):
+        clock.now_s += step_s
+        assert await identify(KEYS[0]) == ADA
+    assert keys.asked == [KEYS[0]]
+
+
+async def test_a_revocation_takes_effect_when_the_time_is_over(
+    identify: CachedIdentify, keys: Keys, clock: Clock
+) -> None:
+    await identify(KEYS[0])
+    keys.callers.clear()
+    clock.now_s += 30
+    await _refused(identify, KEYS[0])
+
+
+async def test_the_time_runs_from_the_question_not_from_the_answer(
+    identify: CachedIdentify, keys: Keys, clock: Clock
+) -> None:
+    keys.open.clear()
+    asking = asyncio.create_task(identify(KEYS[0]))
+    await keys.reached.wait()
+    clock.now_s += 20
+    keys.open.set()
+    await asking
+    clock.now_s += 10
+    await identify(KEYS[0])
+    assert len(keys.asked) == 2
+
+
+async def test_an_unknown_key_is_asked_for_every_time(identify: CachedIdentify, keys: Keys) -> None:
+    caller = keys.callers.pop(KEYS[0])
+    await _refused(identify, KEYS[0])
+    keys.callers[KEYS[0]] = caller
+    assert await identify(KEYS[0]) == caller
+
+
+async def test_the_least_recently_used_key_is_forgotten_first(
+    identify: CachedIdentify, keys: Keys
+) -> None:
+    for number in (0, 1, 2, 0, 3):
+        await identify(KEYS[number])
+    keys.asked.clear()
+    for number in (0, 2, 3):
+        await identify(KEYS[number])
+    assert keys.asked == []
+    await identify(KEYS[1])
+    assert keys.asked == [KEYS[1]]
+
+
+async def test_those_who_ask_at_once_share_one_look_up(
+    identify: CachedIdentify, keys: Keys
+) -> None:
+    keys.open.clear()
+    asking = [asyncio.create_task(identify(KEYS[0])) for _ in range(10)]
+    other = asyncio.create_task(identify(KEYS[1]))
+    await keys.reached.wait()
+    keys.open.set()
+    assert await asyncio.gather(*asking, other) == [ADA] * 11
+    assert sorted(keys.asked) == sorted([KEYS[0], KEYS[1]])
+
+
+async def test_one_who_leaves_takes_the_answer_from_nobody(
+    identify: CachedIdentify, keys: Keys
+) -> None:
+    keys.open.clear()
+    leaving, staying = (asyncio.create_task(identify(KEYS[0])) for _ in range(2))
+    await keys.reached.wait()
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    keys.open.set()
+    assert await staying == ADA
+    assert len(keys.asked) == 1
+
+
+async def test_a_failure_reaches_all_who_asked_and_is_not_remembered(
+    identify: CachedIdentify, keys: Keys
+) -> None:
+    keys.failure = unavailable("the database does not answer")
+    answers = await asyncio.gather(*(identify(KEYS[0]) for _ in range(3)), return_exceptions=True)
+    assert answers == [keys.failure] * 3
+    keys.failure = None
+    assert await identify(KEYS[0]) == ADA
+
+
+async def test_a_failure_that_nobody_waits_for_makes_no_noise(
+    identify: CachedIdentify, keys: Keys
+) -> None:
+    noise: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: noise.append(context))
+    keys.open.clear()
+    leaving = asyncio.create_task(identify(KEYS[0]))
+    await keys.reached.wait()
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    keys.failure = unavailable("the database does not answer")
+    keys.open.set()
+    (look_up,) = asyncio.all_tasks() - {asyncio.current_task()}
+    await asyncio.wait([look_up])
+    del look_up, leaving
+    keys.failure = None
+    assert await identify(KEYS[0]) == ADA
+    assert noise == []
+
+
+async def test_nothing_is_remembered_when_the_time_is_zero(keys: Keys, clock: Clock) -> None:
+    identify = CachedIdentify(keys.identify, ttl_s=0, monotonic=clock.monotonic)
+    for _ in range(2):
+        await identify(KEYS[0])
+    assert len(keys.asked) == 2

@@ -1,0 +1,238 @@
+import asyncio
+import logging
+import os
+import socket
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, exc, insert, select, text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from gateway.errors.v1 import errors_pb2
+from services.accounts import repository
+from services.common import migrations, secrets
+from services.common.database import metadata, migrate, open_engine, reading, writing
+from services.common.errors import GatewayError
+from services.common.settings import SettingsError, Storage
+
+TABLES = {repository.teams, repository.users, repository.api_keys, secrets.table}
+
+_MIGRATE = """
+import asyncio, sys
+from pathlib import Path
+from services.common.database import migrate, open_engine
+from services.common.secrets import load_secrets
+from services.common.settings import Storage
+
+async def main():
+    engine = open_engine(Storage(data_dir=Path(sys.argv[1]), database_url=sys.argv[2]))
+    sys.stdin.readline()
+    await migrate(engine)
+    print((await load_secrets(engine)).signing_keys)
+    await engine.dispose()
+
+print("waiting", flush=True)
+asyncio.run(main())
+"""
+
+
+def _team(name: str) -> dict[str, object]:
+    return {"id": f"team_{name}", "name": name, "plan": "team_pro", "created_at_ms": 1}
+
+
+async def _names(engine: AsyncEngine) -> list[str]:
+    async with reading(engine) as connection:
+        return list(await connection.scalars(select(repository.teams.c.name)))
+
+
+async def test_the_migrated_tables_are_those_that_repositories_declare(
+    engine: AsyncEngine,
+) -> None:
+    def differences(connection: Connection) -> list[object]:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        return list(compare_metadata(context, metadata))
+
+    assert set(metadata.tables.values()) == TABLES
+    async with reading(engine) as connection:
+        assert await connection.run_sync(differences) == []
+
+
+def test_the_known_head_is_the_newest_step() -> None:
+    config = Config()
+    config.set_main_option("script_location", os.path.dirname(migrations.__file__))
+    assert ScriptDirectory.from_config(config).get_heads() == [migrations.HEAD]
+
+
+async def test_a_second_migration_changes_nothing(engine: AsyncEngine) -> None:
+    async with writing(engine) as connection:
+        await connection.execute(insert(repository.teams), _team("kept"))
+    await migrate(engine)
+    assert await _names(engine) == ["kept"]
+
+
+async def test_processes_that_start_at_once_migrate_once_and_share_secrets(
+    storage: Storage,
+) -> None:
+    processes = [
+        await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-c",
+            _MIGRATE,
+            str(storage.data_dir),
+            storage.database_url,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        for _ in range(4)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert await process.stdout.readline() == b"waiting\n"
+    outputs = await asyncio.gather(*(process.communicate(b"\n") for process in processes))
+    assert [process.returncode for process in processes] == [0] * 4
+    assert len({output for output, _ in outputs}) == 1
+
+
+async def test_a_database_of_a_newer_version_is_left_alone(engine: AsyncEngine) -> None:
+    async with writing(engine) as connection:
+        await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(GatewayError, match="step 9999, which this version") as raised:
+        await migrate(engine)
+    assert raised.value.reason == errors_pb2.REASON_UNAVAILABLE
+
+
+async def test_a_transaction_that_fails_leaves_nothing(engine: AsyncEngine) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with writing(engine) as connection:
+            await connection.execute(insert(repository.teams), _team("gone"))
+            raise ZeroDivisionError
+    assert await _names(engine) == []
+
+
+async def test_reading_writes_nothing(engine: AsyncEngine) -> None:
+    async with reading(engine) as connection:
+        await connection.execute(insert(repository.teams), _team("gone"))
+    assert await _names(engine) == []
+
+
+async def test_tables_are_held_to_what_refers_to_what(engine: AsyncEngine) -> None:
+    with pytest.raises(exc.IntegrityError):
+        async with writing(engine) as connection:
+            await connection.execute(
+                insert(repository.users), {**_team("lonely"), "team_id": "team_nowhere"}
+            )
+
+
+async def test_a_failure_of_the_callers_own_is_not_taken_for_silence(engine: AsyncEngine) -> None:
+    with pytest.raises(FileNotFoundError):
+        async with writing(engine):
+            raise FileNotFoundError
+
+
+async def test_a_mistake_in_a_statement_is_a_fault_not_silence(engine: AsyncEngine) -> None:
+    with pytest.raises(exc.DBAPIError):
+        async with writing(engine) as connection:
+            await connection.execute(insert(repository.teams), _team("twice"))
+            await connection.execute(insert(repository.teams), _team("twice"))
+
+
+async def test_parameters_stay_out_of_the_texts_of_errors(engine: AsyncEngine) -> None:
+    with pytest.raises(exc.DBAPIError) as raised:
+        async with writing(engine) as connection:
+            await connection.execute(
+                insert(repository.teams), {**_team("hush-hush"), "plan": "no such plan"}
+            )
+    assert "[SQL parameters hidden" in str(raised.value)
+
+
+async def test_a_server_that_is_not_there_is_unavailable_and_its_words_are_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        url = f"postgresql://gateway:hunter2@127.0.0.1:{port}/gateway"
+        engine = open_engine(Storage(data_dir=tmp_path, database_url=url))
+        with caplog.at_level(logging.ERROR), pytest.raises(GatewayError) as raised:
+            await migrate(engine)
+    assert raised.value.reason == errors_pb2.REASON_UNAVAILABLE
+    assert raised.value.message == "the database does not answer; try again"
+    assert raised.value.retry_after_s == 1
+    words = caplog.records[0].__dict__["driver"]
+    assert str(port) in words
+    assert "hunter2" not in caplog.text + words
+    await engine.dispose()
+
+
+async def test_a_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None:
+    (tmp_path / "gateway.db").write_bytes(b"not a database" * 100)
+    engine = open_engine(Storage(data_dir=tmp_path))
+    with pytest.raises(GatewayError) as raised:
+        await migrate(engine)
+    assert raised.value.reason == errors_pb2.REASON_UNAVAILABLE
+    await engine.dispose()
+
+
+@pytest.mark.parametrize("storage", ["postgresql"], indirect=True)
+async def test_a_lost_connection_is_unavailable_once_and_made_anew(engine: AsyncEngine) -> None:
+    with pytest.raises(GatewayError) as raised:
+        async with reading(engine) as connection:
+            await connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+    assert raised.value.reason == errors_pb2.REASON_UNAVAILABLE
+    assert await _names(engine) == []
+
+
+@pytest.mark.parametrize("storage", ["postgresql"], indirect=True)
+async def test_a_connection_lost_while_idle_is_not_noticed(engine: AsyncEngine) -> None:
+    async with reading(engine) as first, reading(engine) as second:
+        pid = await first.scalar(text("SELECT pg_backend_pid()"))
+        await first.close()
+        await second.execute(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})
+    assert await _names(engine) == []
+
+
+async def test_sqlite_is_durable_shared_and_strict(tmp_path: Path) -> None:
+    engine = open_engine(Storage(data_dir=tmp_path))
+    async with reading(engine) as connection:
+        for pragma, value in (("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1)):
+            assert await connection.scalar(text(f"PRAGMA {pragma}")) == value
+        assert await connection.scalar(text("PRAGMA busy_timeout")) >= 5000
+    await engine.dispose()
+
+
+async def test_a_writer_of_a_sqlite_file_holds_the_lock_from_its_beginning(tmp_path: Path) -> None:
+    engine = open_engine(Storage(data_dir=tmp_path))
+    await migrate(engine)
+    async with writing(engine), engine.connect() as other:
+        await other.exec_driver_sql("ROLLBACK")
+        await other.exec_driver_sql("PRAGMA busy_timeout = 0")
+        with pytest.raises(exc.OperationalError, match="locked"):
+            await other.exec_driver_sql("BEGIN IMMEDIATE")
+        await other.exec_driver_sql("BEGIN")
+    await engine.dispose()
+
+
+async def test_the_data_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "100%"
+    engine = open_engine(Storage(data_dir=folder))
+    await migrate(engine)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert (folder / "gateway.db").exists()
+    await engine.dispose()
+
+
+def test_an_address_of_another_kind_of_database_is_refused_by_name() -> None:
+    with pytest.raises(SettingsError, match=r"storage\.database_url: takes postgresql://"):
+        open_engine(Storage(database_url="mysql://root:hunter2@db/x"))
+
+
+def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SettingsError, match=r"storage\.data_dir: .*file"):
+        open_engine(Storage(data_dir=tmp_path / "file"))

@@ -1,0 +1,47 @@
+import grpc
+import pytest
+
+from gateway.errors.v1 import errors_pb2
+from gateway.errors.v1.errors_pb2 import Attempt, Reason
+from services.common import errors
+from services.common.errors import GatewayError
+
+REASONS = [value for value in Reason.values() if value != errors_pb2.REASON_UNSPECIFIED]
+
+
+def rpc_error(error: GatewayError) -> grpc.aio.AioRpcError:
+    code, message, details = errors.to_status(error)
+    trailers = grpc.aio.Metadata((errors.STATUS_METADATA_KEY, details))
+    return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), trailers, message)
+
+
+@pytest.mark.parametrize("reason", REASONS, ids=Reason.Name)
+def test_every_reason_survives_the_way_through_a_status(reason):
+    attempt = Attempt(step="a", model="p/m", status=500, reason=reason, duration_ms=7)
+    sent = GatewayError(reason, "why", param="a[0].b", retry_after_s=3, attempts=[attempt])
+    got = errors.from_rpc_error(rpc_error(sent))
+    for name in ("reason", "message", "param", "retry_after_s", "attempts", "http_status", "code"):
+        assert getattr(got, name) == getattr(sent, name)
+
+
+@pytest.mark.parametrize("reason", REASONS, ids=Reason.Name)
+def test_whoever_is_told_to_wait_is_told_how_long(reason):
+    error = GatewayError(reason, "why")
+    if error.http_status in (429, 503):
+        assert error.retry_after_s >= 1
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "status"),
+    [
+        (grpc.StatusCode.UNAVAILABLE, errors_pb2.REASON_UNAVAILABLE, 503),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, errors_pb2.REASON_TIMEOUT, 504),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, errors_pb2.REASON_TOO_LARGE, 413),
+        (grpc.StatusCode.UNKNOWN, errors_pb2.REASON_INTERNAL, 500),
+    ],
+)
+def test_a_status_of_grpc_itself_keeps_its_text_to_itself(code, reason, status):
+    bare = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), "secret text")
+    error = errors.from_rpc_error(bare)
+    assert (error.reason, error.http_status) == (reason, status)
+    assert "secret" not in error.message

@@ -1,0 +1,172 @@
+"""What every service does around its calls, over a real server on port 0."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from gateway.accounts.v1.accounts_pb2 import PLAN_ENTERPRISE
+from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
+from services.common import errors, logs
+from services.common.authentication import Caller, caller
+from services.common.channels import call_metadata, open_channel
+from services.common.errors import GatewayError
+from services.common.server import Server
+
+KEY = "gw-" + "a" * 43
+NAME = "gateway.inference.v1.InferenceService"
+
+
+async def identify(key: str) -> Caller:
+    if key != KEY:
+        raise errors.invalid_api_key()
+    return Caller("ada", "", PLAN_ENTERPRISE)
+
+
+class Servicer(inference_pb2_grpc.InferenceServiceServicer):
+    """Does what a test hands it."""
+
+    def __init__(self, act: Callable[[], Awaitable[None]]) -> None:
+        self.act = act
+
+    async def Generate(self, request, context):
+        await self.act()
+        return inference_pb2.GenerateResponse(id=caller.get().user_id)
+
+    async def StreamGenerate(self, request, context) -> AsyncIterator:
+        yield inference_pb2.StreamGenerateResponse(events=[inference_pb2.Event(text="a")])
+        await self.act()
+        yield inference_pb2.StreamGenerateResponse(events=[inference_pb2.Event(text="b")])
+
+
+@asynccontextmanager
+async def served(act: Callable[[], Awaitable[None]]):
+    server = Server(identify, max_message=1 << 20)
+    server.add(inference_pb2_grpc.add_InferenceServiceServicer_to_server, Servicer(act), NAME)
+    port = server.listen("127.0.0.1:0")
+    await server.start()
+    async with open_channel(f"127.0.0.1:{port}", max_message=1 << 20) as channel:
+        yield channel
+    await server.stop(0)
+
+
+async def nothing() -> None:
+    pass
+
+
+async def generate(channel, key=KEY, **options):
+    stub = inference_pb2_grpc.InferenceServiceStub(channel)
+    return await stub.Generate(
+        inference_pb2.GenerateRequest(), metadata=call_metadata(key, "req_1"), **options
+    )
+
+
+async def test_a_call_with_a_good_key_knows_its_caller():
+    async with served(nothing) as channel:
+        assert (await generate(channel)).id == "ada"
+
+
+@pytest.mark.parametrize("key", ["gw-" + "b" * 43, "nonsense", ""])
+async def test_a_call_with_a_bad_key_is_unauthenticated(key):
+    async with served(nothing) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await generate(channel, key)
+    assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert errors.from_rpc_error(refused.value).code == "invalid_api_key"
+
+
+async def test_a_call_without_metadata_is_unauthenticated_streamed_too():
+    async with served(nothing) as channel:
+        stub = inference_pb2_grpc.InferenceServiceStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            async for _ in stub.StreamGenerate(inference_pb2.GenerateRequest()):
+                pass
+    assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_a_failure_with_a_reason_reaches_the_other_side_whole():
+    async def act():
+        raise GatewayError(errors_pb2.REASON_RATE_LIMITED, "slow down", retry_after_s=7)
+
+    async with served(act) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as failed:
+            await generate(channel)
+    error = errors.from_rpc_error(failed.value)
+    assert (error.code, error.message, error.retry_after_s) == ("rate_limited", "slow down", 7)
+
+
+async def test_a_failure_nobody_foresaw_keeps_its_text_and_is_logged(caplog):
+    async def act():
+        raise RuntimeError("the password is hush")
+
+    async with served(act) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as failed:
+            await generate(channel)
+    assert failed.value.code() is grpc.StatusCode.INTERNAL
+    assert "hush" not in str(failed.value)
+    assert "hush" in caplog.text
+
+
+async def test_what_a_stream_sent_before_it_broke_arrives():
+    async def act():
+        raise errors.unavailable("gone")
+
+    got = []
+    async with served(act) as channel:
+        stub = inference_pb2_grpc.InferenceServiceStub(channel)
+        call = stub.StreamGenerate(inference_pb2.GenerateRequest(), metadata=call_metadata(KEY, ""))
+        with pytest.raises(grpc.aio.AioRpcError) as failed:
+            async for message in call:
+                got.append(message.events[0].text)
+    assert got == ["a"]
+    assert errors.from_rpc_error(failed.value).code == "unavailable"
+
+
+async def test_the_request_id_travels_with_the_call():
+    seen = []
+
+    async def act():
+        seen.append(logs.request_id.get())
+
+    async with served(act) as channel:
+        await generate(channel)
+    assert seen == ["req_1"]
+
+
+@pytest.mark.parametrize("leaving", ["deadline", "cancel"])
+async def test_work_ends_when_the_caller_no_longer_waits(leaving):
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    async def act():
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with served(act) as channel:
+        waiting = asyncio.create_task(
+            generate(channel, timeout=0.2 if leaving == "deadline" else None)
+        )
+        await began.wait()
+        if leaving == "cancel":
+            waiting.cancel()
+        await asyncio.wait_for(ended.wait(), 5)
+        await asyncio.gather(waiting, return_exceptions=True)
+
+
+async def test_health_and_reflection_need_no_key():
+    async with served(nothing) as channel:
+        health = health_pb2_grpc.HealthStub(channel)
+        for service in ("", NAME):
+            answer = await health.Check(health_pb2.HealthCheckRequest(service=service))
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        reflection = reflection_pb2_grpc.ServerReflectionStub(channel)
+        asked = reflection_pb2.ServerReflectionRequest(list_services="")
+        listed = await reflection.ServerReflectionInfo(iter([asked])).read()
+        assert NAME in {one.name for one in listed.list_services_response.service}

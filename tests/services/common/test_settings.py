@@ -1,0 +1,62 @@
+import tomllib
+
+import pytest
+
+from services.common import settings
+from services.common.settings import SettingsError
+
+
+def load(tmp_path, text: str = "", **environ: str) -> settings.Settings:
+    path = tmp_path / "gateway.toml"
+    path.write_text(text)
+    return settings.load({"GATEWAY_CONFIG": str(path), **environ})
+
+
+def test_the_example_is_valid_and_names_every_key_with_its_default():
+    example = tomllib.loads(settings.EXAMPLE)
+    parsed = settings.parse(example, "the example")
+    for name in ("server", "storage", "roles", "limits", "discovery"):
+        section = getattr(parsed, name)
+        assert section == type(section)(), f"[{name}] does not show the defaults"
+        assert set(example[name]) == set(type(section).model_fields), f"[{name}] leaves keys out"
+    assert set(example) == set(settings.Settings.model_fields)
+
+
+def test_the_environment_goes_over_the_file(tmp_path):
+    loaded = load(tmp_path, "[server]\nport = 1\nhost = '::1'", GATEWAY_PORT="2")
+    assert (loaded.server.port, loaded.server.host) == (2, "::1")
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("[server]\nprot = 1", "server.prot"),
+        ("[server]\nport = 'x'", "server.port"),
+        ("[serve]\n", "serve"),
+        ("[server", "not TOML"),
+        ("[providers.a]\nkind = 'openai'", "providers.a"),
+        ("[providers.a]\nkind = 'cohere'\nbase_url = 'http://a'", "providers.a.kind"),
+        ("[[models]]\nname = 'a'\nprovider = 'b'", "models[0].provider"),
+        ("[server]\nmetrics_host = 'everyone'", "server.metrics_host"),
+        (
+            "[[models]]\nname = 'a'\nprovider = 'sandbox'\n"
+            "[[models]]\nname = 'a'\nprovider = 'sandbox'",
+            "models[1].name",
+        ),
+    ],
+)
+def test_a_wrong_key_or_value_is_named(tmp_path, text, named):
+    with pytest.raises(SettingsError) as refused:
+        load(tmp_path, text)
+    assert named in str(refused.value)
+
+
+def test_a_wrong_key_never_shows_the_value_beside_it(tmp_path):
+    with pytest.raises(SettingsError) as refused:
+        load(tmp_path, "[providers.a]\nkind='openai'\nbase_url='http://a'\napi_key=['sk-hush']")
+    assert "sk-hush" not in str(refused.value)
+
+
+def test_a_file_that_is_named_must_be_there(tmp_path):
+    with pytest.raises(SettingsError):
+        settings.load({"GATEWAY_CONFIG": str(tmp_path / "none.toml")})

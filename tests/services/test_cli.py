@@ -1,0 +1,172 @@
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from typer.testing import CliRunner
+
+from services import cli
+from services.accounts.plans import DEFAULT, PLANS
+from services.common.authentication import is_key
+from services.common.settings import EXAMPLE
+
+
+class Command:
+    """The `gateway` command with a data folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        config = folder / "gateway.toml"
+        config.touch()
+        self.config = config
+        self.environ: dict[str, str | None] = {
+            "GATEWAY_CONFIG": str(config),
+            "GATEWAY_DATA_DIR": str(folder / "var"),
+            "GATEWAY_HOST": None,
+            "GATEWAY_PORT": None,
+            "GATEWAY_DATABASE_URL": None,
+        }
+
+    def __call__(self, line: str, status: int = 0) -> tuple[str, str]:
+        """Run it; give what it wrote to standard output and to standard error."""
+        result = CliRunner().invoke(cli.app, line.split(), env=self.environ, prog_name="gateway")
+        assert result.exit_code == status, result.output
+        assert "Traceback" not in result.output
+        return result.stdout, result.stderr
+
+    def refused(self, line: str, status: int = 1) -> str:
+        """Run what is refused with one line on standard error; give that line."""
+        output, errors = self(line, status)
+        assert output == ""
+        (told,) = errors.splitlines()
+        return told
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Command:
+    return Command(tmp_path)
+
+
+def test_a_new_key_stands_alone_on_standard_output(gateway: Command) -> None:
+    output, errors = gateway("keys create --user ada")
+    assert is_key(output.removesuffix("\n"))
+    assert "Keep it" in errors
+    assert output.strip() not in errors
+
+
+def test_keys_are_listed_with_whose_they_are_and_not_shown(gateway: Command) -> None:
+    key = gateway("keys create --user ada --team math --plan team_pro")[0].strip()
+    gateway("keys create --user bob")
+    output, _ = gateway("keys list")
+    head, adas, bobs = output.splitlines()
+    assert head.split() == ["ID", "PREFIX", "USER", "TEAM", "PLAN", "CREATED", "REVOKED"]
+    key_id, prefix, *rest, created, revoked = adas.split()
+    assert re.fullmatch("key_[0-9A-Z]{26}", key_id)
+    assert key.startswith(prefix)
+    assert rest == ["ada", "math", "team_pro"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", created)
+    assert revoked == "-"
+    assert bobs.split()[2:5] == ["bob", "-", "personal_free"]
+    assert key not in output
+
+
+def test_a_key_is_revoked_by_its_prefix_and_listed_so(gateway: Command) -> None:
+    prefix = gateway("keys create --user ada")[0][:9]
+    output, errors = gateway(f"keys revoke {prefix}")
+    assert output == ""
+    assert prefix in errors
+    assert gateway("keys list")[0].split()[-1].endswith("Z")
+
+
+def test_a_user_is_set_to_a_team_and_a_plan(gateway: Command) -> None:
+    gateway("keys create --user ada")
+    assert gateway("users set --user ada --team math --plan enterprise") == ("", "")
+    assert gateway("keys list")[0].splitlines()[1].split()[2:5] == ["ada", "math", "enterprise"]
+
+
+def test_what_cannot_be_done_is_one_line_that_says_what_to_do(gateway: Command) -> None:
+    gateway("keys create --user ada --team math")
+    assert "'ada' is in team 'math'; `users set`" in gateway.refused(
+        "keys create --user ada --team chess"
+    )
+    assert "`keys list`" in gateway.refused("keys revoke gw-nobody")
+    assert "`keys create`" in gateway.refused("users set --user bob --plan enterprise")
+    assert "at least one" in gateway.refused("users set --user ada")
+    assert "1 to 64" in gateway.refused("keys create --user a/b")
+
+
+def test_a_wrong_command_line_is_told_apart_by_its_status(gateway: Command) -> None:
+    for line in ("keys create", "keys create --user a --plan gold", "up --workers 0", "sandbox"):
+        gateway(line, status=2)
+    assert "personal_free" in gateway("keys create --user a --plan gold", status=2)[1]
+
+
+def test_wrong_settings_are_named_and_told_apart_by_their_status(gateway: Command) -> None:
+    gateway.config.write_text("[server]\nprot = 1\n")
+    for line in ("config check", "keys list", "up"):
+        assert "server.prot" in gateway.refused(line, status=2)
+    gateway.config.write_text("")
+    gateway.environ["GATEWAY_DATABASE_URL"] = "mysql://root:hunter2@db/x"
+    told = gateway.refused("keys list", status=2)
+    assert "storage.database_url: takes postgresql://" in told
+    assert "hunter2" not in told
+
+
+def test_a_database_that_does_not_answer_is_told_with_its_drivers_words(gateway: Command) -> None:
+    gateway.environ["GATEWAY_DATABASE_URL"] = "postgresql://gateway:hunter2@127.0.0.1:1/x"
+    told = gateway.refused("keys list")
+    assert "the database does not answer" in told
+    assert "Connect call failed" in told
+    assert "hunter2" not in told
+
+
+def test_right_settings_are_summed_up(gateway: Command) -> None:
+    gateway.config.write_text(
+        '[providers.local]\nkind = "openai"\nbase_url = "http://127.0.0.1:1"\napi_key = "hush"\n'
+        '[[models]]\nname = "fast"\nprovider = "local"\n'
+    )
+    output, _ = gateway("config check")
+    assert "127.0.0.1:8080, SQLite" in output
+    assert "providers named: local, models named: fast" in output
+    assert "hush" not in output
+
+
+def test_the_example_is_printed_as_it_is(gateway: Command) -> None:
+    assert gateway("config example") == (EXAMPLE, "")
+
+
+def test_up_says_why_it_cannot_start(gateway: Command, tmp_path: Path) -> None:
+    (tmp_path / "var").touch()
+    assert "storage.data_dir" in gateway.refused("up")
+
+
+def test_serve_hands_its_arguments_to_the_services() -> None:
+    shown = subprocess.run(
+        [Path(sys.executable).with_name("gateway"), "serve", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "--listen" in shown.stdout
+
+
+def test_the_plans_to_choose_from_are_those_there_are() -> None:
+    assert get_args(cli.Plan) == tuple(PLANS)
+    assert DEFAULT in PLANS
+
+
+def test_help_loads_nothing_heavy() -> None:
+    heavy = {"pydantic", "sqlalchemy", "grpc", "aiohttp", "asyncio", "services.common.settings"}
+    code = "import services.cli, sys; print(*sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert heavy.isdisjoint(shown.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "line", ["", "up", "keys", "keys create", "keys list", "keys revoke", "users set", "sandbox"]
+)
+def test_every_command_explains_itself(gateway: Command, line: str) -> None:
+    output, _ = gateway(f"{line} --help")
+    assert f"Usage: gateway {line}".rstrip() in output
+    assert "--help" in output

@@ -1,0 +1,347 @@
+import asyncio
+import io
+import os
+import re
+import shlex
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from services.accounts.keys import hash_key
+from services.accounts.repository import AccountRepository
+from services.common.authentication import is_key
+from services.common.database import open_engine
+from services.common.settings import Limits, Server, Settings, Storage
+from services.supervisor import Program, StartError
+from services.up import (
+    LOCK_FILE,
+    base_url,
+    gateway_programs,
+    greeting,
+    held_port,
+    locked,
+    prepare_in_process,
+    runtime_folder,
+    up,
+)
+from tests.services.stand_ins import StandIns, stand_ins
+
+KEY = "gw-" + "k" * 43
+BODY = '{"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello"}]}'
+
+
+@pytest.fixture
+async def programs() -> AsyncIterator[StandIns]:
+    async with stand_ins() as programs:
+        yield programs
+
+
+class Output(io.StringIO):
+    """A standard output that tells when something was written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = asyncio.Event()
+
+    def flush(self) -> None:
+        self.written.set()
+
+
+class Up:
+    """`gateway up` with stand-ins, in this process."""
+
+    def __init__(self, programs: StandIns, data_dir: Path) -> None:
+        self.settings = Settings(
+            server=Server(port=0), storage=Storage(data_dir=data_dir), limits=Limits(drain_s=0)
+        )
+        self.output = Output()
+        self.port = 0
+        self.folder = Path()
+        self._programs = programs
+
+    async def run(self) -> None:
+        async def prepare() -> str | None:
+            return KEY
+
+        await up(self.settings, 1, make_programs=self._make, prepare=prepare, output=self.output)
+
+    def _make(self, folder: Path, port: int) -> Sequence[Sequence[Program]]:
+        self.folder, self.port = folder, port
+        return [[self._programs.program("facade")], [self._programs.program("services")]]
+
+
+@pytest.fixture
+async def gateway(programs: StandIns, tmp_path: Path) -> Up:
+    return Up(programs, tmp_path / "var")
+
+
+def _signal(number: signal.Signals) -> None:
+    os.kill(os.getpid(), number)
+
+
+async def test_it_says_where_it_is_once_it_is_ready(gateway: Up, programs: StandIns) -> None:
+    task = asyncio.create_task(gateway.run())
+    await programs.ready("facade")
+    assert gateway.output.getvalue() == ""
+    await programs.ready("services")
+    await gateway.output.written.wait()
+    lines = gateway.output.getvalue().splitlines()
+    assert lines[0] == f"The gateway listens on http://127.0.0.1:{gateway.port}"
+    assert KEY in lines[1]
+    _signal(signal.SIGTERM)
+    _signal(signal.SIGINT)
+    await task
+
+
+async def test_a_signal_ends_the_facades_and_then_the_services(
+    gateway: Up, programs: StandIns
+) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        task = asyncio.create_task(gateway.run())
+        facade, services = await programs.ready("facade", "services")
+        await gateway.output.written.wait()
+        _signal(number)
+        for run in (facade, services):
+            assert await run.heard() == "SIGTERM"
+            run.tell("exit 0")
+        await task
+        gateway.output.written.clear()
+
+
+async def test_a_hangup_makes_every_program_read_its_settings_again(
+    gateway: Up, programs: StandIns
+) -> None:
+    task = asyncio.create_task(gateway.run())
+    runs = await programs.ready("facade", "services")
+    await gateway.output.written.wait()
+    _signal(signal.SIGHUP)
+    for run in runs:
+        assert await run.heard() == "SIGHUP"
+    _signal(signal.SIGTERM)
+    _signal(signal.SIGTERM)
+    await task
+
+
+async def test_programs_share_a_fresh_folder_that_goes_at_the_end(
+    gateway: Up, programs: StandIns
+) -> None:
+    task = asyncio.create_task(gateway.run())
+    for name in ("facade", "services"):
+        run = await programs.started(name)
+        metrics = Path(run.environ["PROMETHEUS_MULTIPROC_DIR"])
+        assert metrics.parent == gateway.folder
+        assert os.listdir(metrics) == []
+        await run.ready()
+    await gateway.output.written.wait()
+    assert stat.S_IMODE(os.stat(gateway.folder).st_mode) == 0o700
+    _signal(signal.SIGTERM)
+    _signal(signal.SIGTERM)
+    await task
+    with pytest.raises(FileNotFoundError):
+        os.stat(gateway.folder)
+
+
+async def test_the_gauges_of_a_program_that_died_are_forgotten(
+    gateway: Up, programs: StandIns
+) -> None:
+    task = asyncio.create_task(gateway.run())
+    facade, services = await programs.ready("facade", "services")
+    await gateway.output.written.wait()
+    for run in (facade, services):
+        for kind in ("gauge_livesum", "counter"):
+            os.mknod(gateway.folder / "metrics" / f"{kind}_{run.pid}.db")
+    services.tell("die")
+    await programs.started("services")
+    assert sorted(os.listdir(gateway.folder / "metrics")) == sorted(
+        [
+            f"counter_{facade.pid}.db",
+            f"counter_{services.pid}.db",
+            f"gauge_livesum_{facade.pid}.db",
+        ]
+    )
+    _signal(signal.SIGTERM)
+    _signal(signal.SIGTERM)
+    await task
+
+
+async def test_a_second_one_in_the_same_folder_is_told_who_is_there(
+    gateway: Up, programs: StandIns
+) -> None:
+    task = asyncio.create_task(gateway.run())
+    await programs.ready("facade", "services")
+    await gateway.output.written.wait()
+    words = rf"runs there already \(process {os.getpid()}\).*GATEWAY_DATA_DIR"
+    with pytest.raises(StartError, match=words):
+        await gateway.run()
+    _signal(signal.SIGTERM)
+    _signal(signal.SIGTERM)
+    await task
+
+
+async def test_a_failed_start_frees_the_folder_and_the_port(
+    gateway: Up, programs: StandIns, tmp_path: Path
+) -> None:
+    task = asyncio.create_task(gateway.run())
+    (await programs.started("facade")).tell("exit 1")
+    (await programs.started("services")).tell("exit 1")
+    with pytest.raises(StartError, match="ended before it was ready"):
+        await task
+    with locked(tmp_path / "var"), held_port("127.0.0.1", gateway.port):
+        pass
+    assert gateway.output.getvalue() == ""
+
+
+def test_the_lock_file_of_a_gateway_that_was_killed_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / LOCK_FILE).write_text("999999999\n")
+    with locked(tmp_path):
+        assert (tmp_path / LOCK_FILE).read_text() == f"{os.getpid()}\n"
+
+
+def test_a_data_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(StartError, match=r"file/var: .*storage\.data_dir"),
+        locked(tmp_path / "file" / "var"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_port_where_somebody_listens_is_refused_even_if_they_would_share_it(
+    shared: bool,
+) -> None:
+    with socket.socket() as other:
+        if shared:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with (
+            pytest.raises(StartError, match=f"127.0.0.1:{port}: .*in use.*GATEWAY_PORT"),
+            held_port("127.0.0.1", port),
+        ):
+            pass
+
+
+def test_an_address_of_another_machine_is_refused() -> None:
+    with pytest.raises(StartError, match=r"192\.0\.2\.1:8080: .*GATEWAY_HOST"):
+        with held_port("192.0.2.1", 8080):
+            pass
+
+
+def test_programs_may_listen_on_a_held_port_and_connections_reach_them() -> None:
+    with held_port("127.0.0.1", 0) as port, socket.socket() as facade:
+        facade.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        facade.bind(("127.0.0.1", port))
+        facade.listen()
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", port), timeout=5):
+                facade.accept()[0].close()
+
+
+def test_a_long_temporary_folder_still_gives_sockets_a_short_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    with runtime_folder() as folder:
+        assert len(str(folder / "63.sock")) <= 100
+    assert list(long.iterdir()) == []
+
+
+def test_each_worker_is_a_facade_before_services_of_its_own() -> None:
+    facades, services = gateway_programs("127.0.0.1", 2)(Path("/run/gw"), 8080)
+    assert [program.name for program in facades] == ["facade 0", "facade 1"]
+    for number in (0, 1):
+        address = f"unix:/run/gw/{number}.sock"
+        python = [sys.executable, "-P", "-m"]
+        assert list(services[number].argv) == [*python, "services", "--listen", address]
+        where = ["--services", address, "--host", "127.0.0.1", "--port", "8080"]
+        assert list(facades[number].argv) == [*python, "facade", *where]
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:80"),
+        ("0.0.0.0", "http://127.0.0.1:80"),
+        ("::", "http://[::1]:80"),
+        ("fe80::1", "http://[fe80::1]:80"),
+        ("gateway.example", "http://gateway.example:80"),
+    ],
+)
+def test_the_address_shown_is_one_that_can_be_asked(host: str, url: str) -> None:
+    assert base_url(host, 80) == url
+
+
+def test_the_curl_line_works_as_pasted() -> None:
+    *_, line = greeting("http://127.0.0.1:8080", KEY, Path("var/dev.key")).splitlines()
+    command = shlex.split(line)
+    assert command[:2] == ["curl", "http://127.0.0.1:8080/beta/v1/chat/completions"]
+    assert f"Authorization: Bearer {KEY}" in command
+    assert "Content-Type: application/json" in command
+    assert command[-2:] == ["-d", BODY]
+
+
+def test_without_a_key_the_lines_make_one_and_use_it() -> None:
+    *_, make, line = greeting("http://10.0.0.1:80", None, Path("var/dev.key")).splitlines()
+    script = f'gateway() {{ echo "{KEY}"; }}; curl() {{ printf "%s\\n" "$@"; }}\n{make}\n{line}'
+    shown = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout
+    assert f"Authorization: Bearer {KEY}" in shown.splitlines()
+
+
+async def test_preparing_makes_tables_and_a_key_that_is_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _point_at(tmp_path, monkeypatch)
+    key = await prepare_in_process()
+    assert key is not None
+    assert is_key(key)
+    engine = open_engine(Storage(data_dir=tmp_path / "var"))
+    assert await AccountRepository(engine).find_caller(hash_key(key)) is not None
+    await engine.dispose()
+    assert await prepare_in_process() == key
+
+
+async def test_a_database_that_does_not_answer_ends_the_start_with_a_word_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _point_at(tmp_path, monkeypatch)
+    monkeypatch.setenv("GATEWAY_DATABASE_URL", "postgresql://gateway:hunter2@127.0.0.1:1/x")
+    with pytest.raises(StartError, match="database does not answer") as raised:
+        await prepare_in_process()
+    assert "hunter2" not in str(raised.value)
+
+
+def _point_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "gateway.toml").touch()
+    monkeypatch.setenv("GATEWAY_CONFIG", str(folder / "gateway.toml"))
+    monkeypatch.setenv("GATEWAY_DATA_DIR", str(folder / "var"))
+    for name in ("GATEWAY_HOST", "GATEWAY_PORT", "GATEWAY_DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_supervising_process_stays_small() -> None:
+    modules = "grpc|google|sqlalchemy|alembic|aiohttp|uvloop|openai|anthropic"
+    code = (
+        f"import services.up, sys; print([m for m in sys.modules if m in '{modules}'.split('|')])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+def test_no_folder_of_the_working_directory_passes_for_the_gateway(tmp_path: Path) -> None:
+    (tmp_path / "services").mkdir()
+    (tmp_path / "services" / "__init__.py").write_text("raise SystemExit('not the gateway')")
+    _, ((services,)) = gateway_programs("127.0.0.1", 1)(tmp_path, 80)
+    shown = subprocess.run(
+        [*services.argv, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert re.search("--parent-pipe", shown.stdout)
