@@ -1,6 +1,6 @@
 """What the engine expects of a provider."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -66,7 +66,7 @@ class Provider(Protocol):
     prefills: bool
     tells_stop_sequence: bool
 
-    def generate(self, call: Call) -> AsyncIterator[Sequence[Event]]:
+    def generate(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
         """Answer, a batch of events for each read; a whole answer is one batch.
 
         The events are those of `gateway.inference.v1.Event`, in its order, without

@@ -1,0 +1,50 @@
+"""Runs gRPC services in one process: `python -m services [accounts inference …]`."""
+
+import argparse
+
+from services.common import process, settings
+from services.common.ids import Source
+
+SERVICES = ("accounts", "inference")
+
+
+def _known(name: str) -> str:
+    if name not in SERVICES:
+        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(SERVICES)}")
+    return name
+
+
+def main() -> None:
+    """Serve what the command line names until told to stop."""
+    parser = argparse.ArgumentParser(prog="services", description=__doc__)
+    parser.add_argument(
+        "services",
+        nargs="*",
+        type=_known,
+        metavar="SERVICE",
+        help="accounts, inference; all of them when none is named",
+    )
+    parser.add_argument(
+        "--listen",
+        default="127.0.0.1:50051",
+        help="host:port or unix:/path to listen on (default: %(default)s)",
+    )
+    parser.add_argument("--parent-pipe", type=int, help="descriptor that closes with the parent")
+    arguments = parser.parse_args()
+    names = arguments.services or SERVICES
+
+    async def serve(lifecycle: process.Lifecycle) -> None:
+        # Imported here, so that --help and a wrong option answer at once.
+        from services.assembly import Services
+
+        services = await Services.start(names, arguments.listen, settings.load(), Source())
+        lifecycle.on_reload = services.reload
+        lifecycle.ready()
+        await lifecycle.stopping.wait()
+        await services.stop()
+
+    process.run(serve, arguments.parent_pipe)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Builds the services of one process: the one place that knows all of them."""
+
+from collections.abc import Sequence
+from typing import Self
+
+from prometheus_client import CollectorRegistry
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from gateway.accounts.v1 import accounts_pb2_grpc
+from gateway.inference.v1 import inference_pb2_grpc
+from services.accounts import servicer as accounts
+from services.accounts.repository import AccountRepository
+from services.common.authentication import CachedIdentify
+from services.common.database import migrate, open_engine
+from services.common.ids import Source
+from services.common.secrets import load_secrets
+from services.common.server import Server
+from services.common.settings import Settings
+from services.inference import servicer as inference
+from services.inference.assembly import Inference
+
+
+class Services:
+    """The services of one process, serving.
+
+    Attributes:
+        port: the port they listen on; 0 on a Unix socket.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        database: AsyncEngine,
+        inferring: Inference | None,
+        port: int,
+        drain_s: float,
+    ) -> None:
+        self._server = server
+        self._database = database
+        self._inferring = inferring
+        self._drain_s = drain_s
+        self.port = port
+
+    @classmethod
+    async def start(
+        cls, names: Sequence[str], address: str, settings: Settings, source: Source
+    ) -> Self:
+        """Serve those of `names` (accounts, inference) on `address`."""
+        database = open_engine(settings.storage)
+        await migrate(database)
+        identify = CachedIdentify(
+            AccountRepository(database, source).identify,
+            ttl_s=settings.limits.identify_cache_s,
+            monotonic=source.monotonic,
+        )
+        server = Server(identify, max_message=settings.limits.max_message)
+        inferring = None
+        if "accounts" in names:
+            server.add(
+                accounts_pb2_grpc.add_AccountsServiceServicer_to_server,
+                accounts.AccountsServicer(),
+                accounts.SERVICE_NAME,
+            )
+        if "inference" in names:
+            inferring = await Inference.start(
+                settings, await load_secrets(database, source), source, CollectorRegistry()
+            )
+            server.add(
+                inference_pb2_grpc.add_InferenceServiceServicer_to_server,
+                inference.InferenceServicer(inferring.engine),
+                inference.SERVICE_NAME,
+            )
+        port = server.listen(address)
+        await server.start()
+        return cls(server, database, inferring, port, settings.limits.drain_s)
+
+    def reload(self) -> None:
+        """Read the settings again."""
+        if self._inferring is not None:
+            self._inferring.reload()
+
+    async def stop(self) -> None:
+        """Take no more calls, let those in hand end, close."""
+        await self._server.stop(self._drain_s)
+        if self._inferring is not None:
+            await self._inferring.stop()
+        await self._database.dispose()

@@ -1,0 +1,320 @@
+"""The one fold from a stream of events to a whole answer, and its inverse.
+
+Whole and streamed answers are the same events (`gateway.inference.v1.Event` gives
+their order), so this is the only place that knows how an answer is put together.
+Pieces are kept in lists and joined once: the cost is linear in the answer.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import orjson
+
+from gateway.conversation.v1.conversation_pb2 import Block, Opaque, Thinking, ToolUse
+from gateway.inference.v1.inference_pb2 import (
+    BlockStop,
+    Choice,
+    Event,
+    GenerateResponse,
+    Start,
+)
+
+# Of each delta: the kind of block it lies in.
+_BLOCK_OF_DELTA = {
+    "text": "text",
+    "refusal": "refusal",
+    "thinking": "thinking",
+    "signature": "thinking",
+    "input": "tool_use",
+}
+
+
+class BrokenStream(ValueError):
+    """A provider's events break their documented order: a fault of its adapter."""
+
+
+class Accumulator:
+    """Folds the events of one answer into a `GenerateResponse`.
+
+    Events are read, never changed, and may be passed on by the caller.
+    """
+
+    __slots__ = ("_choices", "_start", "_usage")
+
+    def __init__(self) -> None:
+        self._start: Start | None = None
+        self._usage: Event | None = None
+        self._choices: dict[int, _Choice] = {}
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Take the next events.
+
+        Raises:
+            BrokenStream: one is not allowed where it stands.
+        """
+        choices = self._choices
+        for event in events:
+            kind = event.WhichOneof("kind")
+            if kind == "start" or self._start is None:
+                self._begin(kind, event)
+            elif kind == "usage":
+                self._usage = event
+            elif kind is None:
+                raise BrokenStream("an event without a kind")
+            else:
+                number = event.choice
+                choice = choices.get(number)
+                if choice is None:
+                    choice = choices[number] = _Choice(number)
+                choice.add(kind, event)
+
+    def _begin(self, kind: str | None, event: Event) -> None:
+        if kind != "start":
+            raise BrokenStream(f"{kind} before start")
+        if self._start is not None:
+            raise BrokenStream("a second start")
+        self._start = event.start
+
+    def response(self) -> GenerateResponse:
+        """Give the answer; nothing that was added changes by it.
+
+        `usage` is unset when no usage came.
+
+        Raises:
+            BrokenStream: the answer is not whole.
+        """
+        start = self._start
+        if start is None:
+            raise BrokenStream("no start")
+        if sorted(self._choices) != list(range(len(self._choices))) or not self._choices:
+            raise BrokenStream(f"choices {sorted(self._choices)}: not numbered from 0")
+        response = GenerateResponse(
+            id=start.id,
+            model=start.model,
+            choices=[self._choices[number].whole() for number in range(len(self._choices))],
+        )
+        if start.HasField("served"):
+            response.served.CopyFrom(start.served)
+        if start.HasField("extra"):
+            response.extra.CopyFrom(start.extra)
+        if self._usage is not None:
+            response.usage.CopyFrom(self._usage.usage)
+        return response
+
+
+class _Choice:
+    """One choice: its finished blocks, and the pieces of the open one."""
+
+    __slots__ = ("_answer", "_deltas", "_kind", "_logprobs", "_number", "_pieces", "_signature")
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._answer = Choice()
+        # Of the open block; no kind means that none is open.
+        self._kind: str | None = None
+        self._pieces: list[str] = []
+        self._signature: list[str] = []
+        self._deltas: list[Opaque] = []
+        self._logprobs: list[bytes] = []
+
+    def add(self, kind: str, event: Event) -> None:
+        """Take an event of this choice."""
+        answer = self._answer
+        if answer.HasField("finish"):
+            raise self._broken(kind, event, "after finish")
+        if event.logprobs:
+            self._logprobs.append(event.logprobs)
+        if kind in _BLOCK_OF_DELTA:
+            self._delta(kind, event)
+        elif kind == "block_start":
+            self._open(event)
+        elif kind == "block_stop":
+            self._check_open(kind, event)
+            self._close(answer.blocks[-1])
+        elif kind == "finish":
+            if self._kind is not None:
+                raise self._broken(kind, event, "while a block is open")
+            answer.finish.CopyFrom(event.finish)
+        else:
+            self._check_open(kind, event)
+            self._deltas.append(event.opaque)
+
+    def whole(self) -> Choice:
+        """Give the choice, once it has finished."""
+        if not self._answer.HasField("finish"):
+            raise BrokenStream(f"choice {self._number}: no finish")
+        choice = Choice()
+        choice.CopyFrom(self._answer)
+        choice.logprobs = _merge_logprobs(self._logprobs)
+        return choice
+
+    def _delta(self, kind: str, event: Event) -> None:
+        self._check_open(kind, event)
+        # A call of a tool that runs at the provider is an opaque block with arguments.
+        if self._kind != _BLOCK_OF_DELTA[kind] and (kind, self._kind) != ("input", "opaque"):
+            raise self._broken(kind, event, f"in a block of kind {self._kind}")
+        pieces = self._signature if kind == "signature" else self._pieces
+        pieces.append(getattr(event, kind))
+
+    def _open(self, event: Event) -> None:
+        if self._kind is not None:
+            raise self._broken("block_start", event, "while a block is open")
+        if event.block != len(self._answer.blocks):
+            raise self._broken("block_start", event, "out of its turn")
+        kind = event.block_start.WhichOneof("kind")
+        if kind is None:
+            raise self._broken("block_start", event, "without a kind")
+        self._kind = kind
+        self._answer.blocks.add().CopyFrom(event.block_start)
+
+    def _close(self, block: Block) -> None:
+        text = "".join(self._pieces)
+        kind, self._kind = self._kind, None
+        if kind == "text":
+            block.text += text
+        elif kind == "refusal":
+            block.refusal += text
+        elif kind == "tool_use":
+            block.tool_use.input += text
+        elif kind == "thinking":
+            block.thinking.text += text
+            block.thinking.signature += "".join(self._signature)
+        arguments = text if kind == "opaque" else ""
+        if self._deltas or arguments:
+            holder = block.opaque if kind == "opaque" else block.extra
+            _fold_deltas(holder, self._deltas, arguments)
+        self._pieces, self._signature, self._deltas = [], [], []
+
+    def _check_open(self, kind: str, event: Event) -> None:
+        if self._kind is None:
+            raise self._broken(kind, event, "outside of any block")
+        if event.block != len(self._answer.blocks) - 1:
+            raise self._broken(kind, event, f"while block {len(self._answer.blocks) - 1} is open")
+
+    def _broken(self, kind: str, event: Event, how: str) -> BrokenStream:
+        return BrokenStream(f"choice {self._number}: {kind} of block {event.block} {how}")
+
+
+def _merge_logprobs(pieces: Sequence[bytes]) -> bytes:
+    """Join log probabilities: their lists (`content`, `refusal`) one after the other."""
+    if len(pieces) < 2:
+        return pieces[0] if pieces else b""
+    merged: dict[str, Any] = {}
+    for piece in pieces:
+        _merge(merged, _object(piece))
+    return orjson.dumps(merged)
+
+
+def _fold_deltas(holder: Opaque, deltas: Sequence[Opaque], arguments: str) -> None:
+    """Put deltas without a name into the JSON of an opaque block, or of another's `extra`.
+
+    Anthropic's citations join the list `citations`, and its partial JSON is the
+    block's `input`. Of any other delta a text is appended to the text and a list to
+    the list of the same name, and another value replaces the one before; `type`
+    names the delta, not the block.
+    """
+    dialect = deltas[0].dialect if deltas and not holder.json else holder.dialect
+    content: dict[str, Any] = _object(holder.json) if holder.json else {}
+    texts: dict[str, list[str]] = {}
+    partial = [arguments] if arguments else []
+    for delta in deltas:
+        if delta.dialect != dialect:
+            raise BrokenStream("deltas of two dialects in one block")
+        fields = _object(delta.json)
+        name = fields.pop("type", None)
+        if name == "citations_delta":
+            _merge(content, {"citations": [fields.get("citation")]})
+        elif name == "input_json_delta":
+            partial.append(str(fields.get("partial_json", "")))
+        else:
+            for key in [key for key, value in fields.items() if isinstance(value, str)]:
+                texts.setdefault(key, []).append(fields.pop(key))
+            _merge(content, fields)
+    for key, pieces in texts.items():
+        before = content.get(key)
+        content[key] = (before if isinstance(before, str) else "") + "".join(pieces)
+    if partial:
+        content["input"] = _arguments("".join(partial))
+    holder.dialect = dialect
+    holder.json = orjson.dumps(content)
+
+
+def _merge(into: dict[str, Any], fields: dict[str, Any]) -> None:
+    for key, value in fields.items():
+        before = into.get(key)
+        if isinstance(before, list) and isinstance(value, list):
+            before.extend(value)
+        elif value is not None or key not in into:
+            into[key] = value
+
+
+def _object(json: bytes) -> dict[str, Any]:
+    try:
+        value = orjson.loads(json)
+    except orjson.JSONDecodeError as error:
+        raise BrokenStream("opaque bytes that are not JSON") from error
+    if not isinstance(value, dict):
+        raise BrokenStream("opaque JSON that is not an object")
+    return value
+
+
+def _arguments(text: str) -> Any:
+    # What a model wrote need not be JSON; it is kept as it is then.
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+
+
+def events_of(response: GenerateResponse) -> list[Event]:
+    """Give a whole answer as one batch of events, so that accumulating it gives it back.
+
+    Texts come as deltas, as in a stream. Usage follows the start, so that whoever
+    writes it out has it at the head. Log probabilities go with the first delta of
+    their choice, or with its end where nothing was said.
+    """
+    start = Start(id=response.id, model=response.model)
+    if response.HasField("served"):
+        start.served.CopyFrom(response.served)
+    if response.HasField("extra"):
+        start.extra.CopyFrom(response.extra)
+    events = [Event(start=start)]
+    if response.HasField("usage"):
+        events.append(Event(usage=response.usage))
+    for number, choice in enumerate(response.choices):
+        first = len(events)
+        for index, block in enumerate(choice.blocks):
+            events += _block_events(number, index, block)
+        events.append(Event(choice=number, finish=choice.finish))
+        if choice.logprobs:
+            spoken = (e for e in events[first:] if e.WhichOneof("kind") in _BLOCK_OF_DELTA)
+            next(spoken, events[-1]).logprobs = choice.logprobs
+    return events
+
+
+def _block_events(choice: int, index: int, block: Block) -> list[Event]:
+    begun = Block()
+    begun.CopyFrom(block)
+    deltas: dict[str, str] = {}
+    match block.WhichOneof("kind"):
+        case "text":
+            begun.text = ""
+            deltas = {"text": block.text}
+        case "refusal":
+            begun.refusal = ""
+            deltas = {"refusal": block.refusal}
+        case "thinking":
+            begun.thinking.CopyFrom(Thinking())
+            deltas = {"thinking": block.thinking.text, "signature": block.thinking.signature}
+        case "tool_use":
+            call = block.tool_use
+            begun.tool_use.CopyFrom(ToolUse(id=call.id, name=call.name, freeform=call.freeform))
+            deltas = {"input": call.input}
+    events = [Event(choice=choice, block=index, block_start=begun)]
+    for kind, piece in deltas.items():
+        if piece:
+            event = Event(choice=choice, block=index)
+            setattr(event, kind, piece)
+            events.append(event)
+    events.append(Event(choice=choice, block=index, block_stop=BlockStop()))
+    return events

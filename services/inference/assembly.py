@@ -1,0 +1,127 @@
+"""Builds inference from settings, and builds it anew when they change."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+from typing import Self
+
+import aiohttp
+from prometheus_client import CollectorRegistry
+
+from services.common import settings as settings_module
+from services.common.ids import Source
+from services.common.secrets import Secrets
+from services.common.settings import Provider, Settings, SettingsError
+from services.inference import discovery
+from services.inference.engine import Engine, Routes
+from services.inference.metrics import Metrics
+from services.inference.providers import registry, sandbox
+from services.inference.routing import Models
+from services.inference.thinking import Signer
+
+log = logging.getLogger(__name__)
+
+_LEARN_EVERY_S = 30.0
+
+
+class Inference:
+    """The engine, its connections to providers, and what it learns of them.
+
+    Attributes:
+        engine: answers requests.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        secrets: Secrets,
+        source: Source,
+        counters: CollectorRegistry,
+        session: aiohttp.ClientSession,
+        environ: Mapping[str, str],
+    ) -> None:
+        self._settings = settings
+        self._session = session
+        self._environ = environ
+        self._metrics = Metrics(counters)
+        self._learnt: dict[str, list[str]] = {}
+        signer = Signer(secrets.signing_keys, secrets.current_signing_key)
+        self.engine = Engine(self._routes(), signer, source.monotonic)
+        self._learning = asyncio.create_task(self._keep_learning())
+
+    @classmethod
+    async def start(
+        cls,
+        settings: Settings,
+        secrets: Secrets,
+        source: Source,
+        counters: CollectorRegistry,
+        environ: Mapping[str, str] = os.environ,
+    ) -> Self:
+        """Build it; nothing waits for a provider."""
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=True,
+            auto_decompress=True,
+        )
+        return cls(settings, secrets, source, counters, session, environ)
+
+    def reload(self) -> None:
+        """Read the settings again; wrong ones are logged, and those in force stay."""
+        try:
+            self._settings = settings_module.load(self._environ)
+        except SettingsError as error:
+            log.error("settings not reloaded", extra={"error": str(error)})
+            return
+        self.engine.routes = self._routes()
+        log.info("settings reloaded")
+
+    async def stop(self) -> None:
+        """Close every connection to a provider."""
+        self._learning.cancel()
+        await asyncio.gather(self._learning, return_exceptions=True)
+        await self._session.close()
+
+    def _configured(self) -> dict[str, Provider]:
+        configured = dict(self._settings.providers)
+        if self._settings.discovery.enabled:
+            for name, provider in discovery.from_environment(self._environ).items():
+                configured.setdefault(name, provider)
+        return configured
+
+    def _local(self) -> dict[str, Provider]:
+        """Give the local servers that may join: those whose names are free."""
+        if not self._settings.discovery.enabled:
+            return {}
+        configured = self._configured()
+        found = discovery.local_servers(self._settings.server.port)
+        return {name: one for name, one in found.items() if name not in configured}
+
+    def _routes(self) -> Routes:
+        configured = self._configured()
+        local = self._local()
+        joined = {name: local[name] for name in self._learnt if name in local}
+        everyone = {**joined, **configured}
+        return Routes(
+            models=Models(self._settings.models, everyone, sandbox.MODELS, self._learnt),
+            providers=registry.build(
+                everyone, self._session, self._settings.limits, self._metrics.live_upstream_calls
+            ),
+        )
+
+    async def _keep_learning(self) -> None:
+        """Ask servers that are not the dialects' makers which models they have."""
+        while True:
+            askable = {
+                name: one
+                for name, one in {**self._local(), **self._configured()}.items()
+                if one.kind == "openai" and not registry.is_official(one)
+            }
+            learnt = await discovery.learn(self._session, askable)
+            if learnt != self._learnt:
+                self._learnt = learnt
+                self.engine.routes = self._routes()
+                log.info("models learnt", extra={"providers": sorted(learnt)})
+            await asyncio.sleep(_LEARN_EVERY_S)

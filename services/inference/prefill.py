@@ -1,0 +1,136 @@
+"""Prefill: an assistant message at the end of a request, which the answer continues.
+
+A provider that cannot continue one is asked anew, and its model may say the prefill
+once more. The caller has it already, so the answer must not repeat it.
+"""
+
+from collections.abc import Sequence
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block
+from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
+
+
+def prefill_of(request: GenerateRequest) -> str | None:
+    """Give the text that the answer continues, or None when there is none.
+
+    It is all the text of the assistant's messages at the end (neighbours count as
+    one message). Where they call a tool there is nothing to continue: the model
+    waits for results.
+    """
+    pieces: list[str] = []
+    for message in reversed(request.messages):
+        if message.role != conversation_pb2.ROLE_ASSISTANT:
+            break
+        for block in reversed(message.blocks):
+            kind = block.WhichOneof("kind")
+            if kind == "tool_use":
+                return None
+            if kind == "text":
+                pieces.append(block.text)
+    return "".join(reversed(pieces)) or None
+
+
+class WithoutEcho:
+    """Takes a repeated prefill out of the first text block of each choice.
+
+    White space before the prefill, there or here, makes no difference. Text is held
+    back while all of it is a beginning of the prefill; once the whole prefill has
+    come it is dropped, and as soon as the text differs, or its block ends, everything
+    held goes out as it came. An answer that repeats a short prefill by chance cannot
+    be told from an echo and loses it.
+
+    Args:
+        prefill: the caller's text.
+        choices: how many answers come, the request's `n`.
+    """
+
+    def __init__(self, prefill: str, choices: int = 1) -> None:
+        self._prefill = prefill.lstrip()
+        self._choices: dict[int, _Choice] = {}
+        self._undecided = choices if self._prefill else 0
+
+    def feed(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Give the events that may pass, possibly none; all of them once all is decided."""
+        if self._undecided <= 0:
+            return events
+        out: list[Event] = []
+        for event in events:
+            kind = event.WhichOneof("kind")
+            if kind == "usage" or kind == "start":
+                out.append(event)
+                continue
+            choice = self._choices.get(event.choice)
+            if choice is None:
+                choice = self._choices[event.choice] = _Choice(self._prefill)
+            if choice.decided:
+                out.append(event)
+            else:
+                choice.feed(kind, event, out)
+                self._undecided -= choice.decided
+        return out
+
+
+class _Choice:
+    """How much of the prefill one choice has repeated, and the events that hold it."""
+
+    __slots__ = ("_held", "_inside", "_matched", "_prefill", "decided")
+
+    def __init__(self, prefill: str) -> None:
+        self._prefill = prefill
+        self._matched = 0
+        self._held: list[Event] = []
+        self._inside = False
+        self.decided = False
+
+    def feed(self, kind: str | None, event: Event, out: list[Event]) -> None:
+        """Take the next event of a choice that is not decided."""
+        if kind == "text":
+            self._text(event, out)
+        elif kind == "block_start":
+            self._open(event, out)
+        elif kind == "finish" or (kind == "block_stop" and self._inside):
+            self._release(event, out)
+        elif self._held:
+            self._held.append(event)
+        else:
+            out.append(event)
+
+    def _open(self, event: Event, out: list[Event]) -> None:
+        self._inside = event.block_start.WhichOneof("kind") == "text"
+        text = event.block_start.text
+        if not text:
+            out.append(event)
+            return
+        block = Block()
+        block.CopyFrom(event.block_start)
+        block.text = ""
+        out.append(Event(choice=event.choice, block=event.block, block_start=block))
+        self._text(Event(choice=event.choice, block=event.block, text=text), out)
+
+    def _text(self, event: Event, out: list[Event]) -> None:
+        text = event.text if self._matched else event.text.lstrip()
+        missing = len(self._prefill) - self._matched
+        if len(text) < missing:
+            if self._prefill.startswith(text, self._matched):
+                self._matched += len(text)
+                self._held.append(event)
+            else:
+                self._release(event, out)
+        elif text.startswith(self._prefill[self._matched :]):
+            self._drop(event, text[missing:], out)
+        else:
+            self._release(event, out)
+
+    def _release(self, event: Event, out: list[Event]) -> None:
+        out += self._held
+        out.append(event)
+        self.decided = True
+
+    def _drop(self, event: Event, rest: str, out: list[Event]) -> None:
+        out += [held for held in self._held if held.WhichOneof("kind") != "text"]
+        if rest:
+            out.append(
+                Event(choice=event.choice, block=event.block, text=rest, logprobs=event.logprobs)
+            )
+        self.decided = True

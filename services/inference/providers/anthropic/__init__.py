@@ -1,0 +1,90 @@
+"""Anthropic's messages API, and servers that speak it.
+
+`request` (with `content` and `reasoning`) makes the JSON that is sent, `events` reads
+what comes back; both are pure. Here is what sends.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Dialect
+from gateway.inference.v1.inference_pb2 import Event
+from services.inference.providers.anthropic.events import StreamReader, events_from_whole
+from services.inference.providers.anthropic.request import (
+    beta_header,
+    build_count,
+    build_request,
+)
+from services.inference.providers.base import Call
+from services.inference.providers.failures import broken_answer
+from services.inference.providers.upstream import Upstream
+
+_VERSION = "2023-06-01"
+_MESSAGES = "/v1/messages"
+_COUNT = "/v1/messages/count_tokens"
+
+
+def headers(key: str) -> Mapping[str, str]:
+    """Give the headers of every request; a server that takes no key gets none."""
+    credentials = {"x-api-key": key} if key else {}
+    return {**credentials, "anthropic-version": _VERSION}
+
+
+class AnthropicProvider:
+    """A server that speaks Anthropic's messages API.
+
+    Args:
+        name: its name in the settings.
+        upstream: the server; its base URL ends before `/v1`.
+        pass_stateful: whether callers may name things kept at the provider.
+        fetches_urls: whether the server fetches media by address.
+    """
+
+    dialect: Dialect.ValueType = conversation_pb2.DIALECT_ANTHROPIC
+    signs_thinking = True
+    prefills = True
+    tells_stop_sequence = True
+
+    def __init__(
+        self, name: str, upstream: Upstream, *, pass_stateful: bool, fetches_urls: bool
+    ) -> None:
+        self.name = name
+        self._upstream = upstream
+        self._pass_stateful = pass_stateful
+        self._fetches_urls = fetches_urls
+
+    async def generate(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
+        """Answer, as `Provider.generate` says."""
+        body = build_request(
+            call, pass_stateful=self._pass_stateful, fetches_urls=self._fetches_urls
+        )
+        betas = beta_header(call.request)
+        if not call.stream:
+            _, whole = await self._upstream.post(_MESSAGES, body, headers=betas)
+            yield events_from_whole(self._upstream.json_object(whole), self.name)
+            return
+        reader = StreamReader(self.name, self._upstream.in_band)
+        stream = self._upstream.stream(
+            _MESSAGES, body, headers=betas, is_last=lambda _: reader.ended
+        )
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                events = reader.feed(batch)
+                if events:
+                    yield events
+                if reader.failure:
+                    break
+        reader.end()
+
+    async def count_tokens(self, call: Call) -> int:
+        """Give the provider's own count of the input tokens."""
+        body = build_count(call, pass_stateful=self._pass_stateful, fetches_urls=self._fetches_urls)
+        _, whole = await self._upstream.post(_COUNT, body, headers=beta_header(call.request))
+        counted = self._upstream.json_object(whole).get("input_tokens")
+        if not isinstance(counted, int) or counted < 0:
+            raise broken_answer(self.name, "answered no count of tokens")
+        return counted
+
+    async def close(self) -> None:
+        """Do nothing: connections belong to the session that providers share."""

@@ -1,0 +1,120 @@
+"""What a translation knows of the caller: whose words the request is in, and how to name them."""
+
+from typing import Any
+
+import orjson
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Opaque
+from services.common.errors import GatewayError, invalid
+from services.inference.providers.base import Call
+
+# What a field of the canonical request is called in each dialect, where names differ.
+_NAMES = {
+    conversation_pb2.DIALECT_OPENAI: {
+        "stop_sequences": "stop",
+        "output_format": "response_format",
+        "end_user": "user",
+        "thinking.effort": "reasoning_effort",
+    },
+    conversation_pb2.DIALECT_ANTHROPIC: {
+        "output_format": "output_config.format",
+        "end_user": "metadata.user_id",
+        "thinking.effort": "output_config.effort",
+        "betas": "anthropic-beta",
+    },
+}
+
+_STATEFUL_TYPES = ("file", "container_upload")
+
+
+class Caller:
+    """The caller's side of one call, and what of it may go on.
+
+    Attributes:
+        speaks_anthropic: whether the request was written in Anthropic's own dialect.
+        speaks_openai: whether it was written in OpenAI's.
+        pass_stateful: whether callers may name things kept at the provider.
+        fetches_urls: whether the provider fetches media by address.
+    """
+
+    def __init__(self, call: Call, *, pass_stateful: bool, fetches_urls: bool) -> None:
+        dialect = call.request.dialect
+        self.speaks_anthropic = dialect == conversation_pb2.DIALECT_ANTHROPIC
+        self.speaks_openai = dialect == conversation_pb2.DIALECT_OPENAI
+        self.pass_stateful = pass_stateful
+        self.fetches_urls = fetches_urls
+        self._names = _NAMES.get(dialect, {})
+        self._dropped = call.dropped
+        self._told = set(call.dropped)
+
+    def name(self, field: str) -> str:
+        """Give the path of a field of the canonical request in the caller's own words."""
+        return self._names.get(field, field)
+
+    def drop(self, path: str) -> None:
+        """Tell that the provider has nothing for the field at `path`."""
+        if path not in self._told:
+            self._told.add(path)
+            self._dropped.append(path)
+
+    def own_fields(self, opaque: Opaque, path: str, *, told_as: str = "") -> dict[str, Any]:
+        """Give the fields of an opaque object that are Anthropic's; tell those that are not.
+
+        Args:
+            opaque: possibly empty.
+            path: of the object the fields belong to, in the caller's words; "" for the request.
+            told_as: the path under which foreign fields are told; `path` when empty. A
+                long conversation repeats its fields, so there it names no single place.
+        """
+        if not opaque.json:
+            return {}
+        fields = json_object(opaque.json, path)
+        if opaque.dialect == conversation_pb2.DIALECT_ANTHROPIC:
+            self.check_state(fields, path)
+            return fields
+        for field, value in fields.items():
+            if value is not None:
+                self.drop(f"{told_as or path}.{field}".lstrip("."))
+        return {}
+
+    def check_state(self, content: object, path: str) -> None:
+        """Refuse JSON content that names a file kept at the provider.
+
+        The arguments of a tool are the caller's own and mean nothing to the provider.
+        """
+        if self.pass_stateful:
+            return
+        left = [content]
+        while left:
+            part = left.pop()
+            if isinstance(part, list):
+                left.extend(part)
+            elif isinstance(part, dict):
+                if part.get("type") in _STATEFUL_TYPES and part.get("file_id") is not None:
+                    raise kept_at_provider(path)
+                left.extend(value for name, value in part.items() if name != "input")
+
+
+def json_object(text: bytes | str, path: str) -> dict[str, Any]:
+    """Read the JSON object that the caller gave at `path`.
+
+    Raises:
+        GatewayError: invalid, when it is something else.
+    """
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise invalid(path, f"{path}: a JSON object is needed, and this is no JSON") from error
+    if not isinstance(value, dict):
+        raise invalid(path, f"{path}: a JSON object is needed")
+    return value
+
+
+def kept_at_provider(path: str) -> GatewayError:
+    """Refuse a name of something kept at the provider, where all callers share one account."""
+    return invalid(
+        path,
+        f"{path}: names something kept at the provider, which this gateway does not pass on "
+        "(the provider's setting pass_stateful lets it)",
+    )

@@ -1,0 +1,307 @@
+"""Messages of the canonical conversation as Anthropic's `messages` and `system`."""
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, ToolResult, ToolUse
+from services.common.errors import GatewayError, invalid, not_implemented, unsupported
+from services.inference.providers.anthropic.caller import Caller, json_object, kept_at_provider
+from services.inference.thinking import is_gateway_signature
+
+Json = dict[str, Any]
+
+_SYSTEM_ROLES = (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER)
+_ROLES = {
+    conversation_pb2.ROLE_USER: "user",
+    conversation_pb2.ROLE_ASSISTANT: "assistant",
+    conversation_pb2.ROLE_SYSTEM: "system",
+    conversation_pb2.ROLE_DEVELOPER: "system",
+}
+_IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_PDF = "application/pdf"
+_MEDIA_NAMES = {
+    conversation_pb2.MEDIA_KIND_AUDIO: "audio",
+    conversation_pb2.MEDIA_KIND_VIDEO: "video",
+}
+# Fields of an OpenAI message that stand for content, so that losing them would change it.
+_FOREIGN_CONTENT = ("audio", "function_call")
+# How ids of the gateway's own file store begin.
+_GATEWAY_FILE = "file-"
+
+
+class Conversation:
+    """The messages of one request, translated as they are added, in order.
+
+    Neighbours of one role become one message, in which results of tools come first, as
+    Anthropic demands. System messages at the beginning make the top-level `system`; later
+    ones stay in place for callers who speak Anthropic's dialect and join it otherwise.
+
+    Attributes:
+        system: blocks of the top-level `system`, possibly none.
+        messages: the rest.
+    """
+
+    def __init__(self, caller: Caller, messages: Sequence[Message]) -> None:
+        """Translate all of them.
+
+        Raises:
+            GatewayError: invalid or unsupported, naming the part that cannot be carried.
+        """
+        self.system: list[Json] = []
+        self.messages: list[Json] = []
+        self._caller = caller
+        # Where the translation stands, for the paths of failures.
+        self._all = messages
+        self._message = self._block = 0
+        self._calls = -1  # tool calls of the message at hand, counted from 0
+        self._inner: int | None = None
+        self._has_system_field = bool(
+            caller.speaks_anthropic and messages and messages[0].role in _SYSTEM_ROLES
+        )
+        # The message being put together.
+        self._role = ""
+        self._blocks: list[Json] = []
+        self._extra: Json = {}
+        self._has_results = False
+
+        for self._message, message in enumerate(messages):
+            self._add(message)
+        self._finish()
+
+    def _add(self, message: Message) -> None:
+        role = _ROLES.get(message.role)
+        if role is None:
+            path = f"{self._message_path()}.role"
+            raise invalid(path, f"{path}: user, assistant, system or developer is needed")
+        begins = not self.messages and not self._blocks
+        top = role == "system" and (begins or not self._caller.speaks_anthropic)
+        if not top and role != self._role:
+            self._finish()
+            self._role = role
+        into = self.system if top else self._blocks
+        self._calls = -1
+        for self._block, block in enumerate(message.blocks):
+            translated = self._translate(block, in_system=role == "system")
+            if translated is not None:
+                into.append(translated)
+        if message.name:
+            self._caller.drop("messages[].name")
+        if message.HasField("extra"):
+            extra = self._extra_of(message)
+            if not top:
+                self._extra.update(extra)
+
+    def _extra_of(self, message: Message) -> Json:
+        if message.extra.dialect == conversation_pb2.DIALECT_OPENAI:
+            fields = json_object(message.extra.json, self._message_path())
+            for name in _FOREIGN_CONTENT:
+                if fields.get(name) is not None:
+                    raise refuse(f"{self._message_path()}.{name}", f"`{name}`")
+        return self._caller.own_fields(message.extra, self._message_path(), told_as="messages[]")
+
+    def _finish(self) -> None:
+        """Close the message being put together, if it holds anything."""
+        blocks = self._blocks
+        if not blocks:
+            self._extra = {}
+            return
+        if self._has_results:
+            blocks.sort(key=lambda block: block.get("type") != "tool_result")
+        message: Json = {"role": self._role, "content": shortest(blocks)}
+        for name, value in self._extra.items():
+            message.setdefault(name, value)
+        self.messages.append(message)
+        self._blocks = []
+        self._extra = {}
+        self._has_results = False
+
+    def _translate(self, block: Block, *, in_system: bool = False) -> Json | None:
+        """Give a block as Anthropic writes it, or None for one without content."""
+        kind = block.WhichOneof("kind")
+        translated: Json | None
+        if kind == "text":
+            translated = {"type": "text", "text": block.text} if block.text else None
+        elif kind == "opaque":
+            return self._opaque(block)
+        elif in_system:
+            raise refuse(self._path(), "anything but text in a system prompt")
+        elif kind == "media":
+            translated = self._media(block.media)
+        elif kind == "tool_use":
+            translated = self._tool_use(block.tool_use)
+        elif kind == "tool_result":
+            translated = self._tool_result(block.tool_result)
+        elif kind == "thinking":
+            translated = _thinking(block)
+        elif kind == "redacted_thinking":
+            translated = {"type": "redacted_thinking", "data": block.redacted_thinking}
+        elif kind == "refusal":
+            translated = {"type": "text", "text": block.refusal} if block.refusal else None
+        else:
+            raise invalid(self._path(), f"{self._path()}: a block without content")
+        if translated is not None:
+            self._decorate(translated, block)
+        return translated
+
+    def _decorate(self, translated: Json, block: Block) -> None:
+        if block.cache_control:
+            path = f"{self._path()}.cache_control"
+            translated["cache_control"] = json_object(block.cache_control, path)
+        if block.HasField("extra"):
+            own = self._caller.own_fields(block.extra, self._path(), told_as="messages[].content[]")
+            for name, value in own.items():
+                translated.setdefault(name, value)
+
+    def _opaque(self, block: Block) -> Json:
+        path = self._path()
+        if block.opaque.dialect != conversation_pb2.DIALECT_ANTHROPIC:
+            raise refuse(path, "a part of this type")
+        content = json_object(block.opaque.json, path)
+        self._caller.check_state(content, path)
+        return content
+
+    def _tool_use(self, call: ToolUse) -> Json:
+        self._calls += 1
+        if call.freeform:
+            raise refuse(self._path(), "a call of a tool that takes free text")
+        arguments = call.input.strip() or "{}"
+        try:
+            is_object = isinstance(orjson.loads(arguments), dict)
+        except orjson.JSONDecodeError:
+            is_object = False
+        if not is_object:
+            part = ".function.arguments" if self._caller.speaks_openai else ".input"
+            path = self._path() + part
+            raise invalid(path, f"{path}: the arguments of a tool must be one JSON object")
+        # The text goes on as it is: numbers and keys stay as the model wrote them.
+        return {
+            "type": "tool_use",
+            "id": call.id,
+            "name": call.name,
+            "input": orjson.Fragment(arguments),
+        }
+
+    def _tool_result(self, result: ToolResult) -> Json:
+        translated: Json = {"type": "tool_result", "tool_use_id": result.tool_use_id}
+        content: list[Json] = []
+        for self._inner, block in enumerate(result.blocks):
+            part = self._translate(block)
+            if part is not None:
+                content.append(part)
+        self._inner = None
+        if content:
+            translated["content"] = shortest(content)
+        if result.is_error:
+            translated["is_error"] = True
+        self._has_results = True
+        return translated
+
+    def _media(self, media: Media) -> Json:
+        if media.kind == conversation_pb2.MEDIA_KIND_IMAGE:
+            if media.detail not in ("", "auto"):
+                self._caller.drop("messages[].content[].image_url.detail")
+            return {"type": "image", "source": self._image_source(media)}
+        if media.kind == conversation_pb2.MEDIA_KIND_DOCUMENT:
+            return self._document(media)
+        raise refuse(self._path(), _MEDIA_NAMES.get(media.kind, "a medium of this kind"))
+
+    def _image_source(self, media: Media) -> Json:
+        if not media.data:
+            return self._reference(media, "image")
+        mime = "image/jpeg" if media.mime_type == "image/jpg" else media.mime_type
+        if mime not in _IMAGE_TYPES:
+            raise refuse(
+                self._path(), f"an image of type {mime!r}; {', '.join(_IMAGE_TYPES)} can be read"
+            )
+        return _base64(mime, media.data)
+
+    def _document(self, media: Media) -> Json:
+        if not media.data:
+            return self._titled(self._reference(media, "document"), media)
+        mime = media.mime_type.partition(";")[0].strip().lower()
+        if mime == _PDF:
+            return self._titled(_base64(_PDF, media.data), media)
+        if not mime.startswith("text/"):
+            raise refuse(self._path(), f"a document of type {mime!r}; {_PDF} and text can be read")
+        try:
+            text = media.data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise refuse(self._path(), "text that is not UTF-8") from error
+        if self._caller.speaks_openai:
+            return {"type": "text", "text": f"[{media.name}]\n{text}" if media.name else text}
+        return self._titled({"type": "text", "media_type": "text/plain", "data": text}, media)
+
+    def _titled(self, source: Json, media: Media) -> Json:
+        document: Json = {"type": "document", "source": source}
+        if media.name:
+            document["title"] = media.name
+        return document
+
+    def _reference(self, media: Media, what: str) -> Json:
+        path = self._path()
+        source = media.WhichOneof("source")
+        if source == "url":
+            if not self._caller.fetches_urls:
+                raise refuse(path, f"a {what} by its address; send the {what} itself, in base64")
+            return {"type": "url", "url": media.url}
+        if source == "file_id":
+            if media.file_id.startswith(_GATEWAY_FILE):
+                raise not_implemented(
+                    path, f"{path}: files of the gateway's store cannot be used in a request yet"
+                )
+            if not self._caller.pass_stateful:
+                raise kept_at_provider(path)
+            return {"type": "file", "file_id": media.file_id}
+        raise invalid(path, f"{path}: the {what} is empty")
+
+    def _message_path(self) -> str:
+        return f"messages[{self._message - self._has_system_field}]"
+
+    def _path(self) -> str:
+        """Give the path of the block at hand in the caller's own JSON."""
+        if self._has_system_field and self._message == 0:
+            return f"system[{self._block}]"
+        message = self._message_path()
+        inner = "" if self._inner is None else f".content[{self._inner}]"
+        if not self._caller.speaks_openai:
+            return f"{message}.content[{self._block}]{inner}"
+        block = self._all[self._message].blocks[self._block]
+        if block.HasField("tool_use"):
+            return f"{message}.tool_calls[{self._calls}]"
+        if block.HasField("tool_result"):
+            return message + inner
+        return f"{message}.content[{self._block}]"
+
+
+def refuse(path: str, what: str) -> GatewayError:
+    """Refuse a part of a request that Anthropic's API has no place for."""
+    return unsupported(path, f"{path}: this model's provider cannot take {what}")
+
+
+def _thinking(block: Block) -> Json | None:
+    # A provider that checks signatures refuses a message over any but its own.
+    signature = block.thinking.signature
+    if not signature or is_gateway_signature(signature):
+        return None
+    return {"type": "thinking", "thinking": block.thinking.text, "signature": signature}
+
+
+def _base64(media_type: str, data: bytes) -> Json:
+    return {
+        "type": "base64",
+        "media_type": media_type,
+        "data": base64.b64encode(data).decode("ascii"),
+    }
+
+
+def shortest(blocks: list[Json]) -> str | list[Json]:
+    """Give the text alone where the content is one plain text."""
+    only = blocks[0]
+    if len(blocks) == 1 and only.get("type") == "text" and len(only) == 2:
+        text: str = only["text"]
+        return text
+    return blocks

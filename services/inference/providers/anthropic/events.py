@@ -1,0 +1,341 @@
+"""Anthropic's answers as canonical events: whole ones, and streams as they come.
+
+The two share how a block, the usage and the end are read, so that a whole answer and
+its stream add up to the same.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import orjson
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, Opaque, Thinking, ToolUse, Usage
+from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish, Start
+from services.common.errors import UpstreamError
+from services.inference.providers.failures import broken_answer, cut_off
+from services.inference.providers.sse import ServerSentEvent
+
+Json = dict[str, Any]
+
+_REASONS = {
+    "end_turn": conversation_pb2.FINISH_REASON_END_TURN,
+    "max_tokens": conversation_pb2.FINISH_REASON_MAX_TOKENS,
+    "stop_sequence": conversation_pb2.FINISH_REASON_STOP_SEQUENCE,
+    "tool_use": conversation_pb2.FINISH_REASON_TOOL_USE,
+    "refusal": conversation_pb2.FINISH_REASON_REFUSAL,
+    "pause_turn": conversation_pb2.FINISH_REASON_PAUSE_TURN,
+    "model_context_window_exceeded": conversation_pb2.FINISH_REASON_CONTEXT_WINDOW,
+}
+_COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+)
+_MOST_TOKENS = 2**63
+# Fields of a message that a stream tells at its end.
+_OF_THE_END = ("stop_details", "container", "context_management")
+# Fields of a message that have a name in the canonical answer.
+_OF_MESSAGES = ("id", "type", "role", "content", "model", "usage", "stop_reason", "stop_sequence")
+
+# Of each delta with a name: the block it belongs to, and where its text is.
+_DELTAS = {
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("thinking", "signature"),
+    "input_json_delta": ("tool_use", "partial_json"),
+}
+
+
+class _MalformedError(Exception):
+    """The provider's JSON is not of the shape that its protocol gives it."""
+
+
+def events_from_whole(message: Json, provider: str) -> list[Event]:
+    """Give the events of a whole answer, each block whole in its `block_start`.
+
+    Args:
+        message: the answer's body.
+        provider: its name in the settings, for failures.
+
+    Raises:
+        UpstreamError: the body is no message, or one without an end.
+    """
+    try:
+        events = [Event(start=_start(message, but=_OF_THE_END))]
+        content = message.get("content")
+        if not isinstance(content, list):
+            raise _MalformedError("content")
+        for index, raw in enumerate(content):
+            block = _block(_an_object(raw, "content"))
+            if block.HasField("tool_use") and not block.tool_use.input:
+                block.tool_use.input = "{}"
+            events.append(Event(block=index, block_start=block))
+            events.append(Event(block=index, block_stop=BlockStop()))
+        if not message.get("stop_reason"):
+            raise _MalformedError("stop_reason")
+        end = {name: message[name] for name in _OF_THE_END if message.get(name) is not None}
+        counts = _Counts()
+        counts.add(message)
+        events.append(Event(usage=counts.usage()))
+        events.append(Event(finish=_finish(message, end)))
+    except _MalformedError as error:
+        raise broken_answer(provider, f"answered a message with a wrong `{error}`") from error
+    return events
+
+
+class StreamReader:
+    """Reads the server-sent events of one answer.
+
+    Attributes:
+        ended: whether the provider has said that nothing follows.
+        failure: what broke the answer off, or None; the events before it stay good.
+    """
+
+    def __init__(self, provider: str, in_band: Callable[[bytes], UpstreamError]) -> None:
+        """Take the provider's name, and what an error event stands for."""
+        self.ended = False
+        self.failure: UpstreamError | None = None
+        self._provider = provider
+        self._in_band = in_band
+        self._counts = _Counts()
+        self._started = self._finished = False
+        # The open block: its kind, the provider's number of it, whether it has arguments.
+        self._kind = ""
+        self._index: object = None
+        self._has_input = False
+        self._number = -1
+        self._readers: dict[object, Callable[[Json, list[Event]], None]] = {
+            "message_start": self._message_start,
+            "content_block_start": self._block_start,
+            "content_block_delta": self._block_delta,
+            "content_block_stop": self._block_stop,
+            "message_delta": self._message_delta,
+            "message_stop": self._message_stop,
+        }
+
+    def feed(self, batch: Iterable[ServerSentEvent]) -> list[Event]:
+        """Give the events that a batch makes; after a failure or the end, none."""
+        events: list[Event] = []
+        for sent in batch:
+            if self.ended or self.failure:
+                break
+            try:
+                self._read(sent, events)
+            except _MalformedError as error:
+                self.failure = broken_answer(
+                    self._provider, f"streamed an event with a wrong `{error}`", sent.data
+                )
+        return events
+
+    def end(self) -> None:
+        """Take note that the stream is over.
+
+        Raises:
+            UpstreamError: it was over too early. The reason to stop makes an answer whole,
+                also where the last event is missing.
+        """
+        if self.failure:
+            raise self.failure
+        if not self._finished:
+            raise cut_off(self._provider)
+
+    def _read(self, sent: ServerSentEvent, events: list[Event]) -> None:
+        try:
+            told = orjson.loads(sent.data)
+        except orjson.JSONDecodeError as error:
+            raise _MalformedError("data") from error
+        kind = _an_object(told, "data").get("type", sent.event)
+        if kind == "error":
+            self.failure = self._in_band(sent.data)
+            return
+        reader = self._readers.get(kind)
+        if reader is None:
+            return  # a ping, or an event that newer versions of the protocol have
+        if not self._started and kind != "message_start":
+            raise _MalformedError("type")
+        reader(told, events)
+
+    def _message_start(self, told: Json, events: list[Event]) -> None:
+        if self._started:
+            raise _MalformedError("type")
+        self._started = True
+        message = _an_object(told.get("message"), "message")
+        self._counts.add(message)
+        events.append(Event(start=_start(message)))
+        events.append(Event(usage=self._counts.usage()))
+
+    def _block_start(self, told: Json, events: list[Event]) -> None:
+        if self._finished:
+            raise _MalformedError("type")
+        self._close_block(events)
+        block = _block(_an_object(told.get("content_block"), "content_block"))
+        self._kind = block.WhichOneof("kind") or ""
+        self._index = told.get("index")
+        self._number += 1
+        self._has_input = bool(block.tool_use.input)
+        events.append(Event(block=self._number, block_start=block))
+
+    def _block_delta(self, told: Json, events: list[Event]) -> None:
+        if not self._kind or told.get("index") != self._index:
+            raise _MalformedError("index")
+        delta = _an_object(told.get("delta"), "delta")
+        kind = delta.get("type")
+        if self._kind == "opaque" or kind not in _DELTAS:
+            events.append(Event(block=self._number, opaque=_opaque(delta)))
+            return
+        owner, field = _DELTAS[kind]
+        if owner != self._kind:
+            raise _MalformedError("delta.type")
+        text = _text(delta, field)
+        if not text:
+            return
+        if field == "text":
+            events.append(Event(block=self._number, text=text))
+        elif field == "thinking":
+            events.append(Event(block=self._number, thinking=text))
+        elif field == "signature":
+            events.append(Event(block=self._number, signature=text))
+        else:
+            self._has_input = True
+            events.append(Event(block=self._number, input=text))
+
+    def _block_stop(self, told: Json, events: list[Event]) -> None:
+        if not self._kind or told.get("index") != self._index:
+            raise _MalformedError("index")
+        self._close_block(events)
+
+    def _close_block(self, events: list[Event]) -> None:
+        if not self._kind:
+            return
+        if self._kind == "tool_use" and not self._has_input:
+            # A call without arguments comes without deltas; elsewhere that is no JSON.
+            events.append(Event(block=self._number, input="{}"))
+        events.append(Event(block=self._number, block_stop=BlockStop()))
+        self._kind = ""
+
+    def _message_delta(self, told: Json, events: list[Event]) -> None:
+        delta = _an_object(told.get("delta"), "delta")
+        finish = None
+        if delta.get("stop_reason") and not self._finished:
+            own = ("type", "delta", "usage")
+            beside = {name: value for name, value in told.items() if name not in own}
+            finish = _finish(delta, beside | delta)
+            self._close_block(events)
+        if told.get("usage") is not None:
+            self._counts.add(told)
+            events.append(Event(usage=self._counts.usage()))
+        if finish is not None:
+            self._finished = True
+            events.append(Event(finish=finish))
+
+    def _message_stop(self, told: Json, events: list[Event]) -> None:
+        if not self._finished:
+            raise _MalformedError("stop_reason")
+        self.ended = True
+
+
+class _Counts:
+    """Usage, added up from reports that each hold some of it and replace what was there."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+        self._extra: Json = {}
+
+    def add(self, holder: Json) -> None:
+        """Take the field `usage` of a message or event."""
+        told = holder.get("usage")
+        for name, value in _an_object({} if told is None else told, "usage").items():
+            if value is None:
+                continue
+            if name in _COUNTS:
+                self._known[name] = _count(value)
+            elif name == "output_tokens_details" and isinstance(value, dict):
+                self._known["reasoning_tokens"] = _count(value.get("thinking_tokens", 0))
+            else:
+                self._extra[name] = value
+
+    def usage(self) -> Usage:
+        """Give all that is known."""
+        return Usage(**self._known, extra=_opaque_or_none(self._extra))
+
+
+def _start(message: Json, but: tuple[str, ...] = ()) -> Start:
+    rest = {name: value for name, value in message.items() if name not in (*_OF_MESSAGES, *but)}
+    return Start(
+        id=_text(message, "id"), model=_text(message, "model"), extra=_opaque_or_none(rest)
+    )
+
+
+def _finish(holder: Json, rest: Json) -> Finish:
+    """Read `stop_reason` and `stop_sequence`; what else `rest` holds is kept."""
+    told = _text(holder, "stop_reason")
+    reason = _REASONS.get(told, conversation_pb2.FINISH_REASON_END_TURN)
+    extra = {name: value for name, value in rest.items() if name not in _OF_MESSAGES}
+    if told not in _REASONS:
+        extra["stop_reason"] = told
+    return Finish(
+        reason=reason,
+        stop_sequence=_text(holder, "stop_sequence"),
+        extra=_opaque_or_none(extra),
+    )
+
+
+def _block(told: Json) -> Block:
+    """Read a content block: as it begins in a stream, or whole."""
+    kind = told.get("type")
+    if kind == "text":
+        return Block(text=_text(told, "text"), extra=_rest(told, "text"))
+    if kind == "thinking":
+        thinking = Thinking(text=_text(told, "thinking"), signature=_text(told, "signature"))
+        return Block(thinking=thinking, extra=_rest(told, "thinking", "signature"))
+    if kind == "redacted_thinking":
+        return Block(redacted_thinking=_text(told, "data"), extra=_rest(told, "data"))
+    if kind == "tool_use":
+        arguments = _an_object(told.get("input") or {}, "input")
+        call = ToolUse(
+            id=_text(told, "id"),
+            name=_text(told, "name"),
+            input=orjson.dumps(arguments).decode() if arguments else "",
+        )
+        return Block(tool_use=call, extra=_rest(told, "id", "name", "input"))
+    if not isinstance(kind, str):
+        raise _MalformedError("content_block.type")
+    return Block(opaque=_opaque(told))
+
+
+def _rest(told: Json, *named: str) -> Opaque | None:
+    rest = {name: value for name, value in told.items() if name != "type" and name not in named}
+    return _opaque_or_none(rest)
+
+
+def _opaque_or_none(fields: Json) -> Opaque | None:
+    """Keep the fields that hold something."""
+    kept = {name: value for name, value in fields.items() if value is not None}
+    return _opaque(kept) if kept else None
+
+
+def _opaque(value: Json) -> Opaque:
+    return Opaque(dialect=conversation_pb2.DIALECT_ANTHROPIC, json=orjson.dumps(value))
+
+
+def _an_object(value: Any, name: str) -> Json:
+    if not isinstance(value, dict):
+        raise _MalformedError(name)
+    return value
+
+
+def _text(holder: Json, name: str) -> str:
+    value = holder.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _MalformedError(name)
+    return value
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or not 0 <= value < _MOST_TOKENS:
+        raise _MalformedError("usage")
+    return value

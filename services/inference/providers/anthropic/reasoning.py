@@ -1,0 +1,118 @@
+"""How much a model is to think, in Anthropic's terms."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Message
+from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig, ToolChoice
+from services.common.errors import invalid
+from services.inference.providers.anthropic.caller import Caller
+
+# The least budget Anthropic takes; it must also stay below `max_tokens`.
+_LEAST_BUDGET = 1024
+# What an effort by name is worth to a provider that counts tokens.
+_BUDGETS = {
+    "minimal": 1024,
+    "low": 2048,
+    "medium": 8192,
+    "high": 24576,
+    "xhigh": 24576,
+    "max": 24576,
+}
+_MODES = {
+    ThinkingConfig.MODE_ENABLED: "enabled",
+    ThinkingConfig.MODE_DISABLED: "disabled",
+    ThinkingConfig.MODE_ADAPTIVE: "adaptive",
+}
+_TURNS = (conversation_pb2.ROLE_USER, conversation_pb2.ROLE_ASSISTANT)
+_THOUGHTS = ("thinking", "redacted_thinking")
+# Beside thinking Anthropic takes no smaller `top_p`.
+_LEAST_TOP_P = 0.95
+
+
+class Reasoning:
+    """What a request says about thinking, translated.
+
+    Attributes:
+        config: the field `thinking`, empty when there is nothing to say.
+        effort: the field `output_config.effort`, or "".
+        budget: tokens that an effort by name was turned into, or 0.
+    """
+
+    def __init__(self, request: GenerateRequest, caller: Caller, *, limit: int) -> None:
+        """Translate; `limit` is the most tokens the model can write, 0 when unknown."""
+        self.config: dict[str, Any] = {}
+        self.effort = ""
+        self.budget = 0
+        if not request.HasField("thinking"):
+            return
+        given = request.thinking
+        if given.mode == ThinkingConfig.MODE_UNSPECIFIED and not caller.speaks_anthropic:
+            self._take_effort(request, caller, limit)
+            return
+        self.config = caller.own_fields(given.extra, "thinking")
+        mode = _MODES.get(given.mode)
+        if mode:
+            self.config["type"] = mode
+        if given.HasField("budget_tokens"):
+            self.config["budget_tokens"] = given.budget_tokens
+        self.effort = given.effort
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model is told to think, or may."""
+        return bool(self.config) and self.config.get("type") != "disabled"
+
+    def bars(self, name: str, value: float) -> bool:
+        """Tell whether Anthropic refuses a sampling field beside thinking."""
+        if not self.thinks:
+            return False
+        if name == "temperature":
+            return value != 1
+        return name == "top_k" or value < _LEAST_TOP_P
+
+    def _take_effort(self, request: GenerateRequest, caller: Caller, limit: int) -> None:
+        """Turn an effort by name into a budget, or drop and tell it where none fits."""
+        effort, field = request.thinking.effort, caller.name("thinking.effort")
+        if not effort:
+            return
+        if effort == "none":
+            self.config = {"type": "disabled"}
+            return
+        if effort not in _BUDGETS:
+            names = ", ".join(_BUDGETS)
+            raise invalid(field, f"{field}: none, {names} can be asked for, not {effort!r}")
+        bound = request.max_tokens or limit
+        fits = not bound or bound > _LEAST_BUDGET
+        if not fits or _forces_a_tool(request) or not _can_begin_to_think(request.messages):
+            caller.drop(field)
+            return
+        self.budget = min(_BUDGETS[effort], bound - 1) if bound else _BUDGETS[effort]
+        self.config = {"type": "enabled", "budget_tokens": self.budget}
+
+
+def _forces_a_tool(request: GenerateRequest) -> bool:
+    # Thinking and a forced call exclude each other; the call is the stronger wish.
+    return request.tool_choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL)
+
+
+def _can_begin_to_think(messages: Sequence[Message]) -> bool:
+    """Tell whether Anthropic lets the model think at this point of the conversation.
+
+    A turn of the model that goes on (a prefill, or calls of tools that have just been
+    answered) must have begun with thinking, or cannot have any.
+    """
+    turns = (message for message in reversed(messages) if message.role in _TURNS)
+    for place, (role, run) in enumerate(groupby(turns, key=lambda message: message.role)):
+        if role == conversation_pb2.ROLE_USER:
+            if not any(
+                block.HasField("tool_result") for message in run for block in message.blocks
+            ):
+                return True
+            continue
+        *_, first = run
+        is_prefill = place == 0
+        return not is_prefill and first.blocks[0].WhichOneof("kind") in _THOUGHTS
+    return True

@@ -1,0 +1,285 @@
+"""What a provider's failure means: pure, decided here for every provider.
+
+`classify` reads an HTTP answer that is not 2xx, `in_band` an error told inside a
+stream or under status 200. Both give an `UpstreamError` whose message is safe to show:
+a provider's own words stand in it only where they are about the caller's request, and
+then without anything that looks like a key.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
+
+import orjson
+
+from gateway.errors.v1 import errors_pb2
+from gateway.errors.v1.errors_pb2 import Reason
+from services.common.errors import UpstreamError
+
+MAX_ERROR_BODY = 64 << 10  # bytes of an error answer that are read at all
+_KEPT_BODY = 4 << 10  # bytes of it kept for matching
+_MAX_MESSAGE = 2_000  # characters of a provider's words
+_MAX_RETRY_AFTER_S = 86_400
+_SHORTEST_SECRET = 6  # shorter header values are words, not keys
+
+_REDACTED = "[redacted]"
+_KEY_LIKE = re.compile(
+    r"\b(?:sk|pk|rk|gsk|xai|key|api)[-_][\w*.-]{6,}|\bAIza[\w-]{20,}|\bBearer\s+\S+", re.IGNORECASE
+)
+_CONTEXT_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+_CONTEXT_WORDS = re.compile(
+    r"context_length_exceeded|prompt is too long|maximum context length|maximum model length"
+    r"|exceeds? (?:the )?(?:available |model'?s? )?context (?:length|limit|size|window)"
+    r"|input is too long|input token count .{0,40}exceeds",
+    re.IGNORECASE,
+)
+_FILTER_CODES = frozenset(
+    {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
+)
+# Anthropic tells an operator's unpaid bill as a fault of the request.
+_BILLING_WORDS = "credit balance is too low"
+
+# What an error inside a 200 stands for, by the type or code it names.
+_IN_BAND_STATUSES = {
+    "invalid_request_error": 400,
+    "badrequesterror": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "model_not_found": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "timeout_error": 408,
+    "overloaded_error": 529,
+}
+
+
+class _Told(NamedTuple):
+    """What an error body says, as far as it has the usual places for it."""
+
+    message: str = ""
+    kind: str = ""
+    code: str = ""
+
+
+def classify(
+    provider: str,
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    secrets: Iterable[str] = (),
+    now: Callable[[], float],
+) -> UpstreamError:
+    """Give the failure that an answer other than 2xx stands for.
+
+    Args:
+        provider: its name in the settings, for the message.
+        status: the HTTP status.
+        headers: the answer's; names in any case if the mapping folds them, else lower.
+        body: the beginning of the answer.
+        secrets: texts that must not come up in the message.
+        now: Unix seconds, to read a Retry-After that is a date.
+    """
+    told = _read(body)
+    reason, message, param = _judge(provider, status, told, secrets)
+    wait = retry_after(headers, now) if status in (408, 425, 429) or status >= 500 else None
+    return UpstreamError(
+        reason,
+        message,
+        status=status,
+        body=_kept(body),
+        retry_after_s=wait,
+        param=param,
+    )
+
+
+def in_band(provider: str, body: bytes, *, secrets: Iterable[str] = ()) -> UpstreamError:
+    """Give the failure that an error object in a stream, or in an answer of 200, stands for.
+
+    Its `status` is the one the provider would have answered, as far as it tells.
+    """
+    told = _read(body)
+    status = _in_band_status(told)
+    reason, message, param = _judge(provider, status, told, secrets)
+    return UpstreamError(reason, message, status=status, body=_kept(body), param=param)
+
+
+def broken_answer(provider: str, what: str, body: bytes = b"") -> UpstreamError:
+    """Give the failure of a provider whose answer is none; `what` holds words of ours alone."""
+    return UpstreamError(
+        errors_pb2.REASON_UPSTREAM_ERROR,
+        f"the provider {provider} {what}",
+        status=200,
+        body=_kept(body),
+    )
+
+
+def cut_off(provider: str, body: bytes = b"") -> UpstreamError:
+    """Give the failure of a provider whose answer ended before it was whole."""
+    return UpstreamError(
+        errors_pb2.REASON_UPSTREAM_CONNECTION,
+        f"the provider {provider} broke off before its answer was whole",
+        body=_kept(body),
+    )
+
+
+def retry_after(headers: Mapping[str, str], now: Callable[[], float]) -> int | None:
+    """Give the whole seconds a provider asks to wait: at least 0, at most a day.
+
+    Reads `retry-after-ms` (OpenAI), else `retry-after` as seconds or an HTTP date
+    (RFC 9110, section 10.2.3); None where neither is there or can be read.
+    """
+    seconds = _number(headers.get("retry-after-ms", ""))
+    if seconds is not None:
+        seconds /= 1000
+    else:
+        text = headers.get("retry-after", "")
+        seconds = _number(text)
+        if seconds is None:
+            seconds = _until(text, now)
+    return None if seconds is None else math.ceil(min(max(seconds, 0), _MAX_RETRY_AFTER_S))
+
+
+def _judge(
+    provider: str, status: int, told: _Told, secrets: Iterable[str]
+) -> tuple[Reason.ValueType, str, str]:
+    """Give reason, message and param."""
+    kinds = {told.kind.lower(), told.code.lower()}
+    if status in (401, 402, 403) or _BILLING_WORDS in told.message:
+        return (
+            errors_pb2.REASON_UPSTREAM_AUTH,
+            f"the provider {provider} refused the gateway's credential; "
+            "the gateway's operator has to look at its key and account there",
+            "",
+        )
+    if status == 529 or "overloaded_error" in kinds:
+        return errors_pb2.REASON_UPSTREAM_OVERLOADED, f"the provider {provider} is overloaded", ""
+    if status == 429:
+        return (
+            errors_pb2.REASON_UPSTREAM_RATE_LIMITED,
+            f"the provider {provider} limits the gateway's rate",
+            "",
+        )
+    if status == 408:
+        return errors_pb2.REASON_UPSTREAM_TIMEOUT, f"the provider {provider} timed out", ""
+    if 400 <= status < 500 and status != 425:
+        return _judge_refusal(provider, status, told, kinds, secrets)
+    if 300 <= status < 400:
+        message = (
+            f"the provider {provider} answered with a redirect ({status}), which is not followed"
+        )
+        return errors_pb2.REASON_UPSTREAM_ERROR, message, ""
+    return errors_pb2.REASON_UPSTREAM_ERROR, f"the provider {provider} failed (status {status})", ""
+
+
+def _judge_refusal(
+    provider: str, status: int, told: _Told, kinds: set[str], secrets: Iterable[str]
+) -> tuple[Reason.ValueType, str, str]:
+    if kinds & _CONTEXT_CODES or _CONTEXT_WORDS.search(told.message):
+        reason = errors_pb2.REASON_CONTEXT_LENGTH_EXCEEDED
+    elif kinds & _FILTER_CODES:
+        reason = errors_pb2.REASON_CONTENT_FILTER
+    elif status == 404:
+        return (
+            errors_pb2.REASON_MODEL_NOT_FOUND,
+            f"model: the provider {provider} does not know the model that this name stands for",
+            "model",
+        )
+    elif status == 413:
+        message = f"the request is larger than the provider {provider} takes"
+        return errors_pb2.REASON_TOO_LARGE, message, ""
+    else:
+        reason = errors_pb2.REASON_UPSTREAM_REJECTED
+    words = redact(told.message, secrets)
+    refused = f"the provider {provider} refused the request"
+    return reason, words or f"{refused} (status {status})", ""
+
+
+def redact(words: str, secrets: Iterable[str] = ()) -> str:
+    """Give a provider's words, at most 2,000 characters, without anything like a key."""
+    for secret in secrets:
+        words = words.replace(secret, _REDACTED)
+    return _KEY_LIKE.sub(_REDACTED, words[: 2 * _MAX_MESSAGE])[:_MAX_MESSAGE]
+
+
+def secrets_of(headers: Mapping[str, str]) -> tuple[str, ...]:
+    """Give the texts in the gateway's own request headers that may be keys."""
+    found = [
+        word for value in headers.values() for word in (value, value.rpartition(" ")[2]) if word
+    ]
+    return tuple(dict.fromkeys(word for word in found if len(word) >= _SHORTEST_SECRET))
+
+
+def _read(body: bytes) -> _Told:
+    """Find message, type and code in the shapes that providers and their servers use.
+
+    `{"error": {…}}` (OpenAI, Anthropic, Google, the last one also in a list),
+    `{"error": "…"}` (Ollama), `{"message": …}` (vLLM, Mistral), `{"detail": …}` (FastAPI);
+    anything else is taken for text, unless it is a page of HTML.
+    """
+    try:
+        value: Any = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        text = body.decode("utf-8", "replace").strip()
+        return _Told("" if text.startswith("<") else text)
+    if isinstance(value, list) and value:
+        value = value[0]
+    if isinstance(value, dict) and isinstance(value.get("error"), dict | str):
+        value = value["error"]
+    if isinstance(value, str):
+        return _Told(value)
+    if not isinstance(value, dict):
+        return _Told()
+    message = value.get("message") or value.get("detail") or ""
+    if not isinstance(message, str):
+        message = orjson.dumps(message).decode()
+    inner = value.get("innererror")
+    code = value.get("code")
+    if isinstance(inner, dict) and str(inner.get("code", "")).lower() in _FILTER_CODES:
+        code = inner["code"]
+    return _Told(message, _word(value.get("type")), _word(code))
+
+
+def _word(value: object) -> str:
+    return str(value) if isinstance(value, str | int) else ""
+
+
+def _in_band_status(told: _Told) -> int:
+    if told.code.isascii() and told.code.isdigit() and 400 <= int(told.code[:4]) < 600:
+        return int(told.code)
+    for word in (told.kind.lower(), told.code.lower()):
+        if word in _IN_BAND_STATUSES:
+            return _IN_BAND_STATUSES[word]
+        if word in _CONTEXT_CODES or word in _FILTER_CODES:
+            return 400
+    return 500
+
+
+def _kept(body: bytes) -> str:
+    return body[:_KEPT_BODY].decode("utf-8", "replace")
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _until(text: str, now: Callable[[], float]) -> float | None:
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:  # an HTTP date is GMT by definition
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - datetime.fromtimestamp(now(), UTC)).total_seconds()

@@ -1,0 +1,199 @@
+"""The blocks of one choice, put in order: one open at a time, whatever order pieces come in.
+
+Chat completions number tool calls, and pieces of several may come interleaved with each
+other and with text. The canonical events want each block whole before the next one
+begins. So the pieces of a later block wait until the open one is done. Text and
+thinking are done when something else comes. A tool call is done when its arguments
+are a whole JSON value, else at the end of the choice.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import orjson
+
+from gateway.conversation.v1.conversation_pb2 import Block, Thinking, ToolUse
+from gateway.inference.v1.inference_pb2 import BlockStop, Event
+
+TextKind = Literal["text", "thinking", "refusal"]
+Piece = tuple[str, bytes]  # a delta and its log probabilities
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """A call of a tool as far as it has come.
+
+    Attributes:
+        id: the provider's, or "" while it has told none.
+        name: the tool's; without it the call cannot begin.
+        freeform: whether the arguments are free text.
+        said: the arguments that have gone out.
+        waiting: what has come of them and not gone out.
+        queued: whether it has its place among the blocks.
+        closed: whether its block has ended.
+    """
+
+    id: str = ""
+    name: str = ""
+    freeform: bool = False
+    said: list[str] = field(default_factory=list)
+    waiting: list[Piece] = field(default_factory=list)
+    queued: bool = False
+    closed: bool = False
+
+    def is_whole(self) -> bool:
+        """Tell whether nothing can follow but white space."""
+        if self.freeform:
+            return False
+        try:
+            orjson.loads("".join(self.said))
+        except orjson.JSONDecodeError:
+            return False
+        return True
+
+
+@dataclass(slots=True)
+class _Text:
+    """Text that came behind a tool call that is not done."""
+
+    kind: TextKind
+    waiting: list[Piece] = field(default_factory=list)
+
+
+class Blocks:
+    """Writes the block events of one choice into lists that it is handed.
+
+    Args:
+        choice: its number.
+        new_id: makes the id of a tool call that the provider gave none.
+
+    Attributes:
+        kinds: what there has been so far.
+    """
+
+    def __init__(self, choice: int, new_id: Callable[[str], str]) -> None:
+        self.kinds: set[TextKind | Literal["tool"]] = set()
+        self._choice = choice
+        self._new_id = new_id
+        self._number = 0  # of the block that is open, or comes next
+        self._open: TextKind | ToolCall | None = None
+        # What comes after the open block, in order: behind a call that is not done, or
+        # from one on that has no name yet.
+        self._pending: deque[_Text | ToolCall] = deque()
+
+    def text(self, kind: TextKind, text: str, logprobs: bytes, out: list[Event]) -> None:
+        """Take a piece of text, thinking or refusal."""
+        if self._open != kind:
+            self._make_way(out)
+            if isinstance(self._open, ToolCall):
+                last = self._pending[-1] if self._pending else None
+                if not isinstance(last, _Text) or last.kind != kind:
+                    last = _Text(kind)
+                    self._pending.append(last)
+                last.waiting.append((text, logprobs))
+                return
+            self._close(out)
+            self._begin(kind, out)
+        self._say(kind, text, logprobs, out)
+
+    def tool(self, call: ToolCall, piece: str, logprobs: bytes, out: list[Event]) -> None:
+        """Take a piece of a call's arguments, possibly empty.
+
+        Each call is one object, the same at each of its pieces; what the provider tells
+        of its id and name is set there before.
+
+        Raises:
+            ValueError: the arguments were whole already.
+        """
+        if self._open is call:
+            if piece or logprobs:
+                self._say_input(call, piece, logprobs, out)
+            return
+        if call.closed:
+            if piece.strip():
+                raise ValueError("arguments go on after their end")
+            return
+        if not call.queued:
+            call.queued = True
+            self._make_way(out)
+            self._pending.append(call)
+        if piece or logprobs:
+            call.waiting.append((piece, logprobs))
+        if call.name and call is self._pending[0] and not isinstance(self._open, ToolCall):
+            self._close(out)
+            self._play(self._pending.popleft(), out)
+
+    def end(self, out: list[Event]) -> bool:
+        """Close and write all that is left; tell whether every call had a name."""
+        self._close(out)
+        while self._pending:
+            pending = self._pending.popleft()
+            if isinstance(pending, ToolCall) and not pending.name:
+                return False
+            self._play(pending, out)
+            self._close(out)
+        return True
+
+    def _make_way(self, out: list[Event]) -> None:
+        """Close the open block if it is done, unless others wait behind it already."""
+        if self._pending:
+            return
+        if isinstance(self._open, ToolCall) and not self._open.is_whole():
+            return
+        self._close(out)
+
+    def _play(self, pending: _Text | ToolCall, out: list[Event]) -> None:
+        """Open a block that waited and write what it holds."""
+        if isinstance(pending, ToolCall):
+            self._begin_call(pending, out)
+            for text, logprobs in pending.waiting:
+                self._say_input(pending, text, logprobs, out)
+        else:
+            self._begin(pending.kind, out)
+            for text, logprobs in pending.waiting:
+                self._say(pending.kind, text, logprobs, out)
+        pending.waiting.clear()
+
+    def _begin(self, kind: TextKind, out: list[Event]) -> None:
+        block = Block()
+        if kind == "text":
+            block.text = ""
+        elif kind == "refusal":
+            block.refusal = ""
+        else:
+            block.thinking.CopyFrom(Thinking())
+        self._open = kind
+        self.kinds.add(kind)
+        out.append(Event(choice=self._choice, block=self._number, block_start=block))
+
+    def _begin_call(self, call: ToolCall, out: list[Event]) -> None:
+        call.id = call.id or self._new_id("call_")
+        use = ToolUse(id=call.id, name=call.name, freeform=call.freeform)
+        self._open = call
+        self.kinds.add("tool")
+        out.append(Event(choice=self._choice, block=self._number, block_start=Block(tool_use=use)))
+
+    def _say(self, kind: TextKind, text: str, logprobs: bytes, out: list[Event]) -> None:
+        choice, block = self._choice, self._number
+        if kind == "text":
+            event = Event(choice=choice, block=block, text=text, logprobs=logprobs)
+        elif kind == "thinking":
+            event = Event(choice=choice, block=block, thinking=text, logprobs=logprobs)
+        else:
+            event = Event(choice=choice, block=block, refusal=text, logprobs=logprobs)
+        out.append(event)
+
+    def _say_input(self, call: ToolCall, text: str, logprobs: bytes, out: list[Event]) -> None:
+        call.said.append(text)
+        out.append(Event(choice=self._choice, block=self._number, input=text, logprobs=logprobs))
+
+    def _close(self, out: list[Event]) -> None:
+        if self._open is None:
+            return
+        out.append(Event(choice=self._choice, block=self._number, block_stop=BlockStop()))
+        if isinstance(self._open, ToolCall):
+            self._open.closed = True
+        self._open = None
+        self._number += 1

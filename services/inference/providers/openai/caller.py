@@ -1,0 +1,139 @@
+"""What a translation knows of the caller and the server: whose words, and what may go on."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Opaque
+from services.common.errors import GatewayError, invalid, not_implemented, unsupported
+from services.inference.providers.base import Call
+
+Json = dict[str, Any]
+Part = Json | orjson.Fragment  # of a message's content
+
+# What Anthropic's dialect calls fields of the canonical request, where names differ.
+_ANTHROPIC_NAMES = {"end_user": "metadata.user_id", "betas": "anthropic-beta"}
+_GATEWAY_FILE = re.compile(r"file-[0-9A-HJKMNP-TV-Z]{26}")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What one server of OpenAI's dialect takes.
+
+    Attributes:
+        name: the provider's name in the settings, for messages.
+        official: whether it is OpenAI itself. Others know older names and shorter
+            shapes of some fields, and take `top_k`.
+        fetches_urls: whether it fetches images by address.
+        pass_stateful: whether callers may name things kept there.
+    """
+
+    name: str
+    official: bool
+    fetches_urls: bool
+    pass_stateful: bool
+
+
+class Caller:
+    """The caller's side of one call: how fields are named to them, and what was dropped."""
+
+    def __init__(self, call: Call, server: Server) -> None:
+        dialect = call.request.dialect
+        self.speaks_openai = dialect == conversation_pb2.DIALECT_OPENAI
+        self.speaks_anthropic = dialect == conversation_pb2.DIALECT_ANTHROPIC
+        self.server = server
+        self._dropped = call.dropped
+        self._told = set(call.dropped)
+
+    def drop(self, path: str) -> None:
+        """Tell that the provider has nothing for the field at `path`.
+
+        In a long conversation fields repeat, so paths there name no single place.
+        """
+        if self.speaks_anthropic:
+            path = _ANTHROPIC_NAMES.get(path, path)
+        if path not in self._told:
+            self._told.add(path)
+            self._dropped.append(path)
+
+    def own_fields(self, opaque: Opaque, path: str, told_as: str) -> Json:
+        """Give the fields of an opaque object that are OpenAI's; tell those that are not.
+
+        `path` is that of the object, for failures; `told_as` the one that dropped
+        fields are told below.
+        """
+        if not opaque.json:
+            return {}
+        fields = read_object(opaque.json, path)
+        if opaque.dialect == conversation_pb2.DIALECT_OPENAI:
+            self.check_state(opaque.json, path)
+            return fields
+        for name, value in fields.items():
+            if value is not None:
+                self.drop(f"{told_as}.{name}")
+        return {}
+
+    def own_value(self, opaque: Opaque, path: str, what: str) -> orjson.Fragment:
+        """Give an opaque object as it is, if it is OpenAI's.
+
+        Raises:
+            GatewayError: unsupported, when it is not.
+        """
+        if opaque.dialect != conversation_pb2.DIALECT_OPENAI:
+            raise self.unsupported(path, what)
+        self.check_state(opaque.json, path)
+        return fragment(opaque.json, path)
+
+    def check_state(self, json: bytes, path: str) -> None:
+        """Refuse JSON that names a file kept at the provider, unless that is allowed."""
+        if b'"file_id"' in json and not self.server.pass_stateful:
+            raise self.kept_at_provider(path)
+
+    def check_file(self, file_id: str, path: str) -> None:
+        """Refuse the id of a file that is the gateway's own, or not the caller's to name."""
+        if _GATEWAY_FILE.fullmatch(file_id):
+            raise not_implemented(
+                path, f"{path}: files of the gateway's store cannot be used in a request yet"
+            )
+        if not self.server.pass_stateful:
+            raise self.kept_at_provider(path)
+
+    def kept_at_provider(self, path: str) -> GatewayError:
+        """Refuse a name of something kept at the provider, where all share one account."""
+        return invalid(
+            path,
+            f"{path}: names something kept at the provider {self.server.name}, which callers of "
+            "this gateway may not (the provider's setting pass_stateful would let them)",
+        )
+
+    def unsupported(self, path: str, what: str) -> GatewayError:
+        """Refuse a part of the request that the provider cannot be sent."""
+        return unsupported(path, f"{path}: the provider {self.server.name} cannot take {what}")
+
+
+def read_object(json: bytes, path: str) -> Json:
+    """Read the JSON object given at `path`.
+
+    Raises:
+        GatewayError: invalid, when it is something else.
+    """
+    try:
+        value = orjson.loads(json)
+    except orjson.JSONDecodeError:
+        value = None
+    if not isinstance(value, dict):
+        raise invalid(path, f"{path}: a JSON object is needed")
+    return value
+
+
+def fragment(json: bytes, path: str) -> orjson.Fragment:
+    """Give the JSON object given at `path`, to be written byte for byte.
+
+    Raises:
+        GatewayError: invalid, when it is something else.
+    """
+    read_object(json, path)
+    return orjson.Fragment(json)

@@ -1,0 +1,319 @@
+"""Chat completions, whole or in chunks, as canonical events. Pure.
+
+A whole answer goes through the same reader as a stream: its messages are read as
+deltas that hold everything.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import orjson
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import FinishReason, Opaque, Usage
+from gateway.inference.v1.inference_pb2 import Event, Finish, Start
+from services.common.errors import UpstreamError
+from services.inference.providers import failures
+from services.inference.providers.base import Call
+from services.inference.providers.openai.blocks import Blocks, TextKind, ToolCall
+from services.inference.providers.openai.caller import Json
+from services.inference.providers.sse import ServerSentEvent
+
+DONE = b"[DONE]"
+
+_REASONS = {
+    "stop": conversation_pb2.FINISH_REASON_END_TURN,
+    "length": conversation_pb2.FINISH_REASON_MAX_TOKENS,
+    "tool_calls": conversation_pb2.FINISH_REASON_TOOL_USE,
+    "function_call": conversation_pb2.FINISH_REASON_TOOL_USE,
+    "content_filter": conversation_pb2.FINISH_REASON_REFUSAL,
+    "model_length": conversation_pb2.FINISH_REASON_CONTEXT_WINDOW,  # Mistral
+}
+# Ends that are none: OpenRouter, DeepSeek and vLLM tell a failure so.
+_FAILURES = frozenset({"error", "insufficient_system_resource", "abort"})
+# Fields of an answer that the canonical model has names for, or that serve one chunk alone.
+_NAMED = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation"})
+
+
+class Failures(Protocol):
+    """What makes a failure of a provider's words (an `Upstream`)."""
+
+    name: str
+
+    def in_band(self, body: bytes) -> UpstreamError:
+        """Give the failure that an error object stands for."""
+
+
+class StreamReader:
+    """Reads one answer.
+
+    Args:
+        call: what was asked.
+        upstream: makes failures of what the provider says.
+        new_id: makes ids where the provider gives none.
+    """
+
+    def __init__(self, call: Call, upstream: Failures, new_id: Callable[[str], str]) -> None:
+        self._call = call
+        self._upstream = upstream
+        self._new_id = new_id
+        self._started = False
+        self._choices: dict[int, _Choice] = {}
+        self._running = max(1, call.request.n)  # choices that have not ended
+        self._dialect = call.request.dialect
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every choice has ended, so that nothing but usage can be missing."""
+        return self._running <= 0
+
+    def feed(self, batch: Sequence[ServerSentEvent], out: list[Event]) -> None:
+        """Add to `out` the events that a batch of server-sent events stands for, if any.
+
+        Raises:
+            UpstreamError: one tells an error, or is nothing that can be read; what came
+                before it is in `out`.
+        """
+        for name, data in batch:
+            if data == DONE:
+                self.end_all(out)
+                break
+            try:
+                chunk = orjson.loads(data)
+            except orjson.JSONDecodeError:
+                chunk = None
+            if name == "error":
+                raise self._upstream.in_band(data)
+            if not isinstance(chunk, dict):
+                raise self._broken("streamed something that is no JSON object", data)
+            if chunk.get("error"):
+                raise self._upstream.in_band(data)
+            try:
+                self.read(chunk, "delta", out)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                # A field of another type than it has to be, at whatever depth.
+                raise self._broken("streamed a malformed chunk", data) from error
+
+    def end(self) -> None:
+        """Take the end of the stream.
+
+        Raises:
+            UpstreamError: it came too early.
+        """
+        if not self.is_complete:
+            raise failures.cut_off(self._upstream.name)
+
+    def read(self, chunk: Json, key: str, out: list[Event]) -> None:
+        """Read one chunk, or a whole answer; `key` is where its choices hold what is said."""
+        choices = chunk.get("choices")
+        usage = chunk.get("usage")
+        if not self._started and (choices or usage):
+            # Azure sends chunks of its filter before, which have neither id nor model.
+            self._start(chunk, out)
+        for given in choices or ():
+            number = given.get("index") or 0
+            choice = self._choices.get(number)
+            if choice is None:
+                choice = self._choices[number] = _Choice(number, self._new_id)
+            if choice.ended:
+                continue
+            choice.read(given.get(key) or {}, given.get("logprobs"), out)
+            if reason := given.get("finish_reason"):
+                self._finish(choice, reason, given.get("stop_reason"), out)
+        if usage:
+            out.append(Event(usage=_usage(usage)))
+
+    def _start(self, chunk: Json, out: list[Event]) -> None:
+        self._started = True
+        extra = {
+            name: value for name, value in chunk.items() if name not in _NAMED and value is not None
+        }
+        start = Start(
+            id=chunk.get("id") or self._new_id("chatcmpl-"),
+            model=chunk.get("model") or self._call.target.upstream,
+        )
+        if extra:
+            start.extra.dialect = conversation_pb2.DIALECT_OPENAI
+            start.extra.json = orjson.dumps(extra)
+        out.append(Event(start=start))
+
+    def _finish(self, choice: "_Choice", reason: str, matched: object, out: list[Event]) -> None:
+        if reason in _FAILURES:
+            raise self._broken(f"ended its answer with {reason!r}")
+        finish = Finish(reason=_REASONS.get(reason, conversation_pb2.FINISH_REASON_END_TURN))
+        if isinstance(matched, str) and matched in self._call.request.stop_sequences:
+            # vLLM tells which one it was.
+            finish.reason = conversation_pb2.FINISH_REASON_STOP_SEQUENCE
+            finish.stop_sequence = matched
+        if not choice.end(out):
+            raise self._broken("called a tool without naming it")
+        if finish.reason == conversation_pb2.FINISH_REASON_END_TURN:
+            finish.reason = self._end_of_turn(choice)
+        out.append(Event(choice=choice.number, finish=finish))
+        self._running -= 1
+
+    def _end_of_turn(self, choice: "_Choice") -> FinishReason.ValueType:
+        """Tell a plain `stop` apart, for callers whose dialect has finer words.
+
+        OpenAI says `stop` after a refusal and after a call that was demanded by name.
+        """
+        if self._dialect != conversation_pb2.DIALECT_OPENAI:
+            if "tool" in choice.blocks.kinds:
+                return conversation_pb2.FINISH_REASON_TOOL_USE
+            if "refusal" in choice.blocks.kinds:
+                return conversation_pb2.FINISH_REASON_REFUSAL
+        return conversation_pb2.FINISH_REASON_END_TURN
+
+    def end_all(self, out: list[Event]) -> None:
+        """Take the provider's word that all is said, also of choices it gave no reason for.
+
+        Raises:
+            UpstreamError: there was no choice.
+        """
+        if not self._choices:
+            raise failures.cut_off(self._upstream.name)
+        for choice in self._choices.values():
+            if not choice.ended:
+                called = "tool" in choice.blocks.kinds
+                self._finish(choice, "tool_calls" if called else "stop", None, out)
+        self._running = 0
+
+    def _broken(self, what: str, data: bytes = b"") -> UpstreamError:
+        return failures.broken_answer(self._upstream.name, what, data)
+
+
+def events_from_whole(
+    answer: Json, call: Call, upstream: Failures, new_id: Callable[[str], str]
+) -> list[Event]:
+    """Give a whole answer as one batch of events.
+
+    Raises:
+        UpstreamError: it holds no choice, or is malformed.
+    """
+    reader = StreamReader(call, upstream, new_id)
+    out: list[Event] = []
+    if not answer.get("choices"):
+        raise failures.broken_answer(upstream.name, "answered without a choice")
+    try:
+        reader.read(answer, "message", out)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise failures.broken_answer(upstream.name, "answered something malformed") from error
+    reader.end_all(out)
+    return out
+
+
+class _Choice:
+    """One of the answers to one request, as it comes."""
+
+    __slots__ = ("_calls", "_last", "blocks", "ended", "number")
+
+    def __init__(self, number: int, new_id: Callable[[str], str]) -> None:
+        self.number = number
+        self.ended = False
+        self.blocks = Blocks(number, new_id)
+        self._calls: dict[int, ToolCall] = {}
+        self._last = -1  # index of the call that came last
+
+    def read(self, delta: Json, given_logprobs: object, out: list[Event]) -> None:
+        """Read a delta; fields without a name here say nothing."""
+        logprobs = orjson.dumps(given_logprobs) if given_logprobs else b""
+        said: list[tuple[TextKind, str]] = []
+        if thoughts := delta.get("reasoning_content") or delta.get("reasoning"):
+            said.append(("thinking", thoughts))
+        content = delta.get("content")
+        if isinstance(content, list):
+            said += _from_parts(content)
+        elif content:
+            said.append(("text", content))
+        if refusal := delta.get("refusal"):
+            said.append(("refusal", refusal))
+        calls = delta.get("tool_calls")
+        if logprobs and not said and not calls:
+            said.append(("text", ""))  # a token of no text of its own, such as half a character
+        blocks = self.blocks
+        for kind, text in said:
+            # Log probabilities are of the answer's own tokens, which end the delta.
+            is_last = kind != "thinking"
+            blocks.text(kind, text, logprobs if is_last else b"", out)
+            if is_last:
+                logprobs = b""
+        for call in calls or ():
+            self._read_call(call, logprobs, out)
+            logprobs = b""
+
+    def end(self, out: list[Event]) -> bool:
+        """Close all; tell whether every call had a name."""
+        self.ended = True
+        return self.blocks.end(out)
+
+    def _read_call(self, given: Json, logprobs: bytes, out: list[Event]) -> None:
+        function: Json = given.get("function") or given.get("custom") or {}
+        call = self._call_of(given, function)
+        call.id = call.id or given.get("id") or ""
+        call.name = call.name or function.get("name") or ""
+        piece = function.get("arguments")
+        if given.get("type") == "custom" or given.get("custom") is not None:
+            call.freeform = True
+            piece = function.get("input")
+        if piece is not None and not isinstance(piece, str):
+            piece = orjson.dumps(piece).decode()  # some servers parse the arguments
+        self.blocks.tool(call, piece or "", logprobs, out)
+
+    def _call_of(self, given: Json, function: Json) -> ToolCall:
+        """Find the call that a piece belongs to.
+
+        Pieces say so by their index. Servers that leave it out, or give every call the
+        same one, begin a call with an id and a name.
+        """
+        index = given.get("index")
+        begins = bool(given.get("id") and function.get("name"))
+        if not isinstance(index, int):
+            index = self._last + 1 if begins or self._last < 0 else self._last
+        elif begins and index in self._calls and self._calls[index].id not in ("", given["id"]):
+            index = max(self._calls) + 1
+        self._last = index
+        call = self._calls.get(index)
+        if call is None:
+            call = self._calls[index] = ToolCall()
+        return call
+
+
+def _from_parts(parts: Sequence[Json]) -> list[tuple[TextKind, str]]:
+    """Read content that is a list of parts, as Mistral's reasoning models give it."""
+    said: list[tuple[TextKind, str]] = []
+    for part in parts:
+        if part.get("type") == "text":
+            said.append(("text", part["text"]))
+        elif part.get("type") == "thinking":
+            said += [("thinking", inner["text"]) for inner in part["thinking"] if "text" in inner]
+    return said
+
+
+def _usage(given: Json) -> Usage:
+    """Read token counts. OpenAI's `prompt_tokens` include those that came from its cache."""
+    prompt: Json = {**(given.get("prompt_tokens_details") or {})}
+    completion: Json = {**(given.get("completion_tokens_details") or {})}
+    total = given.get("prompt_tokens") or 0
+    # DeepSeek has names of its own.
+    read = prompt.pop("cached_tokens", None) or given.get("prompt_cache_hit_tokens") or 0
+    written = prompt.pop("cache_write_tokens", None) or 0
+    usage = Usage(
+        input_tokens=max(0, total - read - written),
+        output_tokens=given.get("completion_tokens") or 0,
+        cache_creation_input_tokens=written,
+        cache_read_input_tokens=read,
+        reasoning_tokens=completion.pop("reasoning_tokens", None) or 0,
+    )
+    further: dict[str, Any] = {
+        "prompt_tokens_details": _told(prompt),
+        "completion_tokens_details": _told(completion),
+    }
+    if further := _told(further):
+        usage.extra.CopyFrom(
+            Opaque(dialect=conversation_pb2.DIALECT_OPENAI, json=orjson.dumps(further))
+        )
+    return usage
+
+
+def _told(fields: Json) -> Json:
+    return {name: value for name, value in fields.items() if value}

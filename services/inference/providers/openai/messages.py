@@ -1,0 +1,323 @@
+"""Messages of the canonical conversation as those of chat completions."""
+
+import binascii
+from collections.abc import Sequence
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, ToolResult, ToolUse
+from services.common.errors import GatewayError, invalid
+from services.inference.providers.openai.caller import Caller, Json, Part
+
+_PDF = "application/pdf"
+_AUDIO_FORMATS = {
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/wave": "wav",
+    "audio/vnd.wave": "wav",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+}
+# Thinking is never sent back: chat completions has no place for it.
+_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+
+
+class Conversation:
+    """The messages of one request, translated as they are added, in order.
+
+    Results of tools become messages of the role `tool`. These must follow the calls
+    that they answer, so what else the user's side says at that point comes after them.
+
+    Attributes:
+        messages: what to send.
+    """
+
+    def __init__(self, caller: Caller, messages: Sequence[Message]) -> None:
+        """Translate all of them.
+
+        Raises:
+            GatewayError: invalid, unsupported or not implemented, naming the part.
+        """
+        self.messages: list[Json] = []
+        self._caller = caller
+        self._waiting: list[Json] = []  # what users said beside results of tools
+        # Where the translation stands, for the paths of failures.
+        self._all = messages
+        self._message = self._block = 0
+        self._inner: int | None = None
+        for self._message, message in enumerate(messages):
+            self._add(message)
+        self._say_waiting()
+
+    def _add(self, message: Message) -> None:
+        role = message.role
+        if role == conversation_pb2.ROLE_USER:
+            self._add_user(message)
+            return
+        self._say_waiting()
+        if role == conversation_pb2.ROLE_ASSISTANT:
+            self._add_assistant(message)
+        else:
+            newest = role == conversation_pb2.ROLE_DEVELOPER and self._caller.server.official
+            self._put(self.messages, "developer" if newest else "system", message)
+
+    def _say_waiting(self) -> None:
+        self.messages += self._waiting
+        self._waiting.clear()
+
+    def _put(self, into: list[Json], role: str, message: Message) -> None:
+        """Translate a message whose blocks are all content parts."""
+        blocks = message.blocks
+        if len(blocks) == 1 and self._is_plain(blocks[0]) and not message.HasField("extra"):
+            # Nearly all messages are like this, and there may be 100,000 of them.
+            written: Json = {"role": role, "content": blocks[0].text}
+            if message.name:
+                written["name"] = message.name
+            into.append(written)
+            return
+        parts: list[Part] = []
+        for self._block, block in enumerate(blocks):
+            parts += self._parts(block, media=role == "user")
+        self._close(into, {"role": role, "content": self._shortest(parts)}, message)
+
+    def _close(self, into: list[Json], written: Json, message: Message) -> None:
+        """Add a message, unless nothing of it is left."""
+        if message.name and written["role"] != "tool":
+            written["name"] = message.name
+        own = self._own_fields(message)
+        if written["content"] or own or len(written.keys() - {"role", "content", "name"}):
+            into.append({**own, **written})
+
+    def _own_fields(self, message: Message) -> Json:
+        if not message.HasField("extra"):
+            return {}
+        path = self._message_path()
+        own = self._caller.own_fields(message.extra, path, "messages[]")
+        if own.get("audio") is not None and not self._caller.server.pass_stateful:
+            raise self._caller.kept_at_provider(f"{path}.audio")
+        return own
+
+    def _add_user(self, message: Message) -> None:
+        if not any(block.HasField("tool_result") for block in message.blocks):
+            self._put(self._waiting, "user", message)
+            return
+        said: list[Part] = []
+        moved: list[Part] = []
+        last: Json = {}
+        for self._block, block in enumerate(message.blocks):
+            if block.HasField("tool_result"):
+                last = self._tool_result(block, moved)
+                self.messages.append(last)
+            else:
+                said += self._parts(block, media=True)
+        if parts := moved + said:
+            written = {"role": "user", "content": self._shortest(parts)}
+            self._close(self._waiting, written, message)
+        else:
+            for name, value in self._own_fields(message).items():
+                last.setdefault(name, value)
+
+    def _tool_result(self, block: Block, moved: list[Part]) -> Json:
+        """Give the message of the role `tool`; put media, which it cannot hold, into `moved`."""
+        result: ToolResult = block.tool_result
+        if result.is_error:
+            self._caller.drop("messages[].content[].is_error")
+        own = self._kept(block)
+        parts: list[Part] = []
+        media: list[Part] = []
+        for self._inner, inner in enumerate(result.blocks):
+            is_media = inner.HasField("media") and not _is_text(inner.media)
+            (media if is_media else parts).extend(self._parts(inner, media=True))
+        self._inner = None
+        if media:
+            parts.append(_text(f"[{len(media)} attached in the next user message]"))
+            moved.append(_text(f"[Attached to the result of tool call {result.tool_use_id}]"))
+            moved += media
+        return {
+            **own,
+            "role": "tool",
+            "tool_call_id": result.tool_use_id,
+            "content": self._shortest(parts),
+        }
+
+    def _add_assistant(self, message: Message) -> None:
+        if all(self._is_plain(block) for block in message.blocks):
+            # Pieces of what a model said run on; between a user's own there is a break.
+            text = "".join(block.text for block in message.blocks)
+            self._close(self.messages, {"role": "assistant", "content": text}, message)
+            return
+        parts: list[Part] = []
+        calls: list[Json] = []
+        refusals: list[str] = []
+        for self._block, block in enumerate(message.blocks):
+            kind = block.WhichOneof("kind")
+            if kind == "tool_use":
+                calls.append({**self._kept(block), **_tool_call(block.tool_use)})
+            elif kind == "refusal" and self._caller.server.official:
+                refusals.append(block.refusal)
+            elif kind not in _THOUGHTS:
+                parts += self._parts(block, media=False)
+        texts = _texts(parts)
+        content = parts if texts is None else "".join(texts)
+        written: Json = {"role": "assistant", "content": content or None}
+        if refusals:
+            written["refusal"] = "".join(refusals)
+        if calls:
+            written["tool_calls"] = calls
+        self._close(self.messages, written, message)
+
+    def _parts(self, block: Block, *, media: bool) -> list[Part]:
+        """Give the content part of a block, or none where nothing is left of it."""
+        kind = block.WhichOneof("kind")
+        if kind == "text" or kind == "refusal":
+            text = block.text or block.refusal
+            return [{**self._kept(block), **_text(text)}] if text else []
+        if kind == "media" and media:
+            return [{**self._kept(block), **self._media(block.media)}]
+        path = self._path()
+        if kind == "opaque":
+            return [self._caller.own_value(block.opaque, path, "a part of this type")]
+        raise self._caller.unsupported(path, f"{kind or 'an empty block'} at this place")
+
+    def _kept(self, block: Block) -> Json:
+        """Give the block's fields without a name in the canonical model, as far as they go on."""
+        if block.cache_control:
+            self._caller.drop("messages[].content[].cache_control")
+        if not block.HasField("extra"):
+            return {}
+        return self._caller.own_fields(block.extra, self._path(), "messages[].content[]")
+
+    def _is_plain(self, block: Block) -> bool:
+        return bool(block.text) and not block.cache_control and not block.HasField("extra")
+
+    def _shortest(self, parts: list[Part]) -> str | list[Part]:
+        """Give content as a string where that says the same.
+
+        Servers other than OpenAI's often take nothing else for text.
+        """
+        texts = _texts(parts)
+        if texts is None or (len(texts) > 1 and self._caller.server.official):
+            return parts
+        return "\n".join(texts)
+
+    def _media(self, media: Media) -> Json:
+        if media.WhichOneof("source") is None or (media.HasField("data") and not media.data):
+            raise invalid(self._path(), f"{self._path()}: the medium is empty")
+        match media.kind:
+            case conversation_pb2.MEDIA_KIND_IMAGE:
+                return self._image(media)
+            case conversation_pb2.MEDIA_KIND_DOCUMENT:
+                return self._document(media)
+            case conversation_pb2.MEDIA_KIND_AUDIO:
+                return self._audio(media)
+        raise self._caller.unsupported(self._path(), "video")
+
+    def _image(self, media: Media) -> Json:
+        image: Json = {}
+        if media.HasField("file_id"):
+            self._caller.check_file(media.file_id, self._path())
+            raise self._caller.unsupported(self._path(), "an image by the id of a file")
+        if media.HasField("url"):
+            if not self._caller.server.fetches_urls:
+                raise self._by_value("an image")
+            image["url"] = media.url
+        else:
+            image["url"] = _data_url(media.mime_type, media.data)
+        if media.detail:
+            image["detail"] = media.detail
+        return {"type": "image_url", "image_url": image}
+
+    def _document(self, media: Media) -> Json:
+        if media.HasField("file_id"):
+            self._caller.check_file(media.file_id, self._path())
+            return {"type": "file", "file": {"file_id": media.file_id}}
+        if media.HasField("url"):
+            raise self._by_value("a document")
+        if _is_text(media):
+            try:
+                text = media.data.decode("utf-8-sig")
+            except UnicodeDecodeError:
+                raise self._caller.unsupported(self._path(), "text that is not UTF-8") from None
+            return _text(f"[{media.name}]\n{text}" if media.name else text)
+        if _mime_type(media) != _PDF:
+            raise self._caller.unsupported(
+                self._path(), f"a document of type {media.mime_type!r}, only {_PDF} and text/*"
+            )
+        file = {
+            "filename": media.name or "document.pdf",
+            "file_data": _data_url(_PDF, media.data),
+        }
+        return {"type": "file", "file": file}
+
+    def _audio(self, media: Media) -> Json:
+        if not media.data:
+            raise self._by_value("a recording")
+        form = _AUDIO_FORMATS.get(_mime_type(media))
+        if form is None:
+            raise self._caller.unsupported(
+                self._path(), f"a recording of type {media.mime_type!r}, only WAV and MP3"
+            )
+        return {"type": "input_audio", "input_audio": {"data": _base64(media.data), "format": form}}
+
+    def _by_value(self, what: str) -> GatewayError:
+        return self._caller.unsupported(
+            self._path(), f"{what} by reference; send its bytes, in base64"
+        )
+
+    def _message_path(self) -> str:
+        system = conversation_pb2.ROLE_SYSTEM
+        if self._caller.speaks_anthropic and self._all[0].role == system:
+            # There the first system prompt is a field of its own.
+            return f"messages[{self._message - 1}]" if self._message else "system"
+        return f"messages[{self._message}]"
+
+    def _path(self) -> str:
+        """Give the path of the block at hand in the caller's own JSON."""
+        path = self._message_path()
+        inner = "" if self._inner is None else f".content[{self._inner}]"
+        blocks = self._all[self._message].blocks
+        if self._caller.speaks_openai and blocks[self._block].HasField("tool_result"):
+            return path + inner
+        if self._caller.speaks_openai and blocks[self._block].HasField("tool_use"):
+            calls = sum(block.HasField("tool_use") for block in blocks[: self._block])
+            return f"{path}.tool_calls[{calls}]"
+        if path == "system":
+            return f"{path}[{self._block}]"
+        return f"{path}.content[{self._block}]{inner}"
+
+
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def _texts(parts: Sequence[Part]) -> list[str] | None:
+    """Give the texts of parts that are nothing but text, else None."""
+    texts: list[str] = []
+    for part in parts:
+        if not isinstance(part, dict) or part["type"] != "text" or len(part) != 2:
+            return None
+        texts.append(part["text"])
+    return texts
+
+
+def _tool_call(call: ToolUse) -> Json:
+    if call.freeform:
+        custom = {"name": call.name, "input": call.input}
+        return {"id": call.id, "type": "custom", "custom": custom}
+    function = {"name": call.name, "arguments": call.input or "{}"}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _mime_type(media: Media) -> str:
+    return media.mime_type.partition(";")[0].strip().lower()
+
+
+def _is_text(media: Media) -> bool:
+    return bool(media.data) and _mime_type(media).startswith("text/")
+
+
+def _base64(data: bytes) -> str:
+    return binascii.b2a_base64(data, newline=False).decode("ascii")
+
+
+def _data_url(mime_type: str, data: bytes) -> str:
+    return f"data:{mime_type};base64,{_base64(data)}"

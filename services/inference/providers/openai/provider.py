@@ -1,0 +1,88 @@
+"""Sends chat completions."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.inference.v1.inference_pb2 import Event
+from services.common.errors import UpstreamError
+from services.common.ids import new_id
+from services.inference.providers.base import Call
+from services.inference.providers.openai.caller import Server
+from services.inference.providers.openai.events import DONE, StreamReader, events_from_whole
+from services.inference.providers.openai.request import build_request
+from services.inference.providers.sse import ServerSentEvent
+from services.inference.providers.upstream import Upstream
+
+_PATH = "/chat/completions"
+
+
+class OpenAIProvider:
+    """A `services.inference.providers.base.Provider` that speaks OpenAI's dialect.
+
+    Args:
+        name: its name in the settings.
+        upstream: its server.
+        pass_stateful: whether callers may name things kept there.
+        official: whether it is OpenAI itself.
+        fetches_urls: whether it fetches images by address.
+        new_id: makes ids where the server gives none.
+    """
+
+    dialect = conversation_pb2.DIALECT_OPENAI
+    signs_thinking = False
+    prefills = False
+    tells_stop_sequence = False
+
+    def __init__(
+        self,
+        name: str,
+        upstream: Upstream,
+        *,
+        pass_stateful: bool,
+        official: bool,
+        fetches_urls: bool,
+        new_id: Callable[[str], str] = new_id,
+    ) -> None:
+        self.name = name
+        self._upstream = upstream
+        self._server = Server(name, official, fetches_urls, pass_stateful)
+        self._new_id = new_id
+
+    async def generate(self, call: Call) -> AsyncGenerator[list[Event], None]:
+        """Answer, a batch of events for each read; see `Provider.generate`."""
+        body = build_request(call, self._server)
+        if not call.stream:
+            _, answer = await self._upstream.post(_PATH, body)
+            parsed = self._upstream.json_object(answer)
+            yield events_from_whole(parsed, call, self._upstream, self._new_id)
+            return
+        reader = StreamReader(call, self._upstream, self._new_id)
+        try:
+            async with aclosing(self._upstream.stream(_PATH, body, is_last=_is_last)) as batches:
+                async for batch in batches:
+                    events: list[Event] = []
+                    try:
+                        reader.feed(batch, events)
+                    except UpstreamError:
+                        # What came before the failure in the same read is good.
+                        if events:
+                            yield events
+                        raise
+                    if events:
+                        yield events
+        except UpstreamError:
+            if not reader.is_complete:
+                raise
+        reader.end()
+
+    async def count_tokens(self, call: Call) -> int | None:
+        """Give None: the dialect has no count."""
+        return None
+
+    async def close(self) -> None:
+        """Do nothing: connections belong to the session that providers share."""
+
+
+def _is_last(event: ServerSentEvent) -> bool:
+    return event.data == DONE

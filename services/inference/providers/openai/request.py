@@ -1,0 +1,221 @@
+"""The canonical request as the body of a chat completion. Pure."""
+
+import orjson
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.inference.v1.inference_pb2 import (
+    GenerateRequest,
+    OutputFormat,
+    ThinkingConfig,
+    Tool,
+    ToolChoice,
+)
+from services.inference.prefill import prefill_of
+from services.inference.providers.base import Call
+from services.inference.providers.openai.caller import Caller, Json, Server, fragment, read_object
+from services.inference.providers.openai.messages import Conversation
+
+# The smallest effort whose budget holds the one that was asked for; above all: high.
+_EFFORTS = (("minimal", 1024), ("low", 2048), ("medium", 8192))
+_MOST_EFFORT = "high"
+_CHOICES = {
+    ToolChoice.MODE_AUTO: "auto",
+    ToolChoice.MODE_ANY: "required",
+    ToolChoice.MODE_NONE: "none",
+}
+# Fields of one name and one meaning on both sides.
+_SAME = (
+    "temperature",
+    "top_p",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "logprobs",
+    "top_logprobs",
+)
+# Fields that extend the gateway's API, and those that this adapter alone decides on.
+_NEVER_FROM_EXTRA = frozenset(
+    {
+        "multimodal",
+        "fallback",
+        "fallback_config",
+        "memory_id",
+        "memory_config",
+        "use_built_in_tools",
+        "thinking_block_strategy",
+        "stream",
+    }
+)
+# OpenAI's fields that name what is kept there. `store` does when it is true.
+_STATEFUL = ("previous_response_id", "conversation")
+# Anthropic's fields that an answer is as good without.
+_TUNING = frozenset({"context_management", "cache_control", "inference_geo", "speed", "metadata"})
+
+_CONTINUE = (
+    "Continue your last message from exactly where it breaks off. "
+    "Write only what comes next: repeat nothing of it, and say nothing about this."
+)
+
+
+def build_request(call: Call, server: Server) -> bytes:
+    """Give the JSON body for one attempt; tell in `call.dropped` what is left out of it.
+
+    Raises:
+        GatewayError: unsupported, when the request has a part that cannot be carried;
+            invalid, when one is malformed or names what is kept at the provider.
+    """
+    request = call.request
+    caller = Caller(call, server)
+    own = _own_fields(request, caller)
+    body: Json = {
+        "model": call.target.upstream,
+        "messages": Conversation(caller, request.messages).messages,
+    }
+    if prefill_of(request) and not _continues_by_itself(request, own):
+        body["messages"].append({"role": "user", "content": _CONTINUE})
+    if call.stream:
+        options = own.get("stream_options")
+        given = options if isinstance(options, dict) else {}
+        body |= {"stream": True, "stream_options": {**given, "include_usage": True}}
+    own.pop("stream_options", None)
+    _add_sampling(body, request, caller)
+    _add_tools(body, request, caller)
+    if effort := _effort(request.thinking, caller):
+        body["reasoning_effort"] = effort
+    if request.HasField("output_format"):
+        body["response_format"] = _response_format(request.output_format)
+    return orjson.dumps({**own, **body})
+
+
+def _own_fields(request: GenerateRequest, caller: Caller) -> Json:
+    """Give the request's fields without a name in the canonical model, as far as they go on."""
+    if not request.HasField("extra"):
+        return {}
+    fields = read_object(request.extra.json, "extra")
+    own = request.extra.dialect == conversation_pb2.DIALECT_OPENAI
+    given = {
+        name: value
+        for name, value in fields.items()
+        if value is not None and name not in _NEVER_FROM_EXTRA
+    }
+    if own:
+        if not caller.server.pass_stateful:
+            for name in ("store", *_STATEFUL):
+                if given.get(name):
+                    raise caller.kept_at_provider(name)
+        return given
+    for name in given:
+        if name not in _TUNING:
+            raise caller.unsupported(name, "this field")
+        caller.drop(name)
+    return {}
+
+
+def _continues_by_itself(request: GenerateRequest, own: Json) -> bool:
+    """Tell whether the caller uses the server's own way to continue a message.
+
+    vLLM has a field of the request for that, DeepSeek and Mistral one of the message.
+    """
+    if own.get("continue_final_message"):
+        return True
+    extra = request.messages[-1].extra
+    if extra.dialect != conversation_pb2.DIALECT_OPENAI:
+        return False
+    return bool(read_object(extra.json, f"messages[{len(request.messages) - 1}]").get("prefix"))
+
+
+def _add_sampling(body: Json, request: GenerateRequest, caller: Caller) -> None:
+    for name in _SAME:
+        if request.HasField(name):  # type: ignore[arg-type]  # names come from _SAME
+            body[name] = getattr(request, name)
+    if request.n > 1:
+        body["n"] = request.n
+    if request.HasField("max_tokens"):
+        # OpenAI's newer models refuse the old name, most other servers don't know the new one.
+        limit = "max_completion_tokens" if caller.server.official else "max_tokens"
+        body[limit] = request.max_tokens
+    if request.HasField("top_k"):
+        if caller.server.official:
+            caller.drop("top_k")
+        else:
+            body["top_k"] = request.top_k
+    if request.stop_sequences:
+        body["stop"] = list(request.stop_sequences)
+    if request.end_user:
+        body["user"] = request.end_user
+    if request.service_tier:
+        # The two dialects have tiers of other names.
+        if caller.speaks_anthropic:
+            caller.drop("service_tier")
+        else:
+            body["service_tier"] = request.service_tier
+    if request.betas:
+        caller.drop("betas")
+
+
+def _add_tools(body: Json, request: GenerateRequest, caller: Caller) -> None:
+    if not request.tools:
+        return  # a choice without tools is refused there, and says nothing
+    body["tools"] = [
+        _tool(tool, f"tools[{index}]", caller) for index, tool in enumerate(request.tools)
+    ]
+    choice = request.tool_choice
+    if choice.mode in _CHOICES:
+        body["tool_choice"] = _CHOICES[choice.mode]
+    elif choice.mode == ToolChoice.MODE_TOOL:
+        body["tool_choice"] = {"type": "function", "function": {"name": choice.name}}
+    elif choice.HasField("extra"):
+        body["tool_choice"] = caller.own_value(choice.extra, "tool_choice", "this choice")
+    if choice.HasField("disable_parallel_tool_use"):
+        body["parallel_tool_calls"] = not choice.disable_parallel_tool_use
+
+
+def _tool(tool: Tool, path: str, caller: Caller) -> Json | orjson.Fragment:
+    if tool.opaque:
+        return caller.own_value(tool.extra, path, "a tool of this type")
+    if tool.cache_control:
+        caller.drop("tools[].cache_control")
+    own = caller.own_fields(tool.extra, path, "tools[]")
+    inner = own.get("function")
+    function: Json = {**inner} if isinstance(inner, dict) else {}
+    function["name"] = tool.name
+    if tool.description:
+        function["description"] = tool.description
+    # Left out means no arguments to OpenAI, and an error to some other servers.
+    function["parameters"] = (
+        fragment(tool.input_schema, f"{path}.input_schema")
+        if tool.input_schema
+        else {"type": "object", "properties": {}}
+    )
+    if tool.HasField("strict"):
+        function["strict"] = tool.strict
+    return {**own, "type": "function", "function": function}
+
+
+def _effort(thinking: ThinkingConfig, caller: Caller) -> str:
+    """Give the `reasoning_effort`, or "" to leave it to the model."""
+    if thinking.mode == ThinkingConfig.MODE_OPAQUE:
+        raise caller.unsupported("thinking", "this mode of thinking")
+    caller.own_fields(thinking.extra, "thinking", "thinking")
+    if thinking.effort:
+        return thinking.effort
+    if thinking.mode != ThinkingConfig.MODE_ENABLED:
+        return ""
+    wanted = thinking.budget_tokens
+    return next((name for name, budget in _EFFORTS if budget >= wanted), _MOST_EFFORT)
+
+
+def _response_format(form: OutputFormat) -> Json:
+    if form.kind == OutputFormat.KIND_JSON_OBJECT:
+        return {"type": "json_object"}
+    if form.kind != OutputFormat.KIND_JSON_SCHEMA:
+        return {"type": "text"}
+    schema: Json = {
+        "name": form.name or "answer",
+        "schema": fragment(form.schema, "output_format.schema"),
+    }
+    if form.description:
+        schema["description"] = form.description
+    if form.HasField("strict"):
+        schema["strict"] = form.strict
+    return {"type": "json_schema", "json_schema": schema}

@@ -1,0 +1,175 @@
+"""From the names that callers write to the models behind them.
+
+A name is, in this order: one that the operator configured; `provider/model`, for any
+model of a provider that is there; or a bare name that exactly one provider answers
+to. A provider answers to the names its maker claims (`gpt-…`, `claude-…`) when it is
+the maker itself, by its address or because it goes by the maker's name: a local
+server that speaks the same dialect does not get to see what was meant for OpenAI.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import urlsplit
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import MediaKind
+from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1 import inference_pb2
+from services.common import settings
+from services.common.errors import GatewayError, model_not_found
+from services.inference import catalogue
+from services.inference.catalogue import Facts
+from services.inference.providers.base import Target
+
+SANDBOX = "sandbox"
+
+_INPUTS: Mapping[settings.Input, MediaKind.ValueType] = {
+    "image": conversation_pb2.MEDIA_KIND_IMAGE,
+    "pdf": conversation_pb2.MEDIA_KIND_DOCUMENT,
+    "audio": conversation_pb2.MEDIA_KIND_AUDIO,
+    "video": conversation_pb2.MEDIA_KIND_VIDEO,
+}
+
+
+class Models:
+    """All models that callers can name.
+
+    Args:
+        configured: models under names of the operator's choice.
+        providers: the providers there are, by name; the sandbox is always there.
+        sandbox: the sandbox's models, by their names behind `sandbox/`.
+        learnt: what providers said they have, by provider.
+    """
+
+    def __init__(
+        self,
+        configured: Sequence[settings.Model],
+        providers: Mapping[str, settings.Provider],
+        sandbox: Mapping[str, Facts],
+        learnt: Mapping[str, Sequence[str]],
+    ) -> None:
+        self._sandbox = sandbox
+        self._kinds = {SANDBOX: SANDBOX} | {name: one.kind for name, one in providers.items()}
+        self._claimants = _claimants(providers)
+        # What resolves by one look: configured names, the sandbox's, learnt ones.
+        self._targets: dict[str, Target] = {}
+        described: list[inference_pb2.Model] = []
+        others: list[inference_pb2.Model] = []
+        for model in configured:
+            target = self._configured_target(model)
+            self._targets[target.name] = target
+            described.append(self._describe(target))
+        for target, listed in self._offered(learnt):
+            if self._targets.setdefault(target.name, target) is target and listed:
+                others.append(self._describe(target))
+        self._models = described + sorted(others, key=lambda model: model.name)
+        self._by_name = {model.name: model for model in self._models}
+
+    def resolve(self, name: str) -> Target:
+        """Give the model that callers call `name`.
+
+        Raises:
+            GatewayError: model_not_found, also where a bare name could be several.
+        """
+        target = self._targets.get(name)
+        if target is not None:
+            return target
+        provider, slash, upstream = name.partition("/")
+        kind = self._kinds.get(provider)
+        # The sandbox has its own models and no other.
+        if slash and upstream and kind is not None and kind != SANDBOX:
+            return self._target(name, provider, upstream)
+        claimants = self._claimants.get(catalogue.maker_of(name), [])
+        if len(claimants) == 1:
+            return self._target(name, claimants[0], name)
+        if claimants:
+            ways = " or ".join(f"{claimant}/{name}" for claimant in claimants)
+            raise GatewayError(
+                errors_pb2.REASON_MODEL_NOT_FOUND,
+                f"model: {name!r} could be one of several models; write {ways}",
+                param="model",
+            )
+        raise model_not_found(name)
+
+    def list(self) -> list[inference_pb2.Model]:
+        """Give the models worth showing: configured ones in their order, others by name."""
+        return self._models.copy()
+
+    def get(self, name: str) -> inference_pb2.Model:
+        """Describe the model that callers call `name`, listed or not.
+
+        Raises:
+            GatewayError: model_not_found, as of `resolve`.
+        """
+        return self._by_name.get(name) or self._describe(self.resolve(name))
+
+    def _configured_target(self, model: settings.Model) -> Target:
+        upstream = model.upstream or model.name
+        facts = self._facts(model.provider, upstream)
+        inputs = facts.inputs
+        if model.inputs is not None:
+            inputs = frozenset(_INPUTS[one] for one in model.inputs if one != "text")
+        return Target(
+            name=model.name,
+            provider=model.provider,
+            upstream=upstream,
+            inputs=inputs,
+            context_window=model.context_window or facts.context_window,
+            max_output_tokens=model.max_output_tokens or facts.max_output_tokens,
+            fallbacks=tuple(model.fallbacks),
+        )
+
+    def _offered(self, learnt: Mapping[str, Sequence[str]]) -> Iterator[tuple[Target, bool]]:
+        """Give what providers have of themselves, each with whether to list it."""
+        for provider, kind in self._kinds.items():
+            if kind == SANDBOX:
+                for upstream, facts in self._sandbox.items():
+                    yield self._target(f"{provider}/{upstream}", provider, upstream), facts.listed
+        for provider, names in learnt.items():
+            if self._kinds.get(provider, SANDBOX) != SANDBOX:
+                for upstream in names:
+                    yield self._target(f"{provider}/{upstream}", provider, upstream), True
+
+    def _target(self, name: str, provider: str, upstream: str) -> Target:
+        facts = self._facts(provider, upstream)
+        return Target(
+            name=name,
+            provider=provider,
+            upstream=upstream,
+            inputs=facts.inputs,
+            context_window=facts.context_window,
+            max_output_tokens=facts.max_output_tokens,
+        )
+
+    def _facts(self, provider: str, upstream: str) -> Facts:
+        kind = self._kinds[provider]
+        if kind == SANDBOX:
+            return self._sandbox.get(upstream, catalogue.UNKNOWN)
+        return catalogue.facts_of(kind, upstream)
+
+    def _describe(self, target: Target) -> inference_pb2.Model:
+        facts = self._facts(target.provider, target.upstream)
+        return inference_pb2.Model(
+            name=target.name,
+            display_name=facts.display_name or target.name,
+            provider=target.provider,
+            context_window=target.context_window,
+            max_output_tokens=target.max_output_tokens,
+            inputs=sorted(target.inputs),
+            tools=facts.tools,
+            thinking=facts.thinking,
+            structured_output=facts.structured_output,
+        )
+
+
+def _claimants(providers: Mapping[str, settings.Provider]) -> dict[str, list[str]]:
+    """Give the providers that answer to the bare names of each maker."""
+    claimants: dict[str, list[str]] = {}
+    for name, provider in providers.items():
+        maker = catalogue.MAKERS.get(provider.kind)
+        if maker and (name == provider.kind or _host(provider) in maker.hosts):
+            claimants.setdefault(provider.kind, []).append(name)
+    return claimants
+
+
+def _host(provider: settings.Provider) -> str:
+    return urlsplit(provider.base_url).hostname or ""

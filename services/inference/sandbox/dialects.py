@@ -1,0 +1,257 @@
+"""The two providers that the HTTP upstream plays: what each takes and how it talks."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import orjson
+
+from services.inference.sandbox import (
+    anthropic_rules,
+    anthropic_wire,
+    openai_rules,
+    openai_wire,
+)
+from services.inference.sandbox.checks import Body, Check, Problem
+from services.inference.sandbox.conversation import Answer, Prompt
+from services.inference.sandbox.models import (
+    CONTEXT_WINDOW,
+    LISTED,
+    MAX_OUTPUT_TOKENS,
+    Model,
+    SandboxError,
+)
+from services.inference.sandbox.play import Step
+
+Json = dict[str, Any]
+
+_RELEASED = "2001-02-03T04:05:06Z"
+_RELEASED_AT = 981_173_106
+
+
+class StreamWriter(Protocol):
+    """Writes one streamed answer as server-sent events."""
+
+    def write(self, step: Step) -> bytes:
+        """Give what one step puts on the wire, possibly nothing."""
+        ...
+
+    def end(self) -> bytes:
+        """Give what ends a stream that went well."""
+        ...
+
+    def failure(self, error: SandboxError, request_id: str) -> bytes:
+        """Give what reports a failure within the stream."""
+        ...
+
+
+class Dialect(Protocol):
+    """A provider as it is seen over HTTP.
+
+    Attributes:
+        name: for the log.
+        request_id_header: the header that carries a request's id.
+    """
+
+    name: str
+    request_id_header: str
+
+    def authenticate(self, headers: Mapping[str, str]) -> None:
+        """Refuse a request without the headers that every request needs.
+
+        Raises:
+            SandboxError: one is missing.
+        """
+        ...
+
+    def problem(self, body: Body) -> Problem | None:
+        """Give the first thing that is wrong with a body, or None."""
+        ...
+
+    def read_prompt(self, body: Body) -> Prompt:
+        """Read a body without a problem."""
+        ...
+
+    def whole(self, answer: Answer, model: Model) -> Json:
+        """Write a whole answer."""
+        ...
+
+    def stream(self, answer: Answer, model: Model, body: Body) -> StreamWriter:
+        """Begin to write a streamed answer."""
+        ...
+
+    def failure(self, error: SandboxError, request_id: str) -> Json:
+        """Write a failure."""
+        ...
+
+    def listed(self) -> Json:
+        """Write the list of models."""
+        ...
+
+    def described(self, model: Model) -> Json:
+        """Write one model."""
+        ...
+
+
+class OpenAI:
+    """OpenAI's chat completions; see `Dialect`."""
+
+    name = "openai"
+    request_id_header = "x-request-id"
+
+    def __init__(
+        self, check: Check, new_id: Callable[[str], str], now: Callable[[], float]
+    ) -> None:
+        self._check = check
+        self._new_id = new_id
+        self._now = now
+
+    def authenticate(self, headers: Mapping[str, str]) -> None:
+        """Ask for a bearer key."""
+        if not headers.get("Authorization", "").startswith("Bearer "):
+            raise SandboxError(
+                "authentication", 401, "You didn't provide an API key: Authorization: Bearer KEY"
+            )
+
+    def problem(self, body: Body) -> Problem | None:
+        """Look at types, then at the other rules."""
+        return self._check(body) or openai_rules.find_problem(body)
+
+    def read_prompt(self, body: Body) -> Prompt:
+        """Read a body without a problem."""
+        return openai_wire.read_prompt(body)
+
+    def whole(self, answer: Answer, model: Model) -> Json:
+        """Write a `chat.completion`."""
+        return openai_wire.completion(answer, self._head(model))
+
+    def stream(self, answer: Answer, model: Model, body: Body) -> StreamWriter:
+        """Begin a stream of `chat.completion.chunk`."""
+        options = body.get("stream_options") or {}
+        include_usage = options.get("include_usage") is True
+        return _OpenAIStream(
+            openai_wire.ChunkWriter(answer, self._head(model), include_usage=include_usage)
+        )
+
+    def failure(self, error: SandboxError, request_id: str) -> Json:
+        """Write a failure."""
+        return openai_wire.error_body(error)
+
+    def listed(self) -> Json:
+        """Write the list of models."""
+        return {"object": "list", "data": [self.described(model) for model in LISTED]}
+
+    def described(self, model: Model) -> Json:
+        """Write one model."""
+        return {
+            "id": model.name,
+            "object": "model",
+            "created": _RELEASED_AT,
+            "owned_by": "sandbox",
+        }
+
+    def _head(self, model: Model) -> Json:
+        return {
+            "id": self._new_id("chatcmpl-"),
+            "created": int(self._now()),
+            "model": model.name,
+        }
+
+
+class _OpenAIStream:
+    def __init__(self, writer: openai_wire.ChunkWriter) -> None:
+        self._writer = writer
+
+    def write(self, step: Step) -> bytes:
+        return b"".join(map(_data, self._writer.write(step)))
+
+    def end(self) -> bytes:
+        return b"".join(map(_data, self._writer.end())) + b"data: [DONE]\n\n"
+
+    def failure(self, error: SandboxError, request_id: str) -> bytes:
+        return _data(openai_wire.error_body(error))
+
+
+class Anthropic:
+    """Anthropic's messages; see `Dialect`."""
+
+    name = "anthropic"
+    request_id_header = "request-id"
+
+    def __init__(self, check: Check, new_id: Callable[[str], str]) -> None:
+        self._check = check
+        self._new_id = new_id
+
+    def authenticate(self, headers: Mapping[str, str]) -> None:
+        """Ask for a key in either header, and for a version."""
+        bearer = headers.get("Authorization", "").startswith("Bearer ")
+        if not headers.get("x-api-key") and not bearer:
+            raise SandboxError("authentication", 401, "x-api-key header is required")
+        if not headers.get("anthropic-version"):
+            raise SandboxError("invalid", 400, "header is required", path=("anthropic-version",))
+
+    def problem(self, body: Body) -> Problem | None:
+        """Look at types, then at the other rules."""
+        return self._check(body) or anthropic_rules.find_problem(body)
+
+    def read_prompt(self, body: Body) -> Prompt:
+        """Read a body without a problem."""
+        return anthropic_wire.read_prompt(body)
+
+    def whole(self, answer: Answer, model: Model) -> Json:
+        """Write a `message`."""
+        return anthropic_wire.message(answer, self._head(model))
+
+    def stream(self, answer: Answer, model: Model, body: Body) -> StreamWriter:
+        """Begin a stream of events."""
+        return _AnthropicStream(anthropic_wire.EventWriter(answer, self._head(model)))
+
+    def failure(self, error: SandboxError, request_id: str) -> Json:
+        """Write a failure."""
+        return anthropic_wire.error_body(error, request_id)
+
+    def listed(self) -> Json:
+        """Write the list of models, all on one page."""
+        models = [self.described(model) for model in LISTED]
+        return {
+            "data": models,
+            "has_more": False,
+            "first_id": models[0]["id"],
+            "last_id": models[-1]["id"],
+        }
+
+    def described(self, model: Model) -> Json:
+        """Write one model."""
+        return {
+            "type": "model",
+            "id": model.name,
+            "display_name": model.display_name,
+            "created_at": _RELEASED,
+            "lifecycle": "active",
+            "max_input_tokens": CONTEXT_WINDOW,
+            "max_tokens": MAX_OUTPUT_TOKENS,
+        }
+
+    def _head(self, model: Model) -> Json:
+        return {"id": self._new_id("msg_"), "model": model.name}
+
+
+class _AnthropicStream:
+    def __init__(self, writer: anthropic_wire.EventWriter) -> None:
+        self._writer = writer
+
+    def write(self, step: Step) -> bytes:
+        return b"".join(map(_event, self._writer.write(step)))
+
+    def end(self) -> bytes:
+        return b""
+
+    def failure(self, error: SandboxError, request_id: str) -> bytes:
+        return _event(anthropic_wire.error_body(error, request_id))
+
+
+def _data(value: Mapping[str, Any]) -> bytes:
+    return b"data: " + orjson.dumps(value) + b"\n\n"
+
+
+def _event(value: Mapping[str, Any]) -> bytes:
+    return b"event: " + str(value["type"]).encode() + b"\n" + _data(value)

@@ -1,0 +1,154 @@
+"""The sandbox's models: their names, what they read, and what goes wrong with them.
+
+`behaviours` tells in words what each one does.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from services.inference.sandbox.conversation import MediumKind
+
+CONTEXT_WINDOW = 10_000_000
+MAX_OUTPUT_TOKENS = 32_768
+
+_SLOW_S = 0.05
+RETRY_AFTER_S = 1
+
+Kind = Literal[
+    "invalid",
+    "context_length",
+    "authentication",
+    "permission",
+    "model_not_found",
+    "not_found",
+    "rate_limit",
+    "server",
+    "overloaded",
+]
+
+
+class SandboxError(Exception):
+    """The sandbox refuses a request or fails, on purpose.
+
+    Attributes:
+        kind: why; each dialect has its own words for it.
+        status: HTTP status it is answered with.
+        message: for people.
+        path: the field of the request that is at fault, or ().
+        retry_after_s: seconds to wait before another try, or None.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        status: int,
+        message: str,
+        *,
+        path: tuple[str | int, ...] = (),
+        retry_after_s: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.status = status
+        self.message = message
+        self.path = path
+        self.retry_after_s = retry_after_s
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """What goes wrong while an answer goes out.
+
+    Attributes:
+        how: the connection breaks, falls silent, or reports a failure.
+        when: before anything, once the answer is open, or in the middle of it.
+    """
+
+    how: Literal["cut", "silence", "error"]
+    when: Literal["before", "open", "half"]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model of the sandbox.
+
+    Attributes:
+        name: what the sandbox calls it; callers may write `sandbox/` before it.
+        display_name: for people.
+        reads: media it reads beside text.
+        listed: whether the catalogue shows it.
+        delay_s: seconds before each piece of the answer.
+        disturbance: what goes wrong while the answer goes out, or None.
+        failure: kind, status and message of the failure that is its only answer, or None.
+    """
+
+    name: str
+    display_name: str
+    reads: frozenset[MediumKind] = frozenset({"image", "document", "audio"})
+    listed: bool = True
+    delay_s: float = 0
+    disturbance: Disturbance | None = None
+    failure: tuple[Kind, int, str] | None = None
+
+
+TOO_LONG = "This model's maximum context length is exceeded: the prompt is too long"
+
+
+def _failing(name: str, kind: Kind, status: int, message: str) -> Model:
+    return Model(name, "Sandbox, failing", listed=False, failure=(kind, status, message))
+
+
+_ALL = (
+    Model("echo", "Sandbox echo"),
+    Model("text", "Sandbox text, without media", reads=frozenset()),
+    Model("vision", "Sandbox vision", reads=frozenset({"image"})),
+    Model("slow", "Sandbox slow", delay_s=_SLOW_S),
+    Model("fail-429", "Sandbox, rate limited", failure=("rate_limit", 429, "Rate limit reached")),
+    Model("fail-500", "Sandbox, failing", failure=("server", 500, "The server had an error")),
+    Model("stall", "Sandbox, silent", disturbance=Disturbance("silence", "before")),
+    Model("cut", "Sandbox, breaking off", disturbance=Disturbance("cut", "half")),
+    Model(
+        "stall-open",
+        "Sandbox, silent once open",
+        listed=False,
+        disturbance=Disturbance("silence", "open"),
+    ),
+    Model(
+        "stall-half",
+        "Sandbox, silent half-way",
+        listed=False,
+        disturbance=Disturbance("silence", "half"),
+    ),
+    Model(
+        "fail-late",
+        "Sandbox, failing half-way",
+        listed=False,
+        disturbance=Disturbance("error", "half"),
+    ),
+    _failing("fail-401", "authentication", 401, "Incorrect API key provided"),
+    _failing("fail-403", "permission", 403, "You may not use this model"),
+    _failing("fail-503", "server", 503, "The server is down for a while"),
+    _failing("fail-529", "overloaded", 529, "Overloaded"),
+    _failing("fail-context", "context_length", 400, TOO_LONG),
+)
+MODELS = {model.name: model for model in _ALL}
+LISTED = tuple(model for model in _ALL if model.listed)
+
+
+def find_model(name: str) -> Model:
+    """Give the model of a name, with or without `sandbox/` before it.
+
+    Raises:
+        SandboxError: there is none.
+    """
+    model = MODELS.get(name.removeprefix("sandbox/"))
+    if model is None:
+        raise SandboxError(
+            "model_not_found", 404, f"The model `{name}` does not exist", path=("model",)
+        )
+    return model
+
+
+def late_failure() -> SandboxError:
+    """Give the failure that `fail-late` reports in the middle of a stream."""
+    return SandboxError("overloaded", 529, "Overloaded")

@@ -1,0 +1,65 @@
+"""The InferenceService: checks, calls the engine, answers."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import grpc
+
+from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
+from services.inference import validation
+from services.inference.engine import Engine
+
+SERVICE_NAME = inference_pb2.DESCRIPTOR.services_by_name["InferenceService"].full_name
+
+
+class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
+    """Serves what `inference.proto` promises; failures are raised as GatewayError."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def Generate(
+        self,
+        request: inference_pb2.GenerateRequest,
+        context: "grpc.aio.ServicerContext[Any, Any]",
+    ) -> inference_pb2.GenerateResponse:
+        """Give one whole answer."""
+        validation.check(request)
+        return await self._engine.generate(request)
+
+    async def StreamGenerate(
+        self,
+        request: inference_pb2.GenerateRequest,
+        context: "grpc.aio.ServicerContext[Any, Any]",
+    ) -> AsyncIterator[inference_pb2.StreamGenerateResponse]:
+        """Give the answer as it comes."""
+        validation.check(request)
+        async with aclosing(self._engine.stream(request)) as batches:
+            async for batch in batches:
+                yield inference_pb2.StreamGenerateResponse(events=batch)
+
+    async def CountTokens(
+        self,
+        request: inference_pb2.GenerateRequest,
+        context: "grpc.aio.ServicerContext[Any, Any]",
+    ) -> inference_pb2.CountTokensResponse:
+        """Count what a request would read."""
+        validation.check(request)
+        return await self._engine.count_tokens(request)
+
+    async def ListModels(
+        self,
+        request: inference_pb2.ListModelsRequest,
+        context: "grpc.aio.ServicerContext[Any, Any]",
+    ) -> inference_pb2.ListModelsResponse:
+        """List the models that callers can name."""
+        return inference_pb2.ListModelsResponse(models=self._engine.routes.models.list())
+
+    async def GetModel(
+        self,
+        request: inference_pb2.GetModelRequest,
+        context: "grpc.aio.ServicerContext[Any, Any]",
+    ) -> inference_pb2.GetModelResponse:
+        """Describe one model."""
+        return inference_pb2.GetModelResponse(model=self._engine.routes.models.get(request.name))

@@ -1,0 +1,214 @@
+"""Thinking: proof of where it came from, and what becomes of it in a request.
+
+Some providers sign what they think and refuse thoughts with another's signature.
+Thoughts of providers that sign nothing get a signature of the gateway, so that a
+caller who sends them back can be told from one who made them up. Nothing here
+reads a clock, a setting or the network.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Iterable, Mapping, Sequence
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, Dialect, Message, Thinking
+from gateway.inference.v1 import inference_pb2
+from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
+
+# No base64 text holds a dot, so no provider's signature begins like this.
+_PREFIX = "gw1."
+
+# A base64 signature is one of Anthropic's; a provider without a dialect judges for itself.
+_DIALECTS_WITH_SIGNATURES = (
+    conversation_pb2.DIALECT_ANTHROPIC,
+    conversation_pb2.DIALECT_UNSPECIFIED,
+)
+
+
+def is_gateway_signature(signature: str) -> bool:
+    """Tell whether a signature claims to be the gateway's, valid or not."""
+    return signature.startswith(_PREFIX)
+
+
+def is_provider_signature(signature: str) -> bool:
+    """Tell whether a signature has the form of a provider's: base64, not empty."""
+    try:
+        return bool(binascii.a2b_base64(signature.encode(), strict_mode=True))
+    except binascii.Error:
+        return False
+
+
+class Signer:
+    """Signs thinking in the gateway's name: `gw1.<key id>.<model>.<HMAC-SHA256>`.
+
+    The model's name and the code are base64url without padding; the code covers the
+    name and the text. Old keys stay valid for as long as they are handed in.
+    """
+
+    def __init__(self, keys: Mapping[str, bytes], current: str) -> None:
+        """Take the keys by their ids (without a dot), and the id of the one to sign with."""
+        if current not in keys or any("." in key_id for key_id in keys):
+            raise ValueError("the current key must be among the keys, and no id may hold a dot")
+        self._keys = dict(keys)
+        self._current = current
+
+    def sign(self, text: str, model: str) -> str:
+        """Give the signature of a text that `model` thought."""
+        return self._signature(self._current, text, model)
+
+    def verify(self, signature: str, text: str) -> bool:
+        """Tell whether `signature` is one that this gateway gave to `text`."""
+        key_id, _, rest = signature.removeprefix(_PREFIX).partition(".")
+        if key_id not in self._keys:
+            return False
+        try:
+            model = _decoded(rest.partition(".")[0]).decode()
+        except ValueError:  # no base64, or no UTF-8 in it
+            return False
+        expected = self._signature(key_id, text, model)
+        return hmac.compare_digest(expected.encode(), signature.encode())
+
+    def _signature(self, key_id: str, text: str, model: str) -> str:
+        code = _code(self._keys[key_id], text, model)
+        return f"{_PREFIX}{key_id}.{_encoded(model.encode())}.{_encoded(code)}"
+
+
+def _code(key: bytes, text: str, model: str) -> bytes:
+    # The length keeps a name's end from passing for the beginning of a text.
+    name = model.encode()
+    mac = hmac.new(key, b"%d:%b" % (len(name), name), hashlib.sha256)
+    mac.update(text.encode())
+    return mac.digest()
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _decoded(text: str) -> bytes:
+    return base64.b64decode(text.encode() + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
+
+
+def apply_strategy(
+    request: GenerateRequest,
+    *,
+    target_signs: bool,
+    target_dialect: Dialect.ValueType,
+    signer: Signer,
+) -> GenerateRequest:
+    """Give the request as a target may see it, by its `thinking_block_strategy`.
+
+    PRESERVE keeps for a target that signs what has the form of its own signatures, and
+    for any other target what the gateway signed; DISCARD keeps nothing; FLATTEN makes
+    text of it. A message that is left without blocks goes.
+
+    Args:
+        request: it is not changed, and given back itself where it holds no thinking.
+        target_signs: whether the target signs its thinking and checks those signatures.
+        target_dialect: the target's dialect; DIALECT_UNSPECIFIED for none.
+        signer: knows the gateway's own signatures.
+    """
+    first = _first_thinking(request.messages)
+    if first is None:
+        return request
+    strategy = request.thinking_block_strategy
+    provider_signed = target_signs and target_dialect in _DIALECTS_WITH_SIGNATURES
+
+    def treated(block: Block) -> Block | None:
+        kind = block.WhichOneof("kind")
+        if kind not in ("thinking", "redacted_thinking"):
+            return block
+        if strategy == inference_pb2.THINKING_BLOCK_STRATEGY_DISCARD:
+            return None
+        if strategy == inference_pb2.THINKING_BLOCK_STRATEGY_FLATTEN:
+            return _flattened(block.thinking)
+        if kind == "redacted_thinking":
+            return block if provider_signed else None
+        signature = block.thinking.signature
+        if target_signs:
+            keep = provider_signed and is_provider_signature(signature)
+        else:
+            keep = signer.verify(signature, block.thinking.text)
+        return block if keep else None
+
+    messages = list(request.messages)
+    for index in range(first, len(messages)):
+        if any(_is_thinking(block) for block in messages[index].blocks):
+            messages[index] = _with_blocks(messages[index], map(treated, messages[index].blocks))
+    changed = GenerateRequest()
+    changed.CopyFrom(request)
+    del changed.messages[:]
+    changed.messages.extend(message for message in messages if message.blocks)
+    return changed
+
+
+def _first_thinking(messages: Sequence[Message]) -> int | None:
+    for index, message in enumerate(messages):
+        for block in message.blocks:
+            if _is_thinking(block):
+                return index
+    return None
+
+
+def _is_thinking(block: Block) -> bool:
+    return block.WhichOneof("kind") in ("thinking", "redacted_thinking")
+
+
+def _flattened(thinking: Thinking) -> Block | None:
+    # Redacted blocks come here too: what nobody can read has no text.
+    return Block(text=f"<thinking>{thinking.text}</thinking>") if thinking.text else None
+
+
+def _with_blocks(message: Message, blocks: Iterable[Block | None]) -> Message:
+    kept = [block for block in blocks if block is not None]
+    changed = Message(role=message.role, blocks=kept, name=message.name)
+    if message.HasField("extra"):
+        changed.extra.CopyFrom(message.extra)
+    return changed
+
+
+class SignThinking:
+    """Signs the thinking blocks of one answer that its provider left unsigned."""
+
+    def __init__(self, signer: Signer, model: str) -> None:
+        """Take who signs, and the model that serves the answer."""
+        self._signer = signer
+        self._model = model
+        # Of each choice with an open, unsigned thinking block: its text so far.
+        self._open: dict[int, list[str]] = {}
+
+    def feed(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Give the events with a `signature` before the end of each unsigned block.
+
+        Events of one answer come in order, in as many batches as there are; a batch
+        that needs no signature is given back itself.
+        """
+        signed: list[Event] = []
+        for position, event in enumerate(events):
+            signature = self._follow(event)
+            if signature:
+                if not signed:
+                    signed = list(events[:position])
+                signed.append(Event(choice=event.choice, block=event.block, signature=signature))
+            if signed:
+                signed.append(event)
+        return signed or events
+
+    def _follow(self, event: Event) -> str:
+        """Note what an event says; give the signature that has to go before it, or ""."""
+        kind = event.WhichOneof("kind")
+        if kind == "block_start":
+            thinking = event.block_start.thinking
+            if event.block_start.HasField("thinking") and not thinking.signature:
+                self._open[event.choice] = [thinking.text]
+        elif not self._open:
+            pass
+        elif kind == "thinking" and event.choice in self._open:
+            self._open[event.choice].append(event.thinking)
+        elif kind == "signature" and event.signature:
+            self._open.pop(event.choice, None)
+        elif kind == "block_stop" and event.choice in self._open:
+            return self._signer.sign("".join(self._open.pop(event.choice)), self._model)
+        return ""
