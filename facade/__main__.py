@@ -1,0 +1,42 @@
+"""Runs a facade: `python -m facade --services unix:/path`."""
+
+import argparse
+
+from services.common import process, settings
+from services.common.ids import Source
+
+
+def main() -> None:
+    """Serve HTTP until told to stop."""
+    parser = argparse.ArgumentParser(prog="facade", description=__doc__)
+    parser.add_argument(
+        "--services",
+        default="127.0.0.1:50051",
+        help="host:port or unix:/path of the services (default: %(default)s)",
+    )
+    parser.add_argument("--host", help="address to listen on; the settings' own when left out")
+    parser.add_argument("--port", type=int, help="port; the settings' own when left out")
+    parser.add_argument("--parent-pipe", type=int, help="descriptor that closes with the parent")
+    arguments = parser.parse_args()
+
+    async def serve(lifecycle: process.Lifecycle) -> None:
+        # Imported here, so that --help and a wrong option answer at once.
+        from facade.server import Facade
+
+        loaded = settings.load()
+        facade = await Facade.start(
+            arguments.services,
+            loaded.server.host if arguments.host is None else arguments.host,
+            loaded.server.port if arguments.port is None else arguments.port,
+            loaded,
+            Source(),
+        )
+        lifecycle.ready()
+        await lifecycle.stopping.wait()
+        await facade.stop()
+
+    process.run(serve, arguments.parent_pipe)
+
+
+if __name__ == "__main__":
+    main()

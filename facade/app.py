@@ -1,0 +1,38 @@
+"""The application: its routes and what is around them."""
+
+from aiohttp import web
+
+from facade import middlewares, problems
+from facade.context import CONTEXT, Context
+from facade.routes import chat, messages, models, operations
+
+
+def create_app(context: Context) -> web.Application:
+    """Build the application of one facade."""
+    limit = context.settings.limits.max_body
+    app = web.Application(
+        client_max_size=limit,
+        middlewares=[middlewares.observe, middlewares.authenticate],
+    )
+    app[CONTEXT] = context
+    app[problems.LIMIT] = limit
+    app.on_response_prepare.append(middlewares.name_answer)
+    app.add_routes(
+        [
+            web.post("/beta/v1/chat/completions", chat.create),
+            web.post("/beta/v1/messages", messages.create),
+            web.post("/beta/v1/messages/count_tokens", messages.count_tokens),
+            web.post("/coding/v1/messages", messages.create_coding),
+            web.post("/coding/v1/messages/count_tokens", messages.count_coding_tokens),
+            web.get("/beta/v1/models", models.list_models),
+            web.get("/beta/v1/models/{name:.+}", models.get_model),
+            web.get("/coding/v1/models", models.list_models),
+            web.get("/coding/v1/models/{name:.+}", models.get_model),
+            web.get("/healthz", operations.healthz),
+            web.get("/readyz", operations.readyz),
+            web.get("/metrics", operations.metrics),
+            web.get("/openapi.json", operations.openapi_document),
+            web.get("/docs", operations.docs),
+        ]
+    )
+    return app

@@ -1,0 +1,42 @@
+"""What the handlers of a facade share, under typed keys of the application."""
+
+from dataclasses import dataclass
+
+import grpc
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from facade.metrics import Metrics
+from gateway.inference.v1 import inference_pb2_grpc
+from services.common.authentication import Identify
+from services.common.ids import Source
+from services.common.settings import Settings
+
+
+@dataclass(frozen=True)
+class Context:
+    """Everything a handler may need.
+
+    Attributes:
+        settings: what the operator set.
+        channel: carries every call to the services.
+        inference: the stub of the InferenceService on it.
+        identify: looks an API key up, through AccountsService, and remembers.
+        metrics: what this process counts.
+        registry: what /metrics shows.
+        source: identifiers and clocks.
+    """
+
+    settings: Settings
+    channel: grpc.aio.Channel
+    inference: "inference_pb2_grpc.InferenceServiceAsyncStub"
+    identify: Identify
+    metrics: Metrics
+    registry: CollectorRegistry
+    source: Source
+
+
+CONTEXT = web.AppKey("context", Context)
+# Of a request: its id, and the caller's API key once it has been looked up.
+REQUEST_ID = web.RequestKey("request_id", str)
+API_KEY = web.RequestKey("api_key", str)

@@ -1,0 +1,115 @@
+"""Which credential a request carries, and the shape its answers take.
+
+Two headers carry the API key, never both: `Authorization: Bearer` and `x-api-key`.
+Official Anthropic clients are known by `anthropic-version`, whichever header their
+key is in. What a request must carry beside its key depends on the endpoint.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from services.common.authentication import bearer_key, is_key
+from services.common.errors import invalid, invalid_api_key
+
+COMPAT_VERSION = "2023-06-01"
+
+
+class Shape(Enum):
+    """The shape of answers and errors."""
+
+    A = "OpenAI's"
+    B = "Anthropic's"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What an endpoint asks of a request's headers.
+
+    Attributes:
+        shape: the shape it always answers in, or None where the credential decides.
+        version: whether a version header is needed: "always", "with x-api-key" or "never".
+    """
+
+    shape: Shape | None
+    version: str
+
+
+CHAT = Rules(shape=Shape.A, version="with x-api-key")
+MESSAGES = Rules(shape=Shape.B, version="always")
+BY_CREDENTIAL = Rules(shape=None, version="with x-api-key")
+CODING_MESSAGES = Rules(shape=Shape.B, version="never")
+CODING_MODELS = Rules(shape=None, version="never")
+
+
+def shape_of(headers: Mapping[str, str], rules: Rules) -> Shape:
+    """Give the shape of the answer, also of one that refuses the request."""
+    if rules.shape is not None:
+        return rules.shape
+    if "Authorization" in headers:
+        if "x-api-key" in headers:
+            return Shape.A
+        return Shape.B if "anthropic-version" in headers else Shape.A
+    return Shape.B if "x-api-key" in headers else Shape.A
+
+
+def key_of(headers: Mapping[str, str]) -> str:
+    """Give the API key of a request, of the right form but not yet looked up.
+
+    Raises:
+        GatewayError: invalid when both headers are there, invalid_api_key when none
+            is, or when what it holds cannot be a key.
+    """
+    authorization = headers.get("Authorization")
+    api_key = headers.get("x-api-key")
+    if authorization is not None and api_key is not None:
+        raise invalid(
+            "Authorization", "Authorization, x-api-key: send one of the two headers, not both"
+        )
+    if authorization is not None:
+        return bearer_key(authorization)
+    if api_key is None:
+        raise invalid_api_key(
+            "an API key is needed: `Authorization: Bearer <API_KEY>` or `x-api-key: <API_KEY>`"
+        )
+    if not is_key(api_key):
+        raise invalid_api_key()
+    return api_key
+
+
+def check_version(headers: Mapping[str, str], rules: Rules) -> None:
+    """Refuse a wrong `compat-version`, and a missing one where it is needed.
+
+    A request with `anthropic-version` comes from that provider's own client, which
+    has no `compat-version` to send.
+
+    Raises:
+        GatewayError: invalid, naming the header.
+    """
+    version = headers.get("compat-version")
+    if version is not None:
+        if version != COMPAT_VERSION:
+            raise invalid("compat-version", f"compat-version: takes {COMPAT_VERSION}")
+        return
+    needed = rules.version == "always" or (
+        rules.version == "with x-api-key" and "x-api-key" in headers
+    )
+    if needed and "anthropic-version" not in headers:
+        raise invalid("compat-version", f"compat-version: is needed, and takes {COMPAT_VERSION}")
+
+
+# Rules by the beginning of the path, the first that fits; unknown paths have them too.
+_RULES = (
+    ("/beta/v1/chat/", CHAT),
+    ("/beta/v1/messages", MESSAGES),
+    ("/coding/v1/messages", CODING_MESSAGES),
+    ("/coding/v1/", CODING_MODELS),
+)
+
+
+def rules_for(path: str) -> Rules:
+    """Give the rules of an endpoint by its path."""
+    for prefix, rules in _RULES:
+        if path.startswith(prefix):
+            return rules
+    return BY_CREDENTIAL

@@ -1,0 +1,22 @@
+"""Anthropic's Messages API: its JSON to the canonical model and back."""
+
+from facade.dialects.anthropic.errors import render_error
+from facade.dialects.anthropic.models import render_model, render_model_list
+from facade.dialects.anthropic.request import ParsedRequest, parse_count_tokens, parse_messages
+from facade.dialects.anthropic.response import render_count, render_message
+from facade.dialects.anthropic.stream import MessageStream
+from facade.dialects.anthropic.types import CountTokensBody, MessagesBody
+
+__all__ = [
+    "CountTokensBody",
+    "MessageStream",
+    "MessagesBody",
+    "ParsedRequest",
+    "parse_count_tokens",
+    "parse_messages",
+    "render_count",
+    "render_error",
+    "render_message",
+    "render_model",
+    "render_model_list",
+]

@@ -1,0 +1,52 @@
+"""Failures in Anthropic's shape (Format B)."""
+
+import orjson
+
+from gateway.errors.v1.errors_pb2 import Attempt, Reason
+from services.common.errors import GatewayError
+
+_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+
+
+def render_error(error: GatewayError, request_id: str) -> tuple[int, bytes]:
+    """Give the HTTP status and the body that tell of a failure."""
+    return error.http_status, orjson.dumps(error_body(error, request_id))
+
+
+def error_body(error: GatewayError, request_id: str) -> dict[str, object]:
+    """Give the object that tells of a failure, for an answer or a stream.
+
+    Beside Anthropic's own fields `error` holds the stable `code`, the `param` at fault
+    where there is one, and `attempts` where providers were tried.
+    """
+    status = error.http_status
+    fallback = "invalid_request_error" if status < 500 else "api_error"
+    told: dict[str, object] = {
+        "type": _TYPES.get(status, fallback),
+        "message": error.message,
+        "code": error.code,
+    }
+    if error.param:
+        told["param"] = error.param
+    if error.attempts:
+        told["attempts"] = [_attempt(attempt) for attempt in error.attempts]
+    return {"type": "error", "error": told, "request_id": request_id}
+
+
+def _attempt(attempt: Attempt) -> dict[str, object]:
+    return {
+        "step": attempt.step,
+        "model": attempt.model,
+        "status": attempt.status if attempt.HasField("status") else None,
+        "reason": Reason.Name(attempt.reason).removeprefix("REASON_").lower(),
+        "ms": attempt.duration_ms,
+    }

@@ -1,0 +1,207 @@
+"""Conversations: Anthropic's messages and blocks to the canonical ones.
+
+Neighbours of one role become one message, in order. Empty text goes, and with it a
+message that held nothing else. What has no name in the canonical model stays as JSON.
+"""
+
+import binascii
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+
+from facade.dialects.anthropic import types
+from facade.dialects.validation import to_json, to_opaque
+from gateway.conversation.v1 import conversation_pb2 as pb
+from services.common.errors import invalid
+
+# Protobuf's names for lists of messages and blocks.
+MessageList = RepeatedCompositeFieldContainer[pb.Message]
+BlockList = RepeatedCompositeFieldContainer[pb.Block]
+
+_ROLES = {
+    "user": pb.ROLE_USER,
+    "assistant": pb.ROLE_ASSISTANT,
+    "system": pb.ROLE_SYSTEM,
+}
+# The only role whose messages may hold blocks of these types.
+_BELONGS_TO = {
+    "thinking": "assistant",
+    "redacted_thinking": "assistant",
+    "tool_use": "assistant",
+    "tool_result": "user",
+}
+_SOURCES = {
+    "image": ("base64", "url", "file"),
+    "document": ("base64", "url", "file", "text"),
+}
+
+
+def add_system(target: MessageList, system: str | list[types.TextBlock], path: str) -> None:
+    """Add the system prompt that stands at `path`, unless it is empty.
+
+    Raises:
+        GatewayError: invalid.
+    """
+    message = target.add(role=pb.ROLE_SYSTEM)
+    _add_content(message.blocks, system, "system", path)
+    if not message.blocks:
+        del target[-1]
+
+
+def add_messages(target: MessageList, messages: list[types.Message], path: str) -> None:
+    """Add the conversation that stands at `path`.
+
+    Raises:
+        GatewayError: invalid, naming the block at fault; also when no message has content.
+    """
+    before = len(target)
+    current: pb.Message | None = None
+    for index, message in enumerate(messages):
+        role = _ROLES[message["role"]]
+        content = message["content"]
+        own_fields = len(message) > 2
+        if current is None or current.role != role or own_fields or current.HasField("extra"):
+            current = target.add(role=role)
+        _add_content(current.blocks, content, message["role"], path, index)
+        if not current.blocks:
+            del target[-1]
+            current = target[-1] if len(target) > before else None
+        elif own_fields:
+            rest = _without(message, ("role", "content"))
+            where = f"{path}[{index}]"
+            current.extra.CopyFrom(to_opaque(pb.DIALECT_ANTHROPIC, rest, where))
+    if len(target) == before:
+        raise invalid(path, f"{path}: at least one message must hold more than empty text")
+
+
+def _add_content(
+    target: BlockList,
+    content: str | list[Any],
+    role: str,
+    path: str,
+    index: int | None = None,
+) -> None:
+    """Add the blocks of a message, or of what stands at `path` itself when `index` is None."""
+    if isinstance(content, str):
+        if content:
+            target.add(text=content)
+        return
+    for position, block in enumerate(content):
+        kind = block["type"]
+        if kind == "text" and len(block) == 2:
+            if block["text"]:
+                target.add(text=block["text"])
+            continue
+        where = f"{path}[{position}]" if index is None else f"{path}[{index}].content[{position}]"
+        _check_role(kind, role, where)
+        _add_block(target, block, where)
+
+
+def _check_role(kind: str, role: str, path: str) -> None:
+    if role == "system" and kind != "text":
+        raise invalid(f"{path}.type", f"{path}.type: must be 'text' in a system message")
+    owner = _BELONGS_TO.get(kind, role)
+    if owner != role:
+        raise invalid(
+            f"{path}.type",
+            f"{path}.type: {kind} blocks belong into messages with the role {owner!r}",
+        )
+
+
+def _add_block(target: BlockList, block: Mapping[str, Any], path: str) -> None:
+    """Add one block of any type."""
+    kind = block["type"]
+    if kind == "text" and not block["text"]:
+        return
+    added = target.add()
+    match kind:
+        case "text":
+            added.text = block["text"]
+            known: tuple[str, ...] = ("text",)
+        case "image" | "document" if block["source"]["type"] in _SOURCES[kind]:
+            _set_media(added.media, block, path)
+            known = ("source", "title") if kind == "document" else ("source",)
+        case "thinking":
+            added.thinking.text = block["thinking"]
+            added.thinking.signature = block.get("signature") or ""
+            known = ("thinking", "signature")
+        case "redacted_thinking":
+            added.redacted_thinking = block["data"]
+            known = ("data",)
+        case "tool_use":
+            _set_tool_use(added.tool_use, cast(types.ToolUseBlock, block), path)
+            known = ("id", "name", "input")
+        case "tool_result":
+            _set_tool_result(added.tool_result, cast(types.ToolResultBlock, block), path)
+            known = ("tool_use_id", "content", "is_error")
+        case _:
+            added.opaque.CopyFrom(to_opaque(pb.DIALECT_ANTHROPIC, block, path))
+            return
+    _set_rest(added, block, known, path)
+
+
+def _set_rest(target: pb.Block, block: Mapping[str, Any], known: Iterable[str], path: str) -> None:
+    """Keep the fields of a block that its kind has no name for."""
+    rest = _without(block, ("type", "cache_control", *known))
+    if cache_control := block.get("cache_control"):
+        target.cache_control = to_json(cache_control, f"{path}.cache_control")
+    if rest:
+        target.extra.CopyFrom(to_opaque(pb.DIALECT_ANTHROPIC, rest, path))
+
+
+def _without(fields: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in known}
+
+
+def _set_media(target: pb.Media, block: Mapping[str, Any], path: str) -> None:
+    is_image = block["type"] == "image"
+    target.kind = pb.MEDIA_KIND_IMAGE if is_image else pb.MEDIA_KIND_DOCUMENT
+    target.name = block.get("title") or ""
+    source = block["source"]
+    match source["type"]:
+        case "base64":
+            target.mime_type = source["media_type"]
+            if is_image and not target.mime_type.lower().startswith("image/"):
+                where = f"{path}.source.media_type"
+                raise invalid(where, f"{where}: must be that of an image, such as image/png")
+            target.data = _decoded(source["data"], f"{path}.source.data")
+        case "text":
+            target.mime_type = source["media_type"]
+            target.data = source["data"].encode()
+        case "url":
+            target.url = source["url"]
+        case "file":
+            target.file_id = source["file_id"]
+
+
+def _decoded(text: str, path: str) -> bytes:
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except ValueError:
+        raise invalid(path, f"{path}: must be base64, padded and without line breaks") from None
+
+
+def _set_tool_use(target: pb.ToolUse, block: types.ToolUseBlock, path: str) -> None:
+    target.id = block["id"]
+    target.name = block["name"]
+    target.input = to_json(block["input"], f"{path}.input").decode()
+
+
+def _set_tool_result(target: pb.ToolResult, block: types.ToolResultBlock, path: str) -> None:
+    target.tool_use_id = block["tool_use_id"]
+    target.is_error = bool(block.get("is_error"))
+    content = block.get("content")
+    if isinstance(content, str):
+        if content:
+            target.blocks.add(text=content)
+    elif content:
+        for position, inner in enumerate(content):
+            where = f"{path}.content[{position}]"
+            if inner["type"] in _BELONGS_TO:
+                raise invalid(
+                    f"{where}.type",
+                    f"{where}.type: a tool result holds text, images and documents, "
+                    f"not {inner['type']} blocks",
+                )
+            _add_block(target.blocks, inner, where)

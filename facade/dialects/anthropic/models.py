@@ -1,0 +1,107 @@
+"""Models in Anthropic's shape (Format B), and its way of paging."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import orjson
+
+from gateway.conversation.v1.conversation_pb2 import MEDIA_KIND_DOCUMENT, MEDIA_KIND_IMAGE
+from gateway.inference.v1.inference_pb2 import Model
+from services.common.errors import invalid
+
+DEFAULT_LIMIT = 20
+MAX_LIMIT = 1000
+
+
+def render_model(model: Model) -> bytes:
+    """Give the answer that describes one model."""
+    return orjson.dumps(_model_info(model))
+
+
+def render_model_list(models: Sequence[Model], query: Mapping[str, str]) -> bytes:
+    """Give a page of `models`, which keep their order.
+
+    `query` may hold `limit` (1 to 1000; 20 when absent) and either `after_id` or
+    `before_id`, names of models that the page lies after or before.
+
+    Raises:
+        GatewayError: invalid, naming the query parameter.
+    """
+    limit = _limit(query.get("limit"))
+    after, before = query.get("after_id"), query.get("before_id")
+    if after is not None and before is not None:
+        raise invalid("before_id", "before_id: must not be given together with after_id")
+    if before is not None:
+        end = _position(models, before, "before_id")
+        start = max(0, end - limit)
+        has_more = start > 0
+    else:
+        start = 0 if after is None else _position(models, after, "after_id") + 1
+        end = min(len(models), start + limit)
+        has_more = end < len(models)
+    page = models[start:end]
+    return orjson.dumps(
+        {
+            "data": [_model_info(model) for model in page],
+            "has_more": has_more,
+            "first_id": page[0].name if page else None,
+            "last_id": page[-1].name if page else None,
+        }
+    )
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return DEFAULT_LIMIT
+    # Nine digits are enough to be out of range, and int() of very many is slow.
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    if not 1 <= number <= MAX_LIMIT:
+        raise invalid("limit", f"limit: must be an integer from 1 to {MAX_LIMIT}")
+    return number
+
+
+def _position(models: Sequence[Model], name: str, parameter: str) -> int:
+    for index, model in enumerate(models):
+        if model.name == name:
+            return index
+    raise invalid(parameter, f"{parameter}: no model in the list is called {name!r}")
+
+
+def _model_info(model: Model) -> dict[str, object]:
+    released = datetime.fromtimestamp(model.created_at, UTC)
+    return {
+        "id": model.name,
+        "type": "model",
+        "display_name": model.display_name,
+        "created_at": released.isoformat().replace("+00:00", "Z"),
+        "lifecycle": "active",
+        "max_input_tokens": model.context_window or None,
+        "max_tokens": model.max_output_tokens or None,
+        "capabilities": _capabilities(model),
+    }
+
+
+def _capabilities(model: Model) -> dict[str, object]:
+    """Tell what is known to work; what nobody knows counts as not supported."""
+    no = {"supported": False}
+    thinking = {"supported": model.thinking}
+    return {
+        "batch": no,
+        "citations": no,
+        "code_execution": no,
+        "context_management": no,
+        "effort": {**thinking, **dict.fromkeys(("low", "medium", "high", "max"), thinking)},
+        "image_input": {"supported": MEDIA_KIND_IMAGE in model.inputs},
+        "pdf_input": {"supported": MEDIA_KIND_DOCUMENT in model.inputs},
+        "server_tools": {**no, "code_execution": no, "web_search": no},
+        "structured_outputs": {"supported": model.structured_output},
+        "thinking": {
+            **thinking,
+            "types": {
+                "enabled": thinking,
+                "disabled": thinking,
+                "adaptive": no,
+                "between_tools": no,
+            },
+        },
+    }

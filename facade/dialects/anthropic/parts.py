@@ -1,0 +1,139 @@
+"""The parts that whole answers and streams are made of."""
+
+import re
+from typing import Any
+
+import orjson
+
+from gateway.conversation.v1 import conversation_pb2 as pb
+from gateway.inference.v1.inference_pb2 import Finish
+
+_STOP_REASONS = {
+    pb.FINISH_REASON_UNSPECIFIED: None,
+    pb.FINISH_REASON_END_TURN: "end_turn",
+    pb.FINISH_REASON_MAX_TOKENS: "max_tokens",
+    pb.FINISH_REASON_STOP_SEQUENCE: "stop_sequence",
+    pb.FINISH_REASON_TOOL_USE: "tool_use",
+    pb.FINISH_REASON_REFUSAL: "refusal",
+    pb.FINISH_REASON_PAUSE_TURN: "pause_turn",
+    pb.FINISH_REASON_CONTEXT_WINDOW: "model_context_window_exceeded",
+}
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
+_ID_PREFIX = "msg_"
+
+
+def message_id(upstream: str) -> str:
+    """Give the id of an answer that a provider calls `upstream`."""
+    if upstream.startswith(_ID_PREFIX):
+        return upstream
+    return _ID_PREFIX + _UNSAFE.sub("_", upstream)
+
+
+def own_fields(extra: pb.Opaque) -> dict[str, Any]:
+    """Give the fields that are kept as JSON, where they are in this dialect."""
+    if extra.dialect != pb.DIALECT_ANTHROPIC:
+        return {}
+    fields: dict[str, Any] = orjson.loads(extra.json)
+    return fields
+
+
+def verbatim(opaque: pb.Opaque) -> orjson.Fragment | None:
+    """Give what is kept as JSON just as it is, on one line; None in another dialect."""
+    if opaque.dialect != pb.DIALECT_ANTHROPIC:
+        return None
+    # Line breaks can only be white space here: in JSON strings they are escaped.
+    return orjson.Fragment(opaque.json.replace(b"\r", b" ").replace(b"\n", b" "))
+
+
+def stop_fields(finish: Finish, refused: bool) -> dict[str, Any]:
+    """Give why an answer ended; `refused` tells whether it holds a refusal.
+
+    A reason that has no name in the canonical model is among the fields kept as JSON.
+    """
+    reason = pb.FINISH_REASON_REFUSAL if refused else finish.reason
+    matched = finish.stop_sequence if reason == pb.FINISH_REASON_STOP_SEQUENCE else ""
+    return {
+        "stop_reason": _STOP_REASONS[reason],
+        "stop_sequence": matched or None,
+        **own_fields(finish.extra),
+    }
+
+
+def usage_json(usage: pb.Usage) -> dict[str, Any]:
+    """Give the tokens of an answer."""
+    details = (
+        {"output_tokens_details": {"thinking_tokens": usage.reasoning_tokens}}
+        if usage.reasoning_tokens
+        else {}
+    )
+    return {
+        **details,
+        **own_fields(usage.extra),
+        "input_tokens": usage.input_tokens,
+        "cache_creation_input_tokens": usage.cache_creation_input_tokens,
+        "cache_read_input_tokens": usage.cache_read_input_tokens,
+        "output_tokens": usage.output_tokens,
+    }
+
+
+def is_shown(block: pb.Block) -> bool:
+    """Tell whether a block is part of an answer: neither empty text nor another dialect's."""
+    match block.WhichOneof("kind"):
+        case "text":
+            return bool(block.text)
+        case "refusal":
+            return bool(block.refusal)
+        case "opaque":
+            return block.opaque.dialect == pb.DIALECT_ANTHROPIC
+        case _:
+            return True
+
+
+def block_json(block: pb.Block) -> dict[str, Any]:
+    """Give a block of an answer that has a name in the canonical model.
+
+    Raises:
+        ValueError: no answer in this dialect can hold such a block.
+    """
+    fields: dict[str, Any]
+    match block.WhichOneof("kind"):
+        case "text":
+            fields = {"type": "text", "text": block.text}
+        case "refusal":
+            fields = {"type": "text", "text": block.refusal}
+        case "thinking":
+            thinking = block.thinking
+            fields = {
+                "type": "thinking",
+                "thinking": thinking.text,
+                "signature": thinking.signature,
+            }
+        case "redacted_thinking":
+            fields = {"type": "redacted_thinking", "data": block.redacted_thinking}
+        case "tool_use":
+            tool_use = block.tool_use
+            fields = {
+                "type": "tool_use",
+                "id": tool_use.id,
+                "name": tool_use.name,
+                "input": _tool_input(tool_use.input),
+            }
+        case kind:
+            raise ValueError(f"an answer cannot hold a block of kind {kind}")
+    return {**own_fields(block.extra), **fields} if block.HasField("extra") else fields
+
+
+def _tool_input(text: str) -> object:
+    """Give the arguments of a call, which this dialect wants as an object.
+
+    Models write malformed JSON at times, and a limit on tokens cuts it off. The wrapping
+    is the one that Anthropic's page on fine-grained tool streaming tells callers to use.
+    """
+    if not text:
+        return {}
+    try:
+        parsed = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        parsed = None
+    # Written back as it came, for numbers beyond 64 bits or of many digits.
+    return orjson.Fragment(text) if isinstance(parsed, dict) else {"INVALID_JSON": text}

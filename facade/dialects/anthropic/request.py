@@ -1,0 +1,115 @@
+"""Requests: bodies of the messages endpoints to the canonical request.
+
+A body is checked by its wire type first; what is left for here are the rules that
+span fields, and the translation.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter
+
+from facade.dialects.anthropic.messages import add_messages, add_system
+from facade.dialects.anthropic.settings import set_settings
+from facade.dialects.anthropic.types import CountTokensBody, MessagesBody, Parameters
+from facade.dialects.extensions import set_extensions
+from facade.dialects.validation import check, read
+from gateway.conversation.v1 import conversation_pb2
+from gateway.inference.v1 import inference_pb2 as pb
+from services.common.errors import invalid
+
+_MESSAGES: TypeAdapter[MessagesBody] = TypeAdapter(MessagesBody)
+_COUNT_TOKENS: TypeAdapter[CountTokensBody] = TypeAdapter(CountTokensBody)
+_PARAMETERS: TypeAdapter[Parameters] = TypeAdapter(Parameters)
+
+# What all steps of a chain share, so that no step can set it otherwise.
+_SHARED = frozenset(MessagesBody.model_fields) - frozenset(Parameters.model_fields)
+_STRATEGIES = {
+    "preserve": pb.THINKING_BLOCK_STRATEGY_PRESERVE,
+    "discard": pb.THINKING_BLOCK_STRATEGY_DISCARD,
+    "flatten": pb.THINKING_BLOCK_STRATEGY_FLATTEN,
+}
+
+
+@dataclass(slots=True)
+class ParsedRequest:
+    """What a caller asks for.
+
+    Attributes:
+        request: what to generate.
+        stream: whether the answer is to come as a stream.
+    """
+
+    request: pb.GenerateRequest
+    stream: bool
+
+
+def parse_messages(body: bytes, *, betas: Sequence[str], coding: bool) -> ParsedRequest:
+    """Read the body of POST …/messages.
+
+    `betas` are the names in the `anthropic-beta` header; `coding` tells whether the
+    call came below `/coding/v1`, where the fallback fields are not taken.
+
+    Raises:
+        GatewayError: invalid, naming the first field at fault.
+    """
+    checked = read(_MESSAGES, body)
+    return ParsedRequest(_translated(checked, betas, coding), bool(checked.stream))
+
+
+def parse_count_tokens(body: bytes, *, betas: Sequence[str], coding: bool) -> ParsedRequest:
+    """Read the body of POST …/messages/count_tokens; as `parse_messages`.
+
+    Raises:
+        GatewayError: invalid, naming the first field at fault.
+    """
+    return ParsedRequest(_translated(read(_COUNT_TOKENS, body), betas, coding), False)
+
+
+def _translated(body: CountTokensBody, betas: Sequence[str], coding: bool) -> pb.GenerateRequest:
+    if coding:
+        for name in ("fallback", "fallback_config"):
+            if getattr(body, name) is not None and name in body.model_fields_set:
+                raise invalid(name, f"{name}: is not taken here, only by /beta/v1/messages")
+    request = pb.GenerateRequest(
+        model=body.model, dialect=conversation_pb2.DIALECT_ANTHROPIC, betas=betas
+    )
+    if body.system:
+        add_system(request.messages, body.system, "system")
+    add_messages(request.messages, body.messages, "messages")
+    set_settings(request, body, body.model_fields_set | (body.model_extra or {}).keys(), "")
+    if body.thinking_block_strategy is not None:
+        request.thinking_block_strategy = _STRATEGIES[body.thinking_block_strategy]
+    request.use_built_in_tools = bool(body.use_built_in_tools)
+
+    def read_parameters(given: Mapping[str, object], path: str) -> pb.GenerateRequest:
+        return _step_parameters(body, given, path)
+
+    set_extensions(request, body, read_parameters)
+    return request
+
+
+def _step_parameters(
+    body: CountTokensBody, given: Mapping[str, object], path: str
+) -> pb.GenerateRequest:
+    """Translate what a fallback step overrides, checked as part of the merged request.
+
+    Only the overridden fields are set, with the one exception of those that share a
+    field of the canonical request: they are set together, the rest from the body.
+    """
+    for name in given:
+        if name in _SHARED:
+            raise invalid(f"{path}.{name}", f"{path}.{name}: is the same for all steps")
+    step = check(_PARAMETERS, given, path)
+    overrides = {name: value for name, value in step if value is not None}
+    for name, value in overrides.items():
+        if name in ("tools", "stop_sequences") and not value:
+            raise invalid(f"{path}.{name}", f"{path}.{name}: must not be empty in a step")
+    merged = body.model_copy(update=overrides)
+    parameters = pb.GenerateRequest()
+    if overrides.keys() & {"system", "messages"}:
+        if merged.system:
+            add_system(parameters.messages, merged.system, f"{path}.system")
+        add_messages(parameters.messages, merged.messages, f"{path}.messages")
+    set_settings(parameters, merged, overrides.keys(), path)
+    return parameters

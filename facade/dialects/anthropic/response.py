@@ -1,0 +1,42 @@
+"""Whole answers in Anthropic's shape."""
+
+from typing import Any
+
+import orjson
+
+from facade.dialects.anthropic.parts import (
+    block_json,
+    is_shown,
+    message_id,
+    own_fields,
+    stop_fields,
+    usage_json,
+    verbatim,
+)
+from gateway.inference.v1.inference_pb2 import CountTokensResponse, GenerateResponse
+
+
+def render_message(response: GenerateResponse) -> bytes:
+    """Give the message that answers a request, in JSON."""
+    choice = response.choices[0]
+    refused = any(block.WhichOneof("kind") == "refusal" for block in choice.blocks)
+    message: dict[str, Any] = {
+        **own_fields(response.extra),
+        "id": message_id(response.id),
+        "type": "message",
+        "role": "assistant",
+        "model": response.model,
+        "content": [
+            verbatim(block.opaque) if block.HasField("opaque") else block_json(block)
+            for block in choice.blocks
+            if is_shown(block)
+        ],
+        **stop_fields(choice.finish, refused),
+        "usage": usage_json(response.usage),
+    }
+    return orjson.dumps(message)
+
+
+def render_count(response: CountTokensResponse) -> bytes:
+    """Give the answer to a count of tokens, in JSON."""
+    return orjson.dumps({"input_tokens": response.input_tokens})

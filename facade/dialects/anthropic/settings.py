@@ -1,0 +1,203 @@
+"""Everything of a request but its conversation: tools, sampling, thinking, form.
+
+Used for whole requests and for what a fallback step overrides: `names` tells which
+of the given fields are to be set, and the rules that span fields look at all of them.
+"""
+
+from collections.abc import Set
+from typing import Any, cast
+
+from facade.dialects.anthropic import types
+from facade.dialects.validation import to_json, to_opaque
+from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
+from gateway.inference.v1 import inference_pb2 as pb
+from services.common.errors import invalid
+
+_CHOICES = {
+    "auto": pb.ToolChoice.MODE_AUTO,
+    "any": pb.ToolChoice.MODE_ANY,
+    "none": pb.ToolChoice.MODE_NONE,
+    "tool": pb.ToolChoice.MODE_TOOL,
+}
+_THINKING_MODES = {
+    "enabled": pb.ThinkingConfig.MODE_ENABLED,
+    "disabled": pb.ThinkingConfig.MODE_DISABLED,
+    "adaptive": pb.ThinkingConfig.MODE_ADAPTIVE,
+}
+_TOOL_FIELDS = frozenset(types.CustomTool.__annotations__)
+_CHOICE_FIELDS = frozenset(types.ToolChoice.__annotations__)
+_FORMAT_FIELDS = frozenset(types.JsonFormat.__annotations__)
+_OUTPUT_FIELDS = frozenset(types.OutputConfig.__annotations__)
+_METADATA_FIELDS = frozenset(types.Metadata.__annotations__)
+
+
+def set_settings(
+    target: pb.GenerateRequest, given: types.Parameters, names: Set[str], path: str
+) -> None:
+    """Set the fields called `names` from `given`, which stand at `path` ("" for the body).
+
+    Raises:
+        GatewayError: invalid, naming the field.
+    """
+    _set_sampling(target, given, names)
+    if "tools" in names and given.tools is not None:
+        _set_tools(target, given.tools, _at(path, "tools"))
+    if names & {"tools", "tool_choice"} and given.tool_choice is not None:
+        _check_tool_choice(given.tool_choice, given.tools or [], names, path)
+        if "tool_choice" in names:
+            _set_tool_choice(target.tool_choice, given.tool_choice, _at(path, "tool_choice"))
+    if names & {"thinking", "output_config", "max_tokens"}:
+        _check_thinking_budget(given, names, path)
+    if names & {"thinking", "output_config"}:
+        _set_thinking(target, given, _at(path, "thinking"))
+        _set_output_format(target, given.output_config, _at(path, "output_config"))
+    _set_extra(target, given, names, path)
+
+
+def _at(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _set_sampling(target: pb.GenerateRequest, given: types.Parameters, names: Set[str]) -> None:
+    if "max_tokens" in names and given.max_tokens is not None:
+        target.max_tokens = given.max_tokens
+    if "temperature" in names and given.temperature is not None:
+        target.temperature = given.temperature
+    if "top_p" in names and given.top_p is not None:
+        target.top_p = given.top_p
+    if "top_k" in names and given.top_k is not None:
+        target.top_k = given.top_k
+    if "stop_sequences" in names and given.stop_sequences is not None:
+        target.stop_sequences.extend(given.stop_sequences)
+    if "service_tier" in names and given.service_tier is not None:
+        target.service_tier = given.service_tier
+    if "metadata" in names and given.metadata is not None:
+        target.end_user = given.metadata.get("user_id") or ""
+
+
+def _set_tools(target: pb.GenerateRequest, tools: list[types.Tool], path: str) -> None:
+    seen: dict[str, int] = {}
+    for index, tool in enumerate(tools):
+        where = f"{path}[{index}]"
+        name = tool.get("name", "")
+        if name and seen.setdefault(name, index) != index:
+            raise invalid(
+                f"{where}.name",
+                f"{where}.name: must be unique, and {name!r} is {path}[{seen[name]}] already",
+            )
+        added = target.tools.add(name=name)
+        # Told from a tool of another type just as the wire type tells them.
+        if tool.get("type") in (None, "custom"):
+            _set_custom_tool(added, cast(types.CustomTool, tool), where)
+        else:
+            added.opaque = True
+            added.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, tool, where))
+
+
+def _set_custom_tool(target: pb.Tool, tool: types.CustomTool, path: str) -> None:
+    target.description = tool.get("description") or ""
+    target.input_schema = to_json(tool["input_schema"], f"{path}.input_schema")
+    if (strict := tool.get("strict")) is not None:
+        target.strict = strict
+    if cache_control := tool.get("cache_control"):
+        target.cache_control = to_json(cache_control, f"{path}.cache_control")
+    if rest := {name: value for name, value in tool.items() if name not in _TOOL_FIELDS}:
+        target.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, rest, path))
+
+
+def _check_tool_choice(
+    choice: str | types.ToolChoice, tools: list[types.Tool], names: Set[str], path: str
+) -> None:
+    where = _at(path, "tool_choice")
+    mode = choice if isinstance(choice, str) else choice["type"]
+    if mode in ("any", "tool") and not tools:
+        raise invalid(where, f"{where}: {mode!r} needs tools")
+    if mode != "tool" or isinstance(choice, str):
+        return
+    name = choice.get("name", "")
+    if not name:
+        raise invalid(f"{where}.name", f"{where}.name: is required with type 'tool'")
+    known = [tool.get("name") for tool in tools]
+    # A tool without a name brings several of its own, which only the provider knows.
+    if name not in known and all(known):
+        where = f"{where}.name" if "tool_choice" in names else _at(path, "tools")
+        raise invalid(where, f"{where}: no tool in tools is called {name!r}, the one chosen")
+
+
+def _set_tool_choice(target: pb.ToolChoice, choice: str | types.ToolChoice, path: str) -> None:
+    if isinstance(choice, str):
+        target.mode = _CHOICES[choice]
+        return
+    target.mode = _CHOICES[choice["type"]]
+    if choice["type"] == "tool":
+        target.name = choice["name"]
+    if (disable := choice.get("disable_parallel_tool_use")) is not None:
+        target.disable_parallel_tool_use = disable
+    if rest := {name: value for name, value in choice.items() if name not in _CHOICE_FIELDS}:
+        target.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, rest, path))
+
+
+def _check_thinking_budget(given: types.Parameters, names: Set[str], path: str) -> None:
+    thinking = given.thinking
+    if thinking is None or given.max_tokens is None or thinking["type"] != "enabled":
+        return
+    budget = cast(types.ThinkingEnabled, thinking)["budget_tokens"]
+    if budget >= given.max_tokens:
+        field = "thinking.budget_tokens" if "thinking" in names else "max_tokens"
+        where = _at(path, field)
+        raise invalid(
+            where,
+            f"{where}: thinking.budget_tokens ({budget}) must be below "
+            f"max_tokens ({given.max_tokens})",
+        )
+
+
+def _set_thinking(target: pb.GenerateRequest, given: types.Parameters, path: str) -> None:
+    thinking = given.thinking
+    if thinking is not None:
+        mode = _THINKING_MODES.get(thinking["type"])
+        rest: dict[str, Any] = {**thinking}
+        if mode is None:
+            target.thinking.mode = pb.ThinkingConfig.MODE_OPAQUE
+        else:
+            target.thinking.mode = mode
+            rest.pop("type")
+            if thinking["type"] == "enabled":
+                target.thinking.budget_tokens = rest.pop("budget_tokens")
+        if rest:
+            target.thinking.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, rest, path))
+    if given.output_config is not None and (effort := given.output_config.get("effort")):
+        target.thinking.effort = effort
+
+
+def _set_output_format(
+    target: pb.GenerateRequest, config: types.OutputConfig | None, path: str
+) -> None:
+    if config is None or (form := config.get("format")) is None:
+        return
+    target.output_format.kind = pb.OutputFormat.KIND_JSON_SCHEMA
+    target.output_format.schema = to_json(form["schema"], f"{path}.format.schema")
+
+
+def _set_extra(
+    target: pb.GenerateRequest, given: types.Parameters, names: Set[str], path: str
+) -> None:
+    """Keep the fields without a name.
+
+    An object that is known in part stays here as a whole: put back over what a provider
+    of this dialect writes, it is just what the caller sent.
+    """
+    unknown = given.model_extra or {}
+    if not names & ({"metadata", "output_config"} | unknown.keys()):
+        return
+    extra = dict(unknown)
+    if given.metadata is not None and given.metadata.keys() - _METADATA_FIELDS:
+        extra["metadata"] = given.metadata
+    config = given.output_config
+    if config is not None and (
+        config.keys() - _OUTPUT_FIELDS or (config.get("format") or {}).keys() - _FORMAT_FIELDS
+    ):
+        extra["output_config"] = config
+    # In a fallback step even an empty object counts, for it replaces the request's.
+    if extra or path:
+        target.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, extra, path))

@@ -1,0 +1,199 @@
+"""Streamed answers in Anthropic's shape: server-sent events."""
+
+from collections.abc import Iterable
+
+import orjson
+
+from facade.dialects.anthropic.errors import error_body
+from facade.dialects.anthropic.parts import (
+    block_json,
+    message_id,
+    own_fields,
+    stop_fields,
+    usage_json,
+    verbatim,
+)
+from gateway.conversation.v1 import conversation_pb2
+from gateway.inference.v1.inference_pb2 import Event, Finish, Start
+from services.common.errors import GatewayError, internal
+
+_PING = b'event: ping\ndata: {"type": "ping"}\n\n'
+_STOP = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+# What `message_delta` tells in its `delta`; what else is known of the end stands beside it.
+_OF_DELTA = frozenset(("stop_reason", "stop_sequence", "stop_details", "container"))
+# Of a delta: its event up to the block's index, what the value follows, and the end.
+_DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":%s'
+_TEXT = b'{"type":"text_delta","text":'
+_THINKING = b'{"type":"thinking_delta","thinking":'
+_SIGNATURE = b'{"type":"signature_delta","signature":'
+_INPUT = b'{"type":"input_json_delta","partial_json":'
+_END = b"}}\n\n"
+
+
+def _event(name: str, data: object) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), orjson.dumps(data))
+
+
+class MessageStream:
+    """Turns the events of one answer into the bytes of its stream.
+
+    One call of `encode` gives the bytes of one batch, to be sent in one write. Two
+    things wait: the opening event for tokens in the same batch, as it tells them; and
+    the closing events for the end of the stream, as tokens may come until then.
+    """
+
+    def __init__(self, request_id: str) -> None:
+        self._request_id = request_id
+        self._start: Start | None = None
+        self._usage = conversation_pb2.Usage()
+        self._finish: Finish | None = None
+        self._refused = False
+        self._index = 0
+        # The opening of a text block, until there is text: empty blocks are not shown.
+        self._unopened = b""
+        # Whether the block is of another dialect, and not shown either.
+        self._hidden = False
+        # Clients replace a signature by the next one, so that it has to come in one piece.
+        self._signature = ""
+        self._prepare_text()
+
+    def encode(self, events: Iterable[Event]) -> bytes:
+        """Give the bytes of a batch of events, possibly none."""
+        out: list[bytes] = []
+        for event in events:
+            kind = event.WhichOneof("kind")
+            if kind == "usage":
+                self._usage = event.usage
+                continue
+            if self._start is not None:
+                out.append(self._opening(self._start))
+            if kind == "text" or kind == "refusal":
+                text = event.text if kind == "text" else event.refusal
+                if text and not self._hidden:
+                    if self._unopened:
+                        out.append(self._open())
+                    out.append(self._text_delta + orjson.dumps(text) + _END)
+            else:
+                out.append(self._other(kind, event))
+        if self._start is not None:
+            out.append(self._opening(self._start))
+        return b"".join(out)
+
+    def finish(self) -> bytes:
+        """Give what ends a whole answer; an answer that never said why it ended is broken."""
+        if self._finish is None:
+            return self.error(internal())
+        told = stop_fields(self._finish, self._refused)
+        ending = {
+            **{name: value for name, value in told.items() if name not in _OF_DELTA},
+            "type": "message_delta",
+            "delta": {name: value for name, value in told.items() if name in _OF_DELTA},
+            "usage": usage_json(self._usage),
+        }
+        return _event("message_delta", ending) + _STOP
+
+    def keepalive(self) -> bytes:
+        """Give what a client reads past."""
+        return _PING
+
+    def error(self, error: GatewayError) -> bytes:
+        """Give what ends an answer that broke off."""
+        return _event("error", error_body(error, self._request_id))
+
+    def _opening(self, start: Start) -> bytes:
+        self._start = None
+        message = {
+            **own_fields(start.extra),
+            "id": message_id(start.id),
+            "type": "message",
+            "role": "assistant",
+            "model": start.model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": usage_json(self._usage),
+        }
+        return _event("message_start", {"type": "message_start", "message": message})
+
+    def _other(self, kind: str | None, event: Event) -> bytes:
+        """Give the bytes of an event that is neither text nor tokens."""
+        match kind:
+            case "start":
+                self._start = event.start
+            case "block_start":
+                return self._block_start(event.block_start)
+            case "block_stop":
+                return self._block_stop()
+            case "finish":
+                self._finish = event.finish
+            case _ if self._hidden:
+                pass
+            case "signature":
+                self._signature += event.signature
+            case "thinking":
+                return self._delta(_THINKING, event.thinking)
+            case "input":
+                return self._delta(_INPUT, event.input)
+            case "opaque":
+                return self._opaque_delta(event.opaque)
+        return b""
+
+    def _delta(self, opening: bytes, value: str) -> bytes:
+        if not value:
+            return b""
+        return self._open() + _DELTA % (self._index, opening) + orjson.dumps(value) + _END
+
+    def _opaque_delta(self, delta: conversation_pb2.Opaque) -> bytes:
+        fields = verbatim(delta)
+        if fields is None:
+            return b""
+        event = {"type": "content_block_delta", "index": self._index, "delta": fields}
+        return self._open() + _event("content_block_delta", event)
+
+    def _block_start(self, block: conversation_pb2.Block) -> bytes:
+        """Open a block empty, as clients expect, with what it holds as its first delta."""
+        kind = block.WhichOneof("kind")
+        if kind == "opaque":
+            content_block = verbatim(block.opaque)
+            self._hidden = content_block is None
+            return b"" if content_block is None else self._start_event(content_block)
+        fields = block_json(block)
+        delta, content = b"", ""
+        match kind:
+            case "text" | "refusal":
+                self._refused = self._refused or kind == "refusal"
+                delta, content, fields["text"] = _TEXT, fields["text"], ""
+            case "thinking":
+                self._signature, fields["signature"] = fields["signature"], ""
+                delta, content, fields["thinking"] = _THINKING, fields["thinking"], ""
+            case "tool_use":
+                delta, content, fields["input"] = _INPUT, block.tool_use.input, {}
+        self._unopened = self._start_event(fields)
+        first = self._delta(delta, content)
+        return first or (b"" if delta == _TEXT else self._open())
+
+    def _start_event(self, content_block: object) -> bytes:
+        data = {
+            "type": "content_block_start",
+            "index": self._index,
+            "content_block": content_block,
+        }
+        return _event("content_block_start", data)
+
+    def _open(self) -> bytes:
+        opening, self._unopened = self._unopened, b""
+        return opening
+
+    def _block_stop(self) -> bytes:
+        if self._hidden or self._unopened:
+            self._hidden, self._unopened = False, b""
+            return b""
+        signature = self._delta(_SIGNATURE, self._signature)
+        stop = {"type": "content_block_stop", "index": self._index}
+        self._signature = ""
+        self._index += 1
+        self._prepare_text()
+        return signature + _event("content_block_stop", stop)
+
+    def _prepare_text(self) -> None:
+        self._text_delta = _DELTA % (self._index, _TEXT)

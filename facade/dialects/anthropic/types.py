@@ -1,0 +1,407 @@
+"""The wire of Anthropic's messages: bodies of POST …/messages and …/count_tokens.
+
+They check a body straight from its bytes and describe it in OpenAPI. Fields without a
+name here are let through, as are blocks, sources and tools of other types; the
+translator keeps them for providers of the same dialect. Null in an optional field is
+the same as leaving it out. Lists hold TypedDicts, since 100,000 messages as models
+cost a third more memory.
+"""
+
+import re
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, with_config
+from typing_extensions import TypedDict
+
+from facade.dialects.extensions import UINT32_MAX, ExtensionFields, Name
+
+MAX_MESSAGES = 100_000
+MIN_THINKING_BUDGET = 1024
+
+_OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+
+_Text = Annotated[str, Field(min_length=1)]
+_MIME_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+", re.IGNORECASE | re.ASCII)
+_WEB_ADDRESS = re.compile(r"https?://[^\s/?#]+\S*", re.IGNORECASE)
+
+
+def _mime_type(text: str) -> str:
+    if _MIME_TYPE.fullmatch(text) is None:
+        raise ValueError("must be a MIME type, such as image/png or application/pdf")
+    return text
+
+
+def _web_address(text: str) -> str:
+    if _WEB_ADDRESS.fullmatch(text) is None:
+        raise ValueError("must be an http:// or https:// address")
+    return text
+
+
+def _tag_by_type(*names: str, other: str | None = "#other") -> Discriminator:
+    """Tell a union's member by the object's `type`; `other` takes the types not named."""
+    tags = {name: f"#{name}" for name in names}
+
+    def tag(value: Any) -> str | None:
+        if isinstance(value, dict):
+            kind = value.get("type")
+            if isinstance(kind, str):
+                return tags.get(kind, other)
+        return None
+
+    return Discriminator(tag)
+
+
+@with_config(_OPEN)
+class CacheControl(TypedDict):
+    """Where the provider's prompt cache may end."""
+
+    type: Annotated[str, Field(description="`ephemeral`.")]
+
+
+@with_config(_OPEN)
+class Other(TypedDict):
+    """An object of a type without a name here; passed on to providers of this dialect."""
+
+    type: str
+
+
+@with_config(_OPEN)
+class Base64Source(TypedDict):
+    """The medium's bytes."""
+
+    type: Literal["base64"]
+    media_type: Annotated[
+        str, AfterValidator(_mime_type), Field(description="MIME type, such as `image/png`.")
+    ]
+    data: Annotated[_Text, Field(description="The bytes in base64.")]
+
+
+@with_config(_OPEN)
+class UrlSource(TypedDict):
+    """A medium that lies somewhere on the web."""
+
+    type: Literal["url"]
+    url: Annotated[
+        str, AfterValidator(_web_address), Field(description="An http:// or https:// address.")
+    ]
+
+
+@with_config(_OPEN)
+class FileSource(TypedDict):
+    """A medium in the gateway's file store."""
+
+    type: Literal["file"]
+    file_id: Annotated[_Text, Field(description="Id of the file.")]
+
+
+@with_config(_OPEN)
+class TextSource(TypedDict):
+    """A document of plain text."""
+
+    type: Literal["text"]
+    media_type: Literal["text/plain"]
+    data: Annotated[_Text, Field(description="The text.")]
+
+
+ImageSource = Annotated[
+    Annotated[Base64Source, Tag("#base64")]
+    | Annotated[UrlSource, Tag("#url")]
+    | Annotated[FileSource, Tag("#file")]
+    | Annotated[Other, Tag("#other")],
+    _tag_by_type("base64", "url", "file"),
+]
+DocumentSource = Annotated[
+    Annotated[Base64Source, Tag("#base64")]
+    | Annotated[UrlSource, Tag("#url")]
+    | Annotated[FileSource, Tag("#file")]
+    | Annotated[TextSource, Tag("#text")]
+    | Annotated[Other, Tag("#other")],
+    _tag_by_type("base64", "url", "file", "text"),
+]
+
+
+class _Cacheable(TypedDict):
+    cache_control: NotRequired[CacheControl | None]
+
+
+@with_config(_OPEN)
+class TextBlock(_Cacheable):
+    """Text; an empty one is left out."""
+
+    type: Literal["text"]
+    text: str
+
+
+@with_config(_OPEN)
+class ImageBlock(_Cacheable):
+    """A picture."""
+
+    type: Literal["image"]
+    source: ImageSource
+
+
+@with_config(_OPEN)
+class DocumentBlock(_Cacheable):
+    """A document: PDF, DOCX or text."""
+
+    type: Literal["document"]
+    source: DocumentSource
+    title: NotRequired[str | None]
+
+
+@with_config(_OPEN)
+class ThinkingBlock(_Cacheable):
+    """What the model thought; see `thinking_block_strategy`."""
+
+    type: Literal["thinking"]
+    thinking: str
+    signature: NotRequired[str | None]
+
+
+@with_config(_OPEN)
+class RedactedThinkingBlock(_Cacheable):
+    """Thinking that only its provider can read."""
+
+    type: Literal["redacted_thinking"]
+    data: str
+
+
+@with_config(_OPEN)
+class ToolUseBlock(_Cacheable):
+    """The model's call of a tool."""
+
+    type: Literal["tool_use"]
+    id: _Text
+    name: _Text
+    input: dict[str, Any]
+
+
+ResultBlock = Annotated[
+    Annotated[TextBlock, Tag("#text")]
+    | Annotated[ImageBlock, Tag("#image")]
+    | Annotated[DocumentBlock, Tag("#document")]
+    | Annotated[Other, Tag("#other")],
+    _tag_by_type("text", "image", "document"),
+]
+
+
+@with_config(_OPEN)
+class ToolResultBlock(_Cacheable):
+    """What a tool answered."""
+
+    type: Literal["tool_result"]
+    tool_use_id: Annotated[_Text, Field(description="The `id` of the call.")]
+    content: NotRequired[
+        Annotated[
+            Annotated[str, Tag("#string")]
+            | Annotated[list[ResultBlock], Field(fail_fast=True), Tag("#blocks")]
+            | None,
+            Field(union_mode="left_to_right"),
+        ]
+    ]
+    is_error: NotRequired[bool | None]
+
+
+ContentBlock = Annotated[
+    Annotated[TextBlock, Tag("#text")]
+    | Annotated[ImageBlock, Tag("#image")]
+    | Annotated[DocumentBlock, Tag("#document")]
+    | Annotated[ThinkingBlock, Tag("#thinking")]
+    | Annotated[RedactedThinkingBlock, Tag("#redacted_thinking")]
+    | Annotated[ToolUseBlock, Tag("#tool_use")]
+    | Annotated[ToolResultBlock, Tag("#tool_result")]
+    | Annotated[Other, Tag("#other")],
+    _tag_by_type(
+        "text", "image", "document", "thinking", "redacted_thinking", "tool_use", "tool_result"
+    ),
+]
+
+
+@with_config(_OPEN)
+class Message(TypedDict):
+    """One turn, or a part of it: neighbours of one role are merged."""
+
+    role: Literal["user", "assistant", "system"]
+    content: Annotated[
+        Annotated[str, Tag("#string")]
+        | Annotated[list[ContentBlock], Field(fail_fast=True), Tag("#blocks")],
+        Field(union_mode="left_to_right"),
+    ]
+
+
+@with_config(_OPEN)
+class CustomTool(_Cacheable):
+    """A tool that the caller runs."""
+
+    type: NotRequired[Literal["custom"] | None]
+    name: Annotated[str, Field(min_length=1, max_length=128)]
+    description: NotRequired[str | None]
+    input_schema: Annotated[dict[str, Any], Field(description="JSON Schema of the arguments.")]
+    strict: NotRequired[bool | None]
+
+
+@with_config(_OPEN)
+class ServerTool(TypedDict):
+    """A tool of a type without a name here, such as one that the provider runs."""
+
+    type: str
+    name: NotRequired[Annotated[str, Field(min_length=1, max_length=128)]]
+
+
+def _tool_tag(value: Any) -> str | None:
+    if not isinstance(value, dict):
+        return None
+    kind = value.get("type")
+    return "#server" if isinstance(kind, str) and kind != "custom" else "#custom"
+
+
+Tool = Annotated[
+    Annotated[CustomTool, Tag("#custom")] | Annotated[ServerTool, Tag("#server")],
+    Discriminator(_tool_tag),
+]
+
+
+@with_config(_OPEN)
+class ToolChoice(TypedDict):
+    """Whether and which tools are to be called."""
+
+    type: Literal["auto", "any", "tool", "none"]
+    name: NotRequired[
+        Annotated[str, Field(max_length=128, description="The tool; required with type `tool`.")]
+    ]
+    disable_parallel_tool_use: NotRequired[bool | None]
+
+
+@with_config(_OPEN)
+class ThinkingEnabled(TypedDict):
+    """Thinking within a budget."""
+
+    type: Literal["enabled"]
+    budget_tokens: Annotated[
+        int,
+        Field(
+            ge=MIN_THINKING_BUDGET, le=UINT32_MAX, description="Below `max_tokens`, part of them."
+        ),
+    ]
+
+
+@with_config(_OPEN)
+class ThinkingPlain(TypedDict):
+    """No thinking, or as much as the model thinks fit."""
+
+    type: Literal["disabled", "adaptive"]
+
+
+def _thinking_tag(value: Any) -> str | None:
+    if not isinstance(value, dict) or not isinstance(kind := value.get("type"), str):
+        return None
+    return {"enabled": "#enabled", "disabled": "#plain", "adaptive": "#plain"}.get(kind, "#other")
+
+
+Thinking = Annotated[
+    Annotated[ThinkingEnabled, Tag("#enabled")]
+    | Annotated[ThinkingPlain, Tag("#plain")]
+    | Annotated[Other, Tag("#other")],
+    Discriminator(_thinking_tag),
+]
+
+
+@with_config(_OPEN)
+class JsonFormat(TypedDict):
+    """An answer in JSON that matches a schema."""
+
+    type: Literal["json_schema"]
+    schema: Annotated[dict[str, Any], Field(description="JSON Schema of the answer.")]
+
+
+@with_config(_OPEN)
+class OutputConfig(TypedDict):
+    """How much effort goes into the answer, and its form."""
+
+    effort: NotRequired[Literal["low", "medium", "high", "xhigh", "max"] | None]
+    format: NotRequired[JsonFormat | None]
+
+
+@with_config(_OPEN)
+class Metadata(TypedDict):
+    """What a provider may know of the request."""
+
+    user_id: NotRequired[Annotated[str | None, Field(description="An opaque id of the end user.")]]
+
+
+System = Annotated[
+    Annotated[str, Tag("#string")]
+    | Annotated[list[TextBlock], Field(fail_fast=True), Tag("#blocks")],
+    Field(union_mode="left_to_right"),
+]
+Messages = Annotated[
+    list[Message], Field(fail_fast=True), Field(min_length=1, max_length=MAX_MESSAGES)
+]
+MaxTokens = Annotated[int, Field(ge=1, le=UINT32_MAX)]
+
+
+class Parameters(BaseModel):
+    """Everything of a request that a fallback step may set otherwise."""
+
+    model_config = _OPEN
+
+    messages: Messages | None = Field(None, description="The conversation so far.")
+    system: System | None = Field(None, description="The system prompt.")
+    max_tokens: MaxTokens | None = Field(
+        None, description="Upper bound on the tokens written, thinking included."
+    )
+    temperature: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        None, description="Randomness; the model's default when left out."
+    )
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        None, description="Share of the probability that tokens are drawn from."
+    )
+    top_k: Annotated[int, Field(ge=1, le=UINT32_MAX)] | None = Field(
+        None, description="How many of the likeliest tokens are drawn from."
+    )
+    stop_sequences: list[_Text] | None = Field(
+        None, description="Strings that end the answer where they come up."
+    )
+    tools: Annotated[list[Tool], Field(fail_fast=True)] | None = Field(
+        None, description="Tools the model may call; names are unique."
+    )
+    tool_choice: (
+        Annotated[
+            Annotated[Literal["auto", "any", "none"], Tag("#name")]
+            | Annotated[ToolChoice, Tag("#object")],
+            Field(union_mode="left_to_right"),
+        ]
+        | None
+    ) = Field(None, description="Whether and which tools are to be called.")
+    thinking: Thinking | None = Field(None, description="How much the model thinks first.")
+    output_config: OutputConfig | None = Field(None, description="Effort and form of the answer.")
+    metadata: Metadata | None = Field(None, description="What a provider may know.")
+    service_tier: Annotated[str, Field(max_length=256)] | None = Field(
+        None, description="The provider's tier: `auto` or `standard_only`."
+    )
+
+
+class CountTokensBody(Parameters, ExtensionFields):
+    """Body of POST …/messages/count_tokens."""
+
+    model: Name = Field(description="Name of the model; GET /beta/v1/models lists them.")
+    messages: Messages = Field(
+        description="The conversation so far. An assistant message at the end is continued."
+    )
+    stream: bool | None = Field(None, description="Whether the answer comes as it is written.")
+    thinking_block_strategy: Literal["preserve", "discard", "flatten"] | None = Field(
+        None,
+        description="What becomes of thinking blocks in `messages`: those with a valid signature "
+        "stay, all go, or all become text. `preserve` when left out.",
+    )
+    use_built_in_tools: bool | None = Field(
+        None, description="Whether the gateway's own tools, such as web search, take part."
+    )
+
+
+class MessagesBody(CountTokensBody):
+    """Body of POST …/messages."""
+
+    max_tokens: MaxTokens = Field(
+        description="Upper bound on the tokens written, thinking included."
+    )

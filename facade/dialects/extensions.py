@@ -1,0 +1,316 @@
+"""The fields that the gateway adds to both dialects, and what they become.
+
+`multimodal`, `fallback`, `fallback_config`, `memory_id` and `memory_config` (contract,
+Chat-completions extensions). A body's wire type inherits `ExtensionFields`; once it is
+checked, `set_extensions` puts them into the request.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation, TypeAdapter
+
+from facade.dialects.validation import check
+from gateway.inference.v1 import inference_pb2 as pb
+from services.common.errors import invalid
+
+UINT32_MAX = 2**32 - 1
+
+Count = Annotated[int, Field(ge=0, le=UINT32_MAX)]
+Positive = Annotated[int, Field(ge=1, le=UINT32_MAX)]
+Name = Annotated[str, Field(min_length=1, max_length=256)]
+
+# Reads what a step's `parameters` (the mapping) at a path override: a request in which
+# the overridden fields alone are set. Raises GatewayError.
+ReadParameters = Callable[[Mapping[str, object], str], pb.GenerateRequest]
+
+
+class _Extension(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class ImageAdaptation(_Extension):
+    """How images are described for models that cannot see."""
+
+    enabled: bool = Field(True, description="Whether images are described.")
+    model: Name | None = Field(None, description="Name of the model that describes images.")
+    prompt: str | None = Field(None, description="What the describing model is asked.")
+    max_images: Positive = Field(20, description="More images in one request are an error.")
+
+
+class PdfAdaptation(_Extension):
+    """How PDF and DOCX become pages or text for models that cannot read them."""
+
+    enabled: bool = Field(True, description="Whether documents are converted.")
+    model: Name | None = Field(None, description="Name of the model that describes page images.")
+    max_pages: Positive = Field(50, description="More pages in one document are an error.")
+    mode: Literal["auto", "images", "text"] = Field("auto", description="What pages become.")
+    ocr: Literal["auto", "always", "never"] = Field(
+        "auto", description="Whether text is recognised: on pages without any, on all, on none."
+    )
+
+
+class VideoAdaptation(_Extension):
+    """How films become frames and a transcript."""
+
+    enabled: bool = Field(True, description="Whether films are converted.")
+    model: Name | None = Field(None, description="Name of the model that describes frames.")
+    frames: Positive = Field(8, description="Frames taken from a film.")
+
+
+class AudioAdaptation(_Extension):
+    """How recordings are transcribed."""
+
+    enabled: bool = Field(True, description="Whether recordings are transcribed.")
+    model: Name | None = Field(None, description="Name of the model that transcribes.")
+    language: str | None = Field(None, description="Language spoken, as a BCP 47 tag.")
+
+
+class Multimodal(_Extension):
+    """Conversion of media that the model cannot read."""
+
+    enabled: bool = Field(True, description="False turns every conversion off.")
+    image: ImageAdaptation | None = Field(None, description="Images; on unless turned off.")
+    pdf: PdfAdaptation | None = Field(None, description="PDF and DOCX; on unless turned off.")
+    video: VideoAdaptation | None = Field(None, description="Films; off unless given.")
+    audio: AudioAdaptation | None = Field(None, description="Recordings; off unless given.")
+
+
+class Strategy(_Extension):
+    """How the steps are scheduled."""
+
+    mode: Literal["sequential"] = Field(description="One step after the other.")
+
+
+class RetryPolicy(_Extension):
+    """How often and how patiently one step is tried again."""
+
+    max_retries: Annotated[int, Field(ge=0, le=10)] = Field(0, description="Further attempts.")
+    backoff_factor: Annotated[float, Field(ge=1)] = Field(
+        2, description="Factor between one delay and the next."
+    )
+    jitter_ms: Count = Field(0, description="Upper bound of the random addition to a delay.")
+
+
+class FailOn(_Extension):
+    """Which failures move on to the next step; any other ends the chain."""
+
+    status_code: list[Annotated[int, Field(ge=100, le=599)]] = Field(
+        [], description="HTTP statuses of the provider."
+    )
+    error_contains: list[Annotated[str, Field(min_length=1)]] = Field(
+        [], description="Texts in the provider's answer, in either case."
+    )
+
+
+class FallbackStep(_Extension):
+    """One model of the chain."""
+
+    step_id: Name = Field(description="Unique in the chain.")
+    model: Name = Field(description="Name of the model to ask.")
+    timeout_ms: Positive | None = Field(
+        None, description="Milliseconds for the step, retries and waits included."
+    )
+    retry_policy: RetryPolicy | None = Field(None, description="No retries when left out.")
+    fail_on: FailOn | None = Field(
+        None,
+        description="When left out, transient failures, refused credentials, unknown models "
+        "and conversations that are too long move on.",
+    )
+    parameters: dict[str, Any] | None = Field(
+        None, description="Fields of the request, with other values for this step."
+    )
+
+
+class FallbackConfig(_Extension):
+    """A chain of models to try in order."""
+
+    strategy: Strategy = Field(description="How the steps are scheduled.")
+    global_timeout_ms: Positive | None = Field(
+        None, description="Milliseconds for the whole chain, retries and streaming included."
+    )
+    max_total_retries: Count | None = Field(
+        None, description="Upper bound on the sum of retries over all steps."
+    )
+    steps: Annotated[list[FallbackStep], Field(min_length=1, max_length=16)] = Field(
+        description="Tried in order."
+    )
+
+
+class MemoryConfig(_Extension):
+    """How the conversation called `memory_id` is remembered."""
+
+    memory_mode: Literal["read_write", "read_only"] = Field(
+        "read_write", description="Whether what is said now is remembered too."
+    )
+    history_window: Annotated[int, Field(ge=5, le=UINT32_MAX)] = Field(
+        10, description="Latest turns that are sent in full."
+    )
+    summary_window: Annotated[int, Field(ge=5, le=UINT32_MAX)] = Field(
+        5, description="Turns out of the history window that start a summary."
+    )
+    personal_memory: bool = Field(
+        False, description="Whether facts about the user, from all conversations, take part."
+    )
+
+
+class ExtensionFields(BaseModel):
+    """What a body of either dialect may carry beside the dialect's own fields."""
+
+    multimodal: Multimodal | None = Field(
+        None,
+        description="Conversion of media the model cannot read; images and PDF when left out.",
+    )
+    fallback: Literal["disabled", "auto", "enabled", "strict"] | None = Field(
+        "auto",
+        description="What happens when the model fails. `disabled`: nothing. `auto`: the gateway "
+        "decides. `enabled`: the steps of `fallback_config` follow. `strict`: those steps alone, "
+        "and `model` is ignored.",
+    )
+    # Read only where `fallback` asks for it: under `auto` and `disabled` it may be anything.
+    fallback_config: SkipValidation[FallbackConfig | None] = Field(
+        None, description="The chain; required with `enabled` and `strict`, otherwise ignored."
+    )
+    memory_id: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
+        None, description="The caller's name for a conversation that the server remembers."
+    )
+    memory_config: MemoryConfig | None = Field(None, description="How the server remembers it.")
+
+
+EXTENSION_FIELDS = frozenset(ExtensionFields.model_fields)
+
+_FALLBACK_CONFIG: TypeAdapter[FallbackConfig] = TypeAdapter(FallbackConfig)
+_FALLBACK_MODES = {
+    "disabled": pb.FALLBACK_MODE_DISABLED,
+    "auto": pb.FALLBACK_MODE_AUTO,
+    "enabled": pb.FALLBACK_MODE_ENABLED,
+    "strict": pb.FALLBACK_MODE_STRICT,
+}
+_MEMORY_MODES = {
+    "read_write": pb.Memory.MODE_READ_WRITE,
+    "read_only": pb.Memory.MODE_READ_ONLY,
+}
+_PDF_MODES = {
+    "auto": pb.PdfAdaptation.MODE_AUTO,
+    "images": pb.PdfAdaptation.MODE_IMAGES,
+    "text": pb.PdfAdaptation.MODE_TEXT,
+}
+_PDF_OCR = {
+    "auto": pb.PdfAdaptation.OCR_AUTO,
+    "always": pb.PdfAdaptation.OCR_ALWAYS,
+    "never": pb.PdfAdaptation.OCR_NEVER,
+}
+
+
+def set_extensions(
+    request: pb.GenerateRequest, fields: ExtensionFields, read_parameters: ReadParameters
+) -> None:
+    """Put the extension fields of a checked body into `request`.
+
+    `read_parameters` reads what a fallback step overrides, in the body's dialect.
+
+    Raises:
+        GatewayError: invalid, naming the field.
+    """
+    if fields.multimodal is not None:
+        _set_multimodal(request.multimodal, fields.multimodal)
+    if fields.fallback is not None and "fallback" in fields.model_fields_set:
+        request.fallback = _FALLBACK_MODES[fields.fallback]
+    if fields.fallback in ("enabled", "strict"):
+        if fields.fallback_config is None:
+            raise invalid(
+                "fallback_config",
+                f"fallback_config: is required when fallback is {fields.fallback!r}",
+            )
+        config = check(_FALLBACK_CONFIG, fields.fallback_config, "fallback_config")
+        _set_fallback_config(request.fallback_config, config, read_parameters)
+    _set_memory(request, fields)
+
+
+def _set_multimodal(target: pb.Multimodal, given: Multimodal) -> None:
+    """Copy what was given; what was left out stays absent, since absence has a meaning."""
+    target.SetInParent()
+    if "enabled" in given.model_fields_set:
+        target.enabled = given.enabled
+    for medium in (given.image, given.pdf, given.video, given.audio):
+        match medium:
+            case ImageAdaptation():
+                target.image.CopyFrom(pb.ImageAdaptation(**_given(medium)))
+            case PdfAdaptation():
+                values = _given(medium)
+                if "mode" in values:
+                    values["mode"] = _PDF_MODES[medium.mode]
+                if "ocr" in values:
+                    values["ocr"] = _PDF_OCR[medium.ocr]
+                target.pdf.CopyFrom(pb.PdfAdaptation(**values))
+            case VideoAdaptation():
+                target.video.CopyFrom(pb.VideoAdaptation(**_given(medium)))
+            case AudioAdaptation():
+                target.audio.CopyFrom(pb.AudioAdaptation(**_given(medium)))
+
+
+def _given(fields: BaseModel) -> dict[str, Any]:
+    return fields.model_dump(exclude_unset=True, exclude_none=True)
+
+
+def _set_fallback_config(
+    target: pb.FallbackConfig, given: FallbackConfig, read_parameters: ReadParameters
+) -> None:
+    target.strategy_mode = given.strategy.mode
+    if given.global_timeout_ms is not None:
+        target.global_timeout_ms = given.global_timeout_ms
+    if given.max_total_retries is not None:
+        target.max_total_retries = given.max_total_retries
+    seen: dict[str, int] = {}
+    for index, step in enumerate(given.steps):
+        path = f"fallback_config.steps[{index}]"
+        earlier = seen.setdefault(step.step_id, index)
+        if earlier != index:
+            raise invalid(
+                f"{path}.step_id",
+                f"{path}.step_id: must be unique, and {step.step_id!r} "
+                f"is fallback_config.steps[{earlier}] already",
+            )
+        _set_step(target.steps.add(), step, path, read_parameters)
+
+
+def _set_step(
+    target: pb.FallbackStep, given: FallbackStep, path: str, read_parameters: ReadParameters
+) -> None:
+    target.step_id = given.step_id
+    target.model = given.model
+    if given.timeout_ms is not None:
+        target.timeout_ms = given.timeout_ms
+    if given.retry_policy is not None:
+        target.retry_policy.CopyFrom(pb.RetryPolicy(**_given(given.retry_policy)))
+    if given.fail_on is not None:
+        target.fail_on.CopyFrom(pb.FailOn(**_given(given.fail_on)))
+    if given.parameters:
+        parameters = read_parameters(given.parameters, f"{path}.parameters")
+        target.parameters.CopyFrom(parameters)
+
+
+def _set_memory(request: pb.GenerateRequest, fields: ExtensionFields) -> None:
+    config = fields.memory_config
+    if fields.memory_id is None and config is None:
+        return
+    if fields.memory_id is None and not (config and config.personal_memory):
+        raise invalid(
+            "memory_id",
+            "memory_id: is required with memory_config, unless personal_memory is true",
+        )
+    if fields.memory_id is not None:
+        if not fields.memory_id.isprintable():
+            raise invalid("memory_id", "memory_id: must be 1 to 256 printable characters")
+        request.memory.memory_id = fields.memory_id
+    if config is None:
+        request.memory.SetInParent()
+        return
+    given = _given(config)
+    if "memory_mode" in given:
+        request.memory.mode = _MEMORY_MODES[config.memory_mode]
+    if "history_window" in given:
+        request.memory.history_window = config.history_window
+    if "summary_window" in given:
+        request.memory.summary_window = config.summary_window
+    request.memory.personal_memory = config.personal_memory

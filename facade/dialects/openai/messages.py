@@ -1,0 +1,173 @@
+"""Messages of a chat into those of the canonical model."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from facade.dialects.openai.media import read_audio, read_file, read_image
+from facade.dialects.openai.types import ContentPart, Message, ToolCall
+from facade.dialects.validation import to_opaque
+from gateway.conversation.v1 import conversation_pb2 as conversation
+from gateway.conversation.v1.conversation_pb2 import Block, Media, Role
+from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common.errors import invalid
+
+_ROLES: dict[str, Role.ValueType] = {
+    "system": conversation.ROLE_SYSTEM,
+    "developer": conversation.ROLE_DEVELOPER,
+    "user": conversation.ROLE_USER,
+    "assistant": conversation.ROLE_ASSISTANT,
+    # What a tool answers comes from the user's side, in a tool_result block.
+    "tool": conversation.ROLE_USER,
+}
+_MEDIA: dict[str, Callable[[Any, str], Media]] = {
+    "image_url": read_image,
+    "input_audio": read_audio,
+    "file": read_file,
+}
+_KNOWN_PARTS = frozenset({"text", "refusal", *_MEDIA})
+# Which of the known parts each role may send; parts of other types are not judged here.
+_PARTS_OF_ROLE: dict[str, frozenset[str]] = {
+    "system": frozenset({"text"}),
+    "developer": frozenset({"text"}),
+    "user": frozenset({"text", *_MEDIA}),
+    "assistant": frozenset({"text", "refusal"}),
+    "tool": frozenset({"text", *_MEDIA}),
+}
+# What only one role has, and which one that is.
+_FIELDS_OF_ROLE = {
+    "tool_call_id": "tool",
+    "tool_calls": "assistant",
+    "refusal": "assistant",
+    "reasoning_content": "assistant",
+}
+_PLAIN = {"role", "content"}
+_NAMED = frozenset({"role", "content", "name", *_FIELDS_OF_ROLE})
+
+
+def add_messages(request: GenerateRequest, messages: Sequence[Message], path: str) -> None:
+    """Put the messages of a chat into the request, in order; `path` is that of the array.
+
+    Empty texts are left out, and messages in which nothing else is.
+
+    Raises:
+        GatewayError: invalid, naming the message and field at fault.
+    """
+    add = request.messages.add
+    for index, message in enumerate(messages):
+        content, role = message.get("content"), message["role"]
+        if type(content) is str and role != "tool" and message.keys() == _PLAIN:
+            # Nearly all messages are like this, and there may be 100,000 of them.
+            if content:
+                add(role=_ROLES[role]).blocks.add(text=content)
+        else:
+            _add_message(request, message, f"{path}[{index}]")
+    if not request.messages:
+        raise invalid(path, f"{path}: must hold at least one message that is not empty")
+
+
+def _add_message(request: GenerateRequest, message: Message, path: str) -> None:
+    role = message["role"]
+    for field, owner in _FIELDS_OF_ROLE.items():
+        if role != owner and message.get(field) is not None:
+            raise invalid(f"{path}.{field}", f"{path}.{field}: is for the role {owner} only")
+    if role == "assistant":
+        blocks = _assistant_blocks(message, path)
+    else:
+        blocks = _content_blocks(message, path)
+    if role == "tool":
+        result = Block()
+        result.tool_result.tool_use_id = _tool_call_id(message, path)
+        result.tool_result.blocks.extend(blocks)
+        blocks = [result]
+    if blocks:
+        added = request.messages.add(role=_ROLES[role], name=message.get("name") or "")
+        added.blocks.extend(blocks)
+        _keep(added, message, _NAMED, path)
+
+
+def _tool_call_id(message: Message, path: str) -> str:
+    tool_call_id = message.get("tool_call_id")
+    if tool_call_id is None:
+        path = f"{path}.tool_call_id"
+        raise invalid(path, f"{path}: is required, the id of the tool call that this answers")
+    return tool_call_id
+
+
+def _assistant_blocks(message: Message, path: str) -> list[Block]:
+    blocks: list[Block] = []
+    if thoughts := message.get("reasoning_content"):
+        thinking = Block()
+        thinking.thinking.text = thoughts
+        blocks.append(thinking)
+    refusal, calls = message.get("refusal"), message.get("tool_calls")
+    if message.get("content") is not None or not (blocks or refusal or calls):
+        blocks += _content_blocks(message, path)
+    if refusal:
+        blocks.append(Block(refusal=refusal))
+    if calls:
+        blocks += [_call(call, f"{path}.tool_calls[{i}]") for i, call in enumerate(calls)]
+    return blocks
+
+
+def _content_blocks(message: Message, path: str) -> list[Block]:
+    content, role, path = message.get("content"), message["role"], f"{path}.content"
+    if content is None:
+        instead = " unless there are tool_calls or a refusal" if role == "assistant" else ""
+        raise invalid(path, f"{path}: must be a string or an array of parts{instead}")
+    if isinstance(content, str):
+        return [Block(text=content)] if content else []
+    blocks: list[Block] = []
+    for index, part in enumerate(content):
+        if block := _part(part, role, f"{path}[{index}]"):
+            blocks.append(block)
+    return blocks
+
+
+def _part(part: ContentPart, role: str, path: str) -> Block | None:
+    """Give the block of a content part, or None where its text is empty."""
+    kind = part["type"]
+    if kind not in _KNOWN_PARTS:
+        return Block(opaque=to_opaque(conversation.DIALECT_OPENAI, part, path))
+    allowed = _PARTS_OF_ROLE[role]
+    if kind not in allowed:
+        takes = ", ".join(sorted(allowed))
+        raise invalid(f"{path}.type", f"{path}.type: the role {role} takes {takes}, not {kind}")
+    value: Any = part.get(kind)
+    if value is None:
+        raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required with the type {kind}")
+    if read := _MEDIA.get(kind):
+        block = Block(media=read(value, f"{path}.{kind}"))
+    elif not value:
+        return None
+    else:
+        block = Block(text=value) if kind == "text" else Block(refusal=value)
+    _keep(block, part, ("type", kind), path)
+    return block
+
+
+def _call(call: ToolCall, path: str) -> Block:
+    kind = call["type"]
+    block = Block()
+    use = block.tool_use
+    use.id = call["id"]
+    if kind == "function" and (function := call.get("function")):
+        # Some models write nothing where a tool takes no arguments.
+        use.name, use.input = function["name"], function["arguments"] or "{}"
+    elif kind == "custom" and (custom := call.get("custom")):
+        use.name, use.input, use.freeform = custom["name"], custom["input"], True
+    else:
+        raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required with the type {kind}")
+    _keep(block, call, ("id", "type", kind), path)
+    return block
+
+
+def _keep(
+    holder: conversation.Message | Block,
+    wire: Mapping[str, object],
+    named: Collection[str],
+    path: str,
+) -> None:
+    """Keep the fields that have no name in the canonical model; a null says nothing."""
+    extra = {key: value for key, value in wire.items() if key not in named and value is not None}
+    if extra:
+        holder.extra.CopyFrom(to_opaque(conversation.DIALECT_OPENAI, extra, path))

@@ -1,0 +1,48 @@
+"""Models in Format A: OpenAI's objects, and beside their fields what the gateway knows."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from gateway.conversation.v1 import conversation_pb2 as conversation
+from gateway.conversation.v1.conversation_pb2 import MediaKind
+from gateway.inference.v1.inference_pb2 import Model
+
+_MEDIA: dict[MediaKind.ValueType, str] = {
+    conversation.MEDIA_KIND_IMAGE: "image",
+    conversation.MEDIA_KIND_DOCUMENT: "pdf",
+    conversation.MEDIA_KIND_AUDIO: "audio",
+    conversation.MEDIA_KIND_VIDEO: "video",
+}
+
+
+def render_model(model: Model) -> bytes:
+    """Write one model."""
+    return orjson.dumps(_model(model))
+
+
+def render_model_list(models: Iterable[Model]) -> bytes:
+    """Write the list of models, in the order given."""
+    return orjson.dumps({"object": "list", "data": [_model(model) for model in models]})
+
+
+def _model(model: Model) -> dict[str, Any]:
+    return {
+        "id": model.name,
+        "object": "model",
+        "created": model.created_at,
+        "owned_by": model.provider,
+        "display_name": model.display_name,
+        # What is not known is null, never a guess.
+        "max_input_tokens": model.context_window or None,
+        "max_output_tokens": model.max_output_tokens or None,
+        "capabilities": {
+            "inputs": ["text", *(_MEDIA[kind] for kind in model.inputs)],
+            "tools": model.tools if model.HasField("tools") else None,
+            "thinking": model.thinking if model.HasField("thinking") else None,
+            "structured_output": (
+                model.structured_output if model.HasField("structured_output") else None
+            ),
+        },
+    }

@@ -1,0 +1,188 @@
+"""A chat completion's body into the request of the canonical model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from google.protobuf.message import Message as ProtobufMessage
+from pydantic import TypeAdapter
+
+from facade.dialects.extensions import set_extensions
+from facade.dialects.openai.messages import add_messages
+from facade.dialects.openai.tools import add_tools, set_tool_choice
+from facade.dialects.openai.types import ChatParameters, ChatRequest, ResponseFormat, StepParameters
+from facade.dialects.validation import check, read, to_json, to_opaque
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
+from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat
+from services.common.errors import invalid
+
+_REQUEST: TypeAdapter[ChatRequest] = TypeAdapter(ChatRequest)
+_PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)
+
+# Fields that would pass as unknown ones, and what to do instead.
+_REFUSED = {
+    "functions": "is no longer taken; use tools",
+    "function_call": "is no longer taken; use tool_choice",
+    "use_built_in_tools": "is a field of the messages endpoint alone",
+    "thinking_block_strategy": "is a field of the messages endpoint alone",
+}
+# What a fallback step cannot set, since it is decided once for the whole request.
+_OF_THE_WHOLE = ChatRequest.model_fields.keys() - StepParameters.model_fields.keys()
+_TOKEN_LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
+# Fields of one name and one meaning on both sides.
+_SAME = (
+    "temperature",
+    "top_p",
+    "n",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "logprobs",
+    "top_logprobs",
+)
+_FORMATS = {
+    "text": OutputFormat.KIND_TEXT,
+    "json_object": OutputFormat.KIND_JSON_OBJECT,
+    "json_schema": OutputFormat.KIND_JSON_SCHEMA,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedRequest:
+    """A chat completion's body, understood.
+
+    Attributes:
+        request: what to generate.
+        stream: whether the answer is streamed.
+        include_usage: whether the stream ends with a chunk that tells the usage.
+    """
+
+    request: GenerateRequest
+    stream: bool
+    include_usage: bool
+
+
+def parse_chat(body: bytes) -> ParsedRequest:
+    """Read the body of `POST /beta/v1/chat/completions`.
+
+    Raises:
+        GatewayError: invalid, naming the field at fault and what it takes.
+    """
+    wire = read(_REQUEST, body)
+    stream = wire.stream or False
+    if wire.stream_options is not None and not stream:
+        raise invalid("stream_options", "stream_options: is taken only where stream is true")
+    request = _parameters(wire, "")
+    request.model = wire.model
+    add_messages(request, wire.messages, "messages")
+    set_extensions(request, wire, partial(_step_parameters, wire))
+    include_usage = bool(wire.stream_options and wire.stream_options.get("include_usage"))
+    return ParsedRequest(request, stream, include_usage)
+
+
+def _step_parameters(
+    outer: ChatRequest, parameters: Mapping[str, object], path: str
+) -> GenerateRequest:
+    """Read what a fallback step sets over the outer request.
+
+    A step is checked as the request that it makes of the outer one, and told as the
+    fields in which the two differ.
+    """
+    for field, value in parameters.items():
+        if field in _OF_THE_WHOLE:
+            place = f"{path}.{field}"
+            raise invalid(place, f"{place}: cannot be set for a step, only for the whole request")
+        if field in ("tools", "stop") and value == []:
+            # A step replaces what the request has; it has no words for taking it away.
+            place = f"{path}.{field}"
+            raise invalid(place, f"{place}: must not be empty in a step")
+    given = check(_PARAMETERS, parameters, path)
+    step = _parameters(_over(outer, given), f"{path}.")
+    _clear_equal(step, _parameters(outer, ""))
+    if given.messages is not None:
+        add_messages(step, given.messages, f"{path}.messages")
+    return step
+
+
+def _clear_equal(changed: ProtobufMessage, given: ProtobufMessage) -> None:
+    for descriptor, value in given.ListFields():
+        if value == getattr(changed, descriptor.name):
+            changed.ClearField(descriptor.name)
+
+
+def _over(outer: ChatRequest, step: ChatParameters) -> ChatParameters:
+    """Lay what a step gives over what the outer request gives; nulls give nothing."""
+    below, above = _given(outer), _given(step)
+    if _TOKEN_LIMITS & above.keys():
+        # Two names of one thing: the step's takes the place of the outer one, whichever it is.
+        below = {field: value for field, value in below.items() if field not in _TOKEN_LIMITS}
+    return ChatParameters.model_construct(**below | above)
+
+
+def _given(wire: ChatParameters) -> dict[str, Any]:
+    named = {field: getattr(wire, field) for field in ChatParameters.model_fields}
+    fields = named | (wire.model_extra or {})
+    return {field: value for field, value in fields.items() if value is not None}
+
+
+def _parameters(wire: ChatParameters, prefix: str) -> GenerateRequest:
+    """Give all but the conversation and its routing; `prefix` goes before the fields' paths."""
+    request = GenerateRequest(dialect=DIALECT_OPENAI)
+    for field in _SAME:
+        if (value := getattr(wire, field)) is not None:
+            setattr(request, field, value)
+    if wire.top_logprobs is not None and not wire.logprobs:
+        path = f"{prefix}top_logprobs"
+        raise invalid(path, f"{path}: needs logprobs to be true")
+    if (limit := _token_limit(wire, prefix)) is not None:
+        request.max_tokens = limit
+    if wire.stop is not None:
+        request.stop_sequences.extend([wire.stop] if isinstance(wire.stop, str) else wire.stop)
+    if wire.response_format is not None:
+        _set_format(request.output_format, wire.response_format, f"{prefix}response_format")
+    if wire.tools is not None:
+        add_tools(request, wire.tools, f"{prefix}tools")
+    set_tool_choice(request, wire.tool_choice, wire.parallel_tool_calls, f"{prefix}tool_choice")
+    if wire.reasoning_effort is not None:
+        request.thinking.effort = wire.reasoning_effort
+    request.end_user = wire.user or ""
+    request.service_tier = wire.service_tier or ""
+    _keep_unnamed(request, wire, prefix)
+    return request
+
+
+def _token_limit(wire: ChatParameters, prefix: str) -> int | None:
+    old, new = wire.max_tokens, wire.max_completion_tokens
+    if old is not None and new is not None and old != new:
+        path = f"{prefix}max_completion_tokens"
+        raise invalid(path, f"{path}: must equal max_tokens where both are given; one is enough")
+    return old if new is None else new
+
+
+def _set_format(target: OutputFormat, given: ResponseFormat, path: str) -> None:
+    target.kind = _FORMATS[given["type"]]
+    if given["type"] != "json_schema":
+        return
+    described = given.get("json_schema")
+    path = f"{path}.json_schema"
+    if described is None:
+        raise invalid(path, f"{path}: is required with the type json_schema")
+    target.name = described["name"]
+    target.schema = to_json(described["schema"], f"{path}.schema")
+    target.description = described.get("description") or ""
+    if (strict := described.get("strict")) is not None:
+        target.strict = strict
+
+
+def _keep_unnamed(request: GenerateRequest, wire: ChatParameters, prefix: str) -> None:
+    """Keep the fields that have no name in the canonical model; a null says nothing."""
+    fields: dict[str, Any] = wire.model_extra or {}
+    extra = {field: value for field, value in fields.items() if value is not None}
+    for field in _REFUSED.keys() & extra.keys():
+        path = f"{prefix}{field}"
+        raise invalid(path, f"{path}: {_REFUSED[field]}")
+    if wire.logit_bias is not None:
+        extra["logit_bias"] = wire.logit_bias
+    if extra:
+        request.extra.CopyFrom(to_opaque(DIALECT_OPENAI, extra, prefix.removesuffix(".")))

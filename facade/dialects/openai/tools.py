@@ -1,0 +1,133 @@
+"""Tools of a chat and the choice among them."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from facade.dialects.openai.types import NamedToolChoice, Tool
+from facade.dialects.validation import to_json, to_opaque
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
+from gateway.inference.v1 import inference_pb2
+from gateway.inference.v1.inference_pb2 import GenerateRequest, ToolChoice
+from services.common.errors import invalid
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_FUNCTION_FIELDS = frozenset({"name", "description", "parameters", "strict"})
+_MODES = {
+    "auto": ToolChoice.MODE_AUTO,
+    "required": ToolChoice.MODE_ANY,
+    "none": ToolChoice.MODE_NONE,
+}
+
+
+def add_tools(request: GenerateRequest, tools: Sequence[Tool], path: str) -> None:
+    """Put the tools into the request; `path` is that of the array.
+
+    Tools other than functions stay as they are, for providers of this dialect.
+
+    Raises:
+        GatewayError: invalid, when a definition is missing, or a name is malformed or taken.
+    """
+    seen: dict[str, int] = {}
+    for index, tool in enumerate(tools):
+        added = _tool(tool, f"{path}[{index}]")
+        earlier = seen.setdefault(added.name, index) if added.name else index
+        if earlier != index:
+            place = f"{path}[{index}].{tool['type']}.name"
+            raise invalid(
+                place, f"{place}: must be unique, and {path}[{earlier}] has {added.name!r} already"
+            )
+        request.tools.append(added)
+
+
+def set_tool_choice(
+    request: GenerateRequest,
+    choice: str | NamedToolChoice | None,
+    parallel: bool | None,
+    path: str,
+) -> None:
+    """Put `tool_choice` (at `path`) and `parallel_tool_calls` into a request that has its tools.
+
+    Raises:
+        GatewayError: invalid, when a call is wanted and no such tool is there.
+    """
+    if not request.tools:
+        # Without tools `auto` and `none` say nothing, and some servers take offence at them.
+        if choice not in (None, "auto", "none"):
+            raise invalid(path, f"{path}: must be auto or none where there are no tools")
+        return
+    if choice is None and parallel is None:
+        return
+    if isinstance(choice, str) or choice is None:
+        request.tool_choice.mode = _MODES[choice or "auto"]
+    else:
+        request.tool_choice.CopyFrom(_named(choice, {tool.name for tool in request.tools}, path))
+    if parallel is not None:
+        request.tool_choice.disable_parallel_tool_use = not parallel
+
+
+def _tool(tool: Tool, path: str) -> inference_pb2.Tool:
+    kind = tool["type"]
+    if kind not in ("function", "custom"):
+        opaque = to_opaque(DIALECT_OPENAI, tool, path)
+        return inference_pb2.Tool(extra=opaque, opaque=True)
+    definition = tool.get("function") if kind == "function" else tool.get("custom")
+    if definition is None:
+        raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required with the type {kind}")
+    name = definition["name"]
+    if not _NAME.fullmatch(name):
+        place = f"{path}.{kind}.name"
+        raise invalid(place, f"{place}: must be 1 to 128 letters, digits, underscores and dashes")
+    if kind == "custom":
+        return inference_pb2.Tool(
+            name=name, extra=to_opaque(DIALECT_OPENAI, tool, path), opaque=True
+        )
+    return _function(name, tool, path)
+
+
+def _function(name: str, tool: Tool, path: str) -> inference_pb2.Tool:
+    function = tool["function"]
+    added = inference_pb2.Tool(
+        name=name,
+        description=function.get("description") or "",
+        strict=function.get("strict"),
+    )
+    if parameters := function.get("parameters"):
+        added.input_schema = to_json(parameters, f"{path}.function.parameters")
+    if extra := _unnamed(tool, function):
+        added.extra.CopyFrom(to_opaque(DIALECT_OPENAI, extra, path))
+    return added
+
+
+def _unnamed(tool: Tool, function: Mapping[str, object]) -> dict[str, object]:
+    """Give what has no name of its own, at the place in the tool where it stood."""
+    extra: dict[str, object] = {k: v for k, v in tool.items() if k not in ("type", "function")}
+    if inner := {k: v for k, v in function.items() if k not in _FUNCTION_FIELDS}:
+        extra["function"] = inner
+    return extra
+
+
+def _named(choice: NamedToolChoice, names: set[str], path: str) -> ToolChoice:
+    kind = choice["type"]
+    if choice.get(kind) is None:
+        raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required with the type {kind}")
+    for name, place in _names(choice, path):
+        if name not in names:
+            raise invalid(place, f"{place}: must be the name of one of the tools, not {name!r}")
+    if kind == "function":
+        return ToolChoice(mode=ToolChoice.MODE_TOOL, name=choice["function"]["name"])
+    # Of custom tools, and of choices among several, only this dialect knows.
+    return ToolChoice(extra=to_opaque(DIALECT_OPENAI, choice, path))
+
+
+def _names(choice: NamedToolChoice, path: str) -> Iterator[tuple[object, str]]:
+    if choice["type"] == "allowed_tools":
+        for index, tool in enumerate(choice["allowed_tools"]["tools"]):
+            kind = tool.get("type")
+            named = tool.get(kind) if isinstance(kind, str) else None
+            if kind in ("function", "custom"):
+                place = f"{path}.allowed_tools.tools[{index}].{kind}.name"
+                yield (named.get("name") if isinstance(named, dict) else None), place
+    elif choice["type"] == "function":
+        yield choice["function"]["name"], f"{path}.function.name"
+    else:
+        yield choice["custom"]["name"], f"{path}.custom.name"

@@ -1,0 +1,168 @@
+"""From what pydantic says of a body to the one error that a caller reads.
+
+Wire types follow one convention: each member of a union carries a `Tag` whose name
+begins with `#` (`Annotated[str, Tag("#string")]`). Such names never reach a caller,
+so a path is that of the caller's own JSON: `messages[3].content[0].source.data`.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from gateway.conversation.v1.conversation_pb2 import Dialect, Opaque
+from services.common.errors import GatewayError, invalid
+
+# Marks names of union members in the places that pydantic reports.
+TAG = "#"
+
+Location = Sequence[int | str]
+_T = TypeVar("_T")
+
+_WORDS = {
+    "missing": "is required",
+    "string_type": "must be a string",
+    "int_type": "must be an integer",
+    "int_from_float": "must be an integer",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "list_type": "must be an array",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "extra_forbidden": "is not a known field",
+    "finite_number": "must be a finite number",
+    "none_required": "must be null",
+    "recursion_loop": "is nested too deeply",
+}
+_WORDS_WITH_LIMIT = {
+    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be above {gt}",
+    "less_than_equal": "must be at most {le}",
+    "less_than": "must be below {lt}",
+    "literal_error": "must be {expected}",
+    "string_too_long": "must have at most {max_length} characters",
+    "too_long": "must have at most {max_length} items",
+    "value_error": "{error}",
+}
+
+
+def read(adapter: TypeAdapter[_T], body: bytes) -> _T:
+    """Check a request body against its wire type.
+
+    Raises:
+        GatewayError: invalid, naming the first field at fault, or where the JSON breaks off.
+    """
+    try:
+        return adapter.validate_json(body)
+    except ValidationError as error:
+        raise to_gateway_error(error) from None
+
+
+def check(adapter: TypeAdapter[_T], value: object, path: str) -> _T:
+    """Check a part of a body that was read already and stands at `path`.
+
+    Raises:
+        GatewayError: invalid, naming the first field at fault.
+    """
+    try:
+        # By way of JSON, since strict checks of Python values refuse what JSON has no type for.
+        return adapter.validate_json(to_json(value, path))
+    except ValidationError as error:
+        raise to_gateway_error(error, path) from None
+
+
+def to_gateway_error(error: ValidationError, prefix: str = "") -> GatewayError:
+    """Give the error for what pydantic found wrong in the value at `prefix`."""
+    details = _chosen(error.errors(include_url=False))
+    first = details[0]
+    if first["type"] == "json_invalid":
+        return invalid(prefix, f"the body is not valid JSON: {first['ctx']['error']}")
+    location = [*first["loc"]]
+    if first["type"] == "union_tag_not_found" and isinstance(first["input"], Mapping):
+        location.append("type")
+    path = to_path(location, prefix)
+    said = " or ".join(dict.fromkeys(_words(detail) for detail in details))
+    return invalid(path, f"{path or 'the body'}: {said.replace(' or must be ', ' or ')}")
+
+
+def to_path(location: Location, prefix: str = "") -> str:
+    """Write a place as callers do: `messages[3].content[0]`."""
+    path = prefix
+    for step in location:
+        if isinstance(step, int):
+            path += f"[{step}]"
+        elif not step.startswith(TAG):
+            path += f".{step}" if path else step
+    return path
+
+
+def to_json(value: object, path: str) -> bytes:
+    """Write a value that came from JSON as JSON again, numbers of any size included.
+
+    Raises:
+        GatewayError: invalid, when a number in it is infinite or none.
+    """
+    try:
+        written = orjson.dumps(value)
+        # orjson writes numbers that JSON cannot say as null.
+        if b"null" not in written:
+            return written
+    except TypeError:
+        pass  # An integer beyond 64 bits.
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        raise invalid(path, f"{path or 'the body'}: must hold finite numbers only") from None
+    return text.encode()
+
+
+def to_opaque(dialect: Dialect.ValueType, value: object, path: str) -> Opaque:
+    """Keep a value that the canonical model has no name for.
+
+    Raises:
+        GatewayError: invalid, when a number in it is infinite or none.
+    """
+    return Opaque(dialect=dialect, json=to_json(value, path))
+
+
+def _chosen(details: Sequence[ErrorDetails]) -> Sequence[ErrorDetails]:
+    """Pick the first error; where it is a union's, those of the member that was meant.
+
+    Each member of a union reports on its own. The one that was meant is the one whose
+    errors lie deepest; where all refuse the value itself, all of them tell what it takes.
+    """
+    told, start = details, 0
+    while (union := _first_tag(told[0]["loc"], start)) is not None:
+        place = told[0]["loc"][:union]
+        told = [detail for detail in told if detail["loc"][:union] == place]
+        members = [detail for detail in told if len(detail["loc"]) > union]
+        deep = [detail for detail in members if len(detail["loc"]) > union + 1]
+        if not deep:
+            return members
+        tag = deep[0]["loc"][union]
+        told = [detail for detail in members if detail["loc"][union] == tag]
+        start = union + 1
+    return told[:1]
+
+
+def _first_tag(location: Location, start: int) -> int | None:
+    for index, step in enumerate(location[start:], start):
+        if isinstance(step, str) and step.startswith(TAG):
+            return index
+    return None
+
+
+def _words(detail: ErrorDetails) -> str:
+    kind = detail["type"]
+    context = detail.get("ctx", {})
+    if kind == "union_tag_not_found":
+        is_object = isinstance(detail["input"], Mapping)
+        return "is required, a string" if is_object else "must be an object"
+    if kind in ("string_too_short", "too_short"):
+        return "must not be empty" if context["min_length"] == 1 else detail["msg"]
+    if template := _WORDS_WITH_LIMIT.get(kind):
+        return template.format(**context)
+    return _WORDS.get(kind, detail["msg"])

@@ -1,0 +1,30 @@
+"""What a facade counts, shown by /metrics."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+
+
+class Metrics:
+    """The counters of one process."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.requests = Counter(
+            "gateway_http_requests",
+            "HTTP requests answered, by route and status.",
+            ("route", "status"),
+            registry=registry,
+        )
+        self.seconds = Histogram(
+            "gateway_http_request_seconds",
+            "Time until an answer was complete, by route.",
+            ("route",),
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.live = Gauge(
+            "gateway_http_live_requests",
+            "HTTP requests being answered now.",
+            multiprocess_mode="livesum",
+            registry=registry,
+        )

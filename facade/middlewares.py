@@ -1,0 +1,111 @@
+"""What happens around every request.
+
+`observe` is outermost: it gives the request its id, turns every failure into an
+answer of the endpoint's own shape, counts and logs. `authenticate` lets nobody in
+without a key, before a body is read.
+"""
+
+import logging
+import re
+from collections.abc import Awaitable, Callable
+
+import grpc
+from aiohttp import web
+from multidict import CIMultiDict
+
+from facade import credentials, dialects, problems
+from facade.context import API_KEY, CONTEXT, REQUEST_ID
+from services.common import errors, logs
+from services.common.errors import GatewayError
+from services.common.ids import new_request_id
+
+log = logging.getLogger("facade.access")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}", re.ASCII)
+PUBLIC = frozenset({"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"})
+
+
+@web.middleware
+async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Name the request, answer its failures, count and log it."""
+    context = request.app[CONTEXT]
+    began = context.source.monotonic()
+    given = request.headers.get("x-request-id", "")
+    request_id = given if _REQUEST_ID.fullmatch(given) else new_request_id()
+    request[REQUEST_ID] = request_id
+    logs.request_id.set(request_id)
+    route = _route_of(request)
+    status = 499
+    context.metrics.live.inc()
+    try:
+        try:
+            response = await handler(request)
+        except Exception as error:
+            response = error_response(request, told(error, request))
+        status = response.status
+        return response
+    finally:
+        seconds = context.source.monotonic() - began
+        context.metrics.live.dec()
+        context.metrics.requests.labels(route, status).inc()
+        context.metrics.seconds.labels(route).observe(seconds)
+        log.info(
+            "request",
+            extra={
+                "method": request.method,
+                "route": route,
+                "status": status,
+                "ms": round(seconds * 1000, 1),
+            },
+        )
+
+
+@web.middleware
+async def authenticate(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse a request without a key of ours, or with a wrong version."""
+    if request.path in PUBLIC or request.match_info.http_exception is not None:
+        return await handler(request)
+    key = credentials.key_of(request.headers)
+    await request.app[CONTEXT].identify(key)
+    credentials.check_version(request.headers, credentials.rules_for(request.path))
+    request[API_KEY] = key
+    return await handler(request)
+
+
+async def name_answer(request: web.Request, response: web.StreamResponse) -> None:
+    """Put the request's id on its answer, under the name either kind of client looks for."""
+    request_id = request.get(REQUEST_ID)
+    if request_id is not None:
+        response.headers["x-request-id"] = response.headers["request-id"] = request_id
+
+
+def told(error: Exception, request: web.Request) -> GatewayError:
+    """Give what a caller is told of any failure; what nobody foresaw is logged."""
+    if isinstance(error, GatewayError):
+        return error
+    if isinstance(error, grpc.aio.AioRpcError):
+        return errors.from_rpc_error(error)
+    if isinstance(error, web.HTTPException):
+        return problems.from_http_exception(error, request)
+    log.error("unforeseen failure", exc_info=error)
+    return errors.internal()
+
+
+def error_response(request: web.Request, error: GatewayError) -> web.Response:
+    """Give the answer that tells of a failure, in the endpoint's own shape."""
+    shape = credentials.shape_of(request.headers, credentials.rules_for(request.path))
+    status, body = dialects.render_error(shape, error, request[REQUEST_ID])
+    headers: CIMultiDict[str] = CIMultiDict()
+    if error.retry_after_s is not None:
+        headers["Retry-After"] = str(error.retry_after_s)
+    if len(error.attempts) > 1:
+        # The gateway has tried more than once already; a client that retries would multiply it.
+        headers["x-should-retry"] = "false"
+    return web.Response(body=body, status=status, headers=headers, content_type="application/json")
+
+
+def _route_of(request: web.Request) -> str:
+    resource = request.match_info.route.resource
+    return resource.canonical if resource is not None else "unknown"

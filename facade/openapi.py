@@ -1,0 +1,226 @@
+"""The OpenAPI document, from the same types that check requests.
+
+`document` is built once a process; `/docs` shows it without anything from elsewhere.
+"""
+
+import html
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+import orjson
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from facade.dialects import anthropic, openai
+
+_REF = "#/components/schemas/{model}"
+_COMPAT_VERSION = {
+    "name": "compat-version",
+    "in": "header",
+    "description": "Version of the API: needed with `x-api-key`, and on messages; "
+    "clients that send `anthropic-version` need none.",
+    "schema": {"type": "string", "enum": ["2023-06-01"]},
+}
+_BODIES: tuple[type[BaseModel], ...] = (
+    openai.ChatRequest,
+    anthropic.MessagesBody,
+    anthropic.CountTokensBody,
+)
+_FORMAT_A = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["message", "type", "param", "code"],
+            "properties": {
+                "message": {"type": "string", "description": "For people; names the field."},
+                "type": {"type": "string"},
+                "param": {"type": ["string", "null"], "description": "Path of the field."},
+                "code": {"type": "string", "description": "Stable reason in snake_case."},
+                "attempts": {"type": "array", "items": {"type": "object"}},
+            },
+        }
+    },
+}
+_FORMAT_B = {
+    "type": "object",
+    "required": ["type", "error", "request_id"],
+    "properties": {
+        "type": {"const": "error"},
+        "error": {
+            "type": "object",
+            "required": ["type", "message"],
+            "properties": {
+                "type": {"type": "string"},
+                "message": {"type": "string", "description": "For people; names the field."},
+                "code": {"type": "string", "description": "Stable reason in snake_case."},
+                "param": {"type": "string", "description": "Path of the field."},
+                "attempts": {"type": "array", "items": {"type": "object"}},
+            },
+        },
+        "request_id": {"type": "string"},
+    },
+}
+_OBJECT = {"type": "object"}
+
+
+@cache
+def document() -> bytes:
+    """Give the OpenAPI 3.1 document as JSON."""
+    return orjson.dumps(_document())
+
+
+def _document() -> dict[str, Any]:
+    refs, definitions = models_json_schema(
+        [(body, "validation") for body in _BODIES], ref_template=_REF
+    )
+    bodies = {body: refs[(body, "validation")] for body, _ in refs}
+    chat, messages, count = (bodies[body] for body in _BODIES)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Gateway",
+            "version": version("llm-gateway"),
+            "description": "One HTTP service in front of language-model providers.",
+        },
+        "paths": {
+            "/beta/v1/chat/completions": {
+                "post": _post(
+                    "Chat completions", "createChatCompletion", chat, "FormatAError", streams=True
+                )
+            },
+            **_messages_paths("/beta/v1", "", messages, count),
+            **_messages_paths("/coding/v1", "Coding", messages, count),
+            **_models_paths("/beta/v1", ""),
+            **_models_paths("/coding/v1", "Coding"),
+            "/healthz": {"get": _public("Whether the process runs", "healthz")},
+            "/readyz": {"get": _public("Whether requests can be served", "readyz", 503)},
+            "/openapi.json": {"get": _public("This document", "openapi")},
+        },
+        "components": {
+            "schemas": {
+                **definitions["$defs"],
+                "FormatAError": _FORMAT_A,
+                "FormatBError": _FORMAT_B,
+            },
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "apiKey": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+            },
+        },
+        "security": [{"bearer": []}, {"apiKey": []}],
+    }
+
+
+def _messages_paths(
+    prefix: str, name: str, messages: dict[str, Any], count: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        f"{prefix}/messages": {
+            "post": _post(
+                "Messages", f"create{name}Message", messages, "FormatBError", streams=True
+            )
+        },
+        f"{prefix}/messages/count_tokens": {
+            "post": _post(
+                "Input tokens of a conversation",
+                f"count{name}Tokens",
+                count,
+                "FormatBError",
+                streams=False,
+            )
+        },
+    }
+
+
+def _models_paths(prefix: str, name: str) -> dict[str, Any]:
+    path = {
+        "name": "model",
+        "in": "path",
+        "required": True,
+        "description": "Any name a request could give; it may hold slashes.",
+        "schema": {"type": "string", "minLength": 1},
+    }
+    errors = ("FormatAError", "FormatBError")
+    paging = [
+        {"name": key, "in": "query", "schema": schema, "description": description}
+        for key, schema, description in (
+            ("limit", {"type": "integer", "minimum": 1, "maximum": 1000}, "Format B alone."),
+            ("after_id", {"type": "string"}, "Format B alone; not with `before_id`."),
+            ("before_id", {"type": "string"}, "Format B alone; not with `after_id`."),
+        )
+    ]
+    return {
+        f"{prefix}/models": {
+            "get": {
+                "summary": "The models a caller can name",
+                "operationId": f"list{name}Models",
+                "parameters": [_COMPAT_VERSION, *paging],
+                "responses": {"200": _json("The models", _OBJECT), **_errors(*errors)},
+            }
+        },
+        f"{prefix}/models/{{model}}": {
+            "get": {
+                "summary": "One model",
+                "operationId": f"get{name}Model",
+                "parameters": [_COMPAT_VERSION, path],
+                "responses": {"200": _json("The model", _OBJECT), **_errors(*errors)},
+            }
+        },
+    }
+
+
+def _post(
+    summary: str, operation: str, body: dict[str, Any], error: str, *, streams: bool
+) -> dict[str, Any]:
+    answer = _json("The answer", _OBJECT)
+    if streams:
+        answer["content"]["text/event-stream"] = {"schema": {"type": "string"}}
+    return {
+        "summary": summary,
+        "operationId": operation,
+        "parameters": [_COMPAT_VERSION],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+        "responses": {"200": answer, **_errors(error)},
+    }
+
+
+def _public(summary: str, operation: str, *others: int) -> dict[str, Any]:
+    return {
+        "summary": summary,
+        "operationId": operation,
+        "security": [],
+        "responses": {str(status): _json("The state", _OBJECT) for status in (200, *others)},
+    }
+
+
+def _json(description: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
+def _errors(*names: str) -> dict[str, Any]:
+    schemas = [{"$ref": _REF.format(model=name)} for name in names]
+    schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+    return {"4XX": _json("Refused", schema), "5XX": _json("Failed", schema)}
+
+
+@cache
+def page() -> str:
+    """Give a page that lists the endpoints and shows the document."""
+    described = _document()
+    rows = "".join(
+        f"<tr><td>{method.upper()}</td><td><code>{html.escape(path)}</code></td>"
+        f"<td>{html.escape(operation['summary'])}</td></tr>"
+        for path, operations in described["paths"].items()
+        for method, operation in operations.items()
+    )
+    text = html.escape(orjson.dumps(described, option=orjson.OPT_INDENT_2).decode())
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8><title>Gateway</title>"
+        "<style>body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
+        "td{padding:.2em 1em .2em 0}pre{overflow:auto;background:#8881;padding:1em}</style>"
+        f"<h1>Gateway</h1><table>{rows}</table>"
+        f'<h2>OpenAPI</h2><p><a href="/openapi.json">openapi.json</a></p><pre>{text}</pre></html>'
+    )

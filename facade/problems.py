@@ -1,0 +1,60 @@
+"""Failures that HTTP has a status for and the services have no word for."""
+
+from aiohttp import web
+
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import GatewayError
+
+
+class HttpProblem(GatewayError):
+    """A failure of the HTTP exchange itself, with its status and stable code."""
+
+    def __init__(self, status: int, code: str, message: str, param: str = "") -> None:
+        super().__init__(errors_pb2.REASON_INVALID_REQUEST, message, param=param)
+        self._status = status
+        self._code = code
+
+    @property
+    def http_status(self) -> int:
+        """The status to answer."""
+        return self._status
+
+    @property
+    def code(self) -> str:
+        """The stable reason."""
+        return self._code
+
+
+def from_http_exception(error: web.HTTPException, request: web.Request) -> GatewayError:
+    """Give the failure that an exception of aiohttp's stands for."""
+    if isinstance(error, web.HTTPRequestEntityTooLarge):
+        return GatewayError(
+            errors_pb2.REASON_TOO_LARGE,
+            f"the body is larger than {request.app[LIMIT]:,} bytes",
+        )
+    if error.status == 404:
+        return HttpProblem(
+            404,
+            "unknown_path",
+            f"{request.method} {request.path}: there is no such endpoint; GET /docs lists them",
+        )
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        allowed = ", ".join(sorted(error.allowed_methods))
+        return HttpProblem(
+            405, "method_not_allowed", f"{request.path} takes {allowed}, not {request.method}"
+        )
+    return HttpProblem(error.status, "invalid_request", f"the request is not HTTP: {error.reason}")
+
+
+def unsupported_media_type(found: str) -> GatewayError:
+    """Give the failure of a body that is not JSON by its own header."""
+    return HttpProblem(
+        415,
+        "unsupported_media_type",
+        f"Content-Type: takes application/json, not {found!r}",
+        param="Content-Type",
+    )
+
+
+# Of an application: the largest body it reads, in bytes.
+LIMIT = web.AppKey("limit", int)

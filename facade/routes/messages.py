@@ -1,0 +1,58 @@
+"""The messages endpoint under /beta/v1, and its sibling for coding agents under /coding/v1."""
+
+from aiohttp import web
+
+from facade.context import CONTEXT, REQUEST_ID
+from facade.dialects import anthropic
+from facade.routes.generation import generate, metadata, read_json, stream
+from facade.sse import served_headers
+
+
+async def create(request: web.Request) -> web.StreamResponse:
+    """Answer a conversation."""
+    return await _create(request, coding=False)
+
+
+async def create_coding(request: web.Request) -> web.StreamResponse:
+    """Answer a coding agent's conversation."""
+    return await _create(request, coding=True)
+
+
+async def count_tokens(request: web.Request) -> web.Response:
+    """Count what a conversation would read."""
+    return await _count_tokens(request, coding=False)
+
+
+async def count_coding_tokens(request: web.Request) -> web.Response:
+    """Count what a coding agent's conversation would read."""
+    return await _count_tokens(request, coding=True)
+
+
+async def _create(request: web.Request, *, coding: bool) -> web.StreamResponse:
+    body = await read_json(request)
+    parsed = anthropic.parse_messages(body, betas=_betas(request), coding=coding)
+    if parsed.stream:
+        encoder = anthropic.MessageStream(request[REQUEST_ID])
+        return await stream(request, parsed.request, encoder)
+    return await generate(request, parsed.request, anthropic.render_message)
+
+
+async def _count_tokens(request: web.Request, *, coding: bool) -> web.Response:
+    body = await read_json(request)
+    parsed = anthropic.parse_count_tokens(body, betas=_betas(request), coding=coding)
+    inference = request.app[CONTEXT].inference
+    counted = await inference.CountTokens(parsed.request, metadata=metadata(request))
+    headers = served_headers(counted.served)
+    if counted.estimated:
+        headers["x-gateway-estimate"] = "true"
+    return web.Response(
+        body=anthropic.render_count(counted),
+        content_type="application/json",
+        headers=headers,
+    )
+
+
+def _betas(request: web.Request) -> list[str]:
+    """Give the names in `anthropic-beta`, which may come in several headers."""
+    lines = request.headers.getall("anthropic-beta", [])
+    return [name for line in lines for part in line.split(",") if (name := part.strip())]

@@ -1,0 +1,39 @@
+"""The models a caller can name, in the format of the credential."""
+
+from aiohttp import web
+
+from facade import credentials
+from facade.context import CONTEXT
+from facade.credentials import Shape
+from facade.dialects import anthropic, openai
+from facade.routes.generation import metadata
+from gateway.inference.v1.inference_pb2 import GetModelRequest, ListModelsRequest
+
+
+async def list_models(request: web.Request) -> web.Response:
+    """List them; Format B in pages."""
+    inference = request.app[CONTEXT].inference
+    listed = await inference.ListModels(ListModelsRequest(), metadata=metadata(request))
+    match _shape(request):
+        case Shape.A:
+            body = openai.render_model_list(listed.models)
+        case Shape.B:
+            body = anthropic.render_model_list(listed.models, request.query)
+    return web.Response(body=body, content_type="application/json")
+
+
+async def get_model(request: web.Request) -> web.Response:
+    """Describe one, by any name a request could give."""
+    inference = request.app[CONTEXT].inference
+    wanted = GetModelRequest(name=request.match_info["name"])
+    found = await inference.GetModel(wanted, metadata=metadata(request))
+    match _shape(request):
+        case Shape.A:
+            body = openai.render_model(found.model)
+        case Shape.B:
+            body = anthropic.render_model(found.model)
+    return web.Response(body=body, content_type="application/json")
+
+
+def _shape(request: web.Request) -> Shape:
+    return credentials.shape_of(request.headers, credentials.rules_for(request.path))

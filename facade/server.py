@@ -1,0 +1,96 @@
+"""A facade that listens: its channel to the services, its application, its socket."""
+
+import socket
+from typing import Self
+
+import grpc
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from facade.app import create_app
+from facade.context import Context
+from facade.metrics import Metrics
+from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
+from gateway.inference.v1 import inference_pb2_grpc
+from services.common import logs, metrics
+from services.common.authentication import CachedIdentify, Caller, Identify
+from services.common.channels import call_metadata, open_channel
+from services.common.errors import from_rpc_error
+from services.common.ids import Source
+from services.common.settings import Settings
+
+_BACKLOG = 2048
+_HEADER_BYTES = 32 << 10
+
+
+class Facade:
+    """One running facade.
+
+    Attributes:
+        port: the port it listens on.
+    """
+
+    def __init__(self, runner: web.AppRunner, channel: grpc.aio.Channel, port: int) -> None:
+        self._runner = runner
+        self._channel = channel
+        self.port = port
+
+    @classmethod
+    async def start(
+        cls, services: str, host: str, port: int, settings: Settings, source: Source
+    ) -> Self:
+        """Listen on `host:port` (0: any free one), which other facades may share."""
+        registry = CollectorRegistry()
+        channel = open_channel(services, max_message=settings.limits.max_message)
+        context = Context(
+            settings=settings,
+            channel=channel,
+            inference=inference_pb2_grpc.InferenceServiceStub(channel),
+            identify=_identify(channel, settings, source),
+            metrics=Metrics(registry),
+            registry=metrics.shown(registry),
+            source=source,
+        )
+        runner = web.AppRunner(
+            create_app(context),
+            handler_cancellation=True,
+            access_log=None,
+            max_line_size=_HEADER_BYTES,
+            max_field_size=_HEADER_BYTES,
+            shutdown_timeout=settings.limits.drain_s,
+        )
+        await runner.setup()
+        listener = _listener(host, port)
+        await web.SockSite(runner, listener, backlog=_BACKLOG).start()
+        return cls(runner, channel, listener.getsockname()[1])
+
+    async def stop(self) -> None:
+        """Take no more requests, let those in hand end (`limits.drain_s`), close."""
+        await self._runner.cleanup()
+        await self._channel.close()
+
+
+def _identify(channel: grpc.aio.Channel, settings: Settings, source: Source) -> Identify:
+    accounts = accounts_pb2_grpc.AccountsServiceStub(channel)
+
+    async def ask(key: str) -> Caller:
+        try:
+            owner = await accounts.Identify(
+                accounts_pb2.IdentifyRequest(),
+                metadata=call_metadata(key, logs.request_id.get()),
+            )
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error) from None
+        return Caller(owner.user_id, owner.team_id, owner.plan)
+
+    return CachedIdentify(ask, ttl_s=settings.limits.identify_cache_s, monotonic=source.monotonic)
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    listener.bind((host, port))
+    listener.setblocking(False)
+    return listener
