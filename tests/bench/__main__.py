@@ -1,0 +1,153 @@
+"""Measure the gateway against a bare proxy in the same run: `python -m tests.bench`.
+
+The server under measure has one core; the upstream and the load share another. Rates
+are counted per second of CPU time that the server's processes used, so they hold per
+core whoever is the limit. Each round measures everything once, in turn; a ratio is of
+two figures of one round.
+"""
+
+import argparse
+import json
+import os
+import platform
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import uvloop
+
+from tests.bench import load, measures, processes, wire
+from tests.bench.budgets import lines_of
+from tests.bench.measures import Subject
+from tests.bench.report import as_json, table
+from tests.e2e import gateway as real
+from tests.e2e.processes import PYTHON, Running
+
+Samples = defaultdict[str, list[float]]
+
+
+@contextmanager
+def _started(module: str, *arguments: str, pattern: str, cpus: list[int]) -> Iterator[Subject]:
+    with Running([PYTHON, "-m", module, *arguments], cpus=cpus) as process:
+        port = int(process.wait_for(pattern)[1])
+        yield Subject(port, processes.family(process.pid))
+
+
+@contextmanager
+def _gateway(upstream: int, *, workers: int, cpus: list[int]) -> Iterator[Subject]:
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        running = real.gateway(Path(folder), upstream, workers=workers, cpus=cpus)
+        with running as started:
+            pids = processes.family(started.process.pid)
+            yield Subject(started.port, pids, started.key, crosses=True)
+
+
+async def _start_up(upstream: int, cpus: list[int]) -> float:
+    """Give the seconds from the command on an empty data folder to the first answer."""
+    began = time.perf_counter()
+    with _gateway(upstream, workers=1, cpus=cpus) as subject:
+        request = wire.request("openai", "openai/bench", subject.key)
+        await load.drive(subject.port, request, connections=1, seconds=0)
+        return time.perf_counter() - began
+
+
+async def _round(name: str, subject: Subject, seconds: float, samples: Samples) -> None:
+    """Measure one server once, and add its figures under `name …`."""
+    for caller, upstream in _pairs(subject):
+        rate = await measures.whole(subject, caller, upstream, seconds)
+        samples[f"{name} {caller}→{upstream}"].append(rate.per_cpu_second)
+        samples[f"{name} {caller}→{upstream} by the clock"].append(rate.per_second)
+    burst = await measures.burst(subject, seconds)
+    samples[f"{name} burst"].append(burst.per_cpu_second)
+    paced = await measures.paced(subject, seconds)
+    samples[f"{name} paced"].append(paced.per_cpu_second)
+
+
+def _pairs(subject: Subject) -> list[tuple[wire.Dialect, wire.Dialect]]:
+    if not subject.crosses:
+        return [("openai", "openai")]
+    dialects: tuple[wire.Dialect, ...] = ("openai", "anthropic")
+    return [(caller, upstream) for upstream in dialects for caller in dialects]
+
+
+async def _waits(name: str, subject: Subject, seconds: float, samples: Samples) -> None:
+    whole = await measures.latencies(subject, seconds)
+    samples[f"{name} p50"].append(load.percentile(whole, 0.5) * 1000)
+    samples[f"{name} p99"].append(load.percentile(whole, 0.99) * 1000)
+    firsts = await measures.first_events(subject, seconds)
+    samples[f"{name} first"].append(load.percentile(firsts, 0.5) * 1000)
+
+
+async def _measure(rounds: int, seconds: float, requests: int) -> tuple[Samples, list[int]]:
+    available = sorted(os.sched_getaffinity(0))
+    served, loaded = available[:1], available[1:2] or available[:1]
+    processes.pin(loaded)
+    samples: Samples = defaultdict(list)
+    with ExitStack() as stack:
+        upstream = stack.enter_context(
+            _started("tests.bench.upstream", pattern=r"on port (\d+)", cpus=loaded)
+        )
+        for _ in range(min(rounds, 3)):
+            samples["start-up"].append(await _start_up(upstream.port, served))
+        proxy = stack.enter_context(
+            _started("tests.bench.proxy", str(upstream.port), pattern=r":(\d+)$", cpus=served)
+        )
+        gateway = stack.enter_context(_gateway(upstream.port, workers=1, cpus=served))
+        two = stack.enter_context(_gateway(upstream.port, workers=2, cpus=served))
+        await _waits("warm-up", gateway, seconds / 4, defaultdict(list))
+        samples["idle"].append(processes.memory(gateway.pids).rss)
+        samples["idle pss"].append(processes.memory(gateway.pids).pss)
+        direct = replace(upstream, pids=())
+        for number in range(rounds):
+            await _waits("direct", direct, seconds, samples)
+            for name, subject in (("proxy", proxy), ("gateway", gateway)):
+                await _waits(name, subject, seconds, samples)
+                await _round(name, subject, seconds, samples)
+            rate = await measures.whole(two, "openai", "openai", seconds)
+            samples["two workers"].append(rate.per_cpu_second)
+            print(f"round {number + 1} of {rounds} done", flush=True)
+        samples["after"].append(processes.memory(gateway.pids).rss)
+        await _grow(gateway, requests, samples)
+    return samples, available
+
+
+async def _grow(gateway: Subject, requests: int, samples: Samples) -> None:
+    """Note what memory does over many more requests."""
+    before = processes.memory(gateway.pids).rss
+    request = wire.request("openai", "openai/bench", gateway.key)
+    sent = 0
+    while sent < requests:
+        outcome = await load.drive(
+            gateway.port, request, connections=measures.CONNECTIONS, seconds=2
+        )
+        sent += outcome.count
+    samples["growth"].append(processes.memory(gateway.pids).rss - before)
+
+
+def main() -> None:
+    """Read the command line, measure, print."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one short round: does it work?")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    arguments = parser.parse_args()
+    rounds, seconds, requests = (1, 0.5, 2_000) if arguments.quick else (5, 2.0, 100_000)
+    samples, processors = uvloop.run(_measure(rounds, seconds, requests))
+    lines = lines_of(samples)
+    print(table(lines))
+    if arguments.json:
+        facts = {
+            "processors": len(processors),
+            "python": platform.python_version(),
+            "rounds": rounds,
+            "seconds": seconds,
+            "samples": samples,
+        }
+        arguments.json.write_text(json.dumps(as_json(lines, facts), indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Which figures are shown, against what, and what each must reach."""
+
+from collections.abc import Mapping, Sequence
+
+from tests.bench.report import Budget, Line, line
+
+
+def lines_of(samples: Mapping[str, Sequence[float]]) -> Sequence[Line]:
+    """Give the table's rows from the figures of all rounds."""
+
+    def of(name: str) -> Sequence[float]:
+        return samples[name]
+
+    def added(name: str, what: str) -> Sequence[float]:
+        pairs = zip(of(f"{name} {what}"), of(f"direct {what}"), strict=True)
+        return [via - direct for via, direct in pairs]
+
+    same, cross = "gateway openai→openai", "gateway anthropic→openai"
+    ours, theirs = "gateway anthropic→anthropic", "gateway openai→anthropic"
+    p50, p99 = added("gateway", "p50"), added("gateway", "p99")
+    per_request = [1e6 / rate for rate in of(same)]
+    return [
+        line("whole answers", "req/CPU-s", of(same), of("proxy openai→openai"), Budget(0.5, True)),
+        line(
+            "  the same by the clock",
+            "req/s",
+            of(f"{same} by the clock"),
+            of("proxy openai→openai by the clock"),
+        ),
+        line(
+            "  messages to openai, against chat",
+            "req/CPU-s",
+            of(cross),
+            of(same),
+            Budget(0.85, True),
+        ),
+        line(
+            "  messages to anthropic",
+            "req/CPU-s",
+            of(ours),
+            of("proxy openai→openai"),
+            Budget(0.5, True),
+        ),
+        line(
+            "  chat to anthropic, against messages",
+            "req/CPU-s",
+            of(theirs),
+            of(ours),
+            Budget(0.85, True),
+        ),
+        line(
+            "added latency, 1 connection, p50", "ms", p50, added("proxy", "p50"), Budget(3.5, False)
+        ),
+        line("added latency, 1 connection, p99", "ms", p99, added("proxy", "p99")),
+        line("  p99 against p50", "ms", p99, p50, Budget(2, False)),
+        line(
+            "streams, all at once",
+            "events/CPU-s",
+            of("gateway burst"),
+            of("proxy burst"),
+            Budget(0.22, True),
+        ),
+        line(
+            "streams, an event a ms",
+            "events/CPU-s",
+            of("gateway paced"),
+            of("proxy paced"),
+            Budget(0.3, True),
+        ),
+        line(
+            "added time to the first event",
+            "ms",
+            added("gateway", "first"),
+            added("proxy", "first"),
+            Budget(3, False),
+        ),
+        line(
+            "CPU a request, 2 workers against 1",
+            "µs",
+            [1e6 / rate for rate in of("two workers")],
+            per_request,
+            Budget(1.15, False),
+        ),
+        line(
+            "memory idle, all processes (RSS)",
+            "MB",
+            of("idle"),
+            budget=Budget(200, False, on_ratio=False),
+        ),
+        line("  shared pages once (PSS)", "MB", of("idle pss")),
+        line("memory after the rounds (RSS)", "MB", of("after"), of("idle")),
+        line("  growth over many more requests", "MB", of("growth")),
+        line(
+            "start-up to the first answer",
+            "s",
+            of("start-up"),
+            budget=Budget(3, False, on_ratio=False),
+        ),
+    ]

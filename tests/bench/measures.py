@@ -1,0 +1,98 @@
+"""What is measured, and how: one round against one server."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.bench import load, processes, wire
+
+CONNECTIONS = 32
+BURST_CONNECTIONS = 16
+PACED_CONNECTIONS = 8
+WARM_UP = 0.25  # of a measure's own time
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A server under measure.
+
+    Attributes:
+        port: of the loopback address.
+        pids: the processes whose CPU time is its cost; empty for the upstream itself.
+        key: what callers send as their credential.
+        crosses: whether it translates, so that each dialect can meet each upstream.
+    """
+
+    port: int
+    pids: Sequence[int] = ()
+    key: str = "none"
+    crosses: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How much was done, by the clock and by the server's CPU time."""
+
+    per_second: float
+    per_cpu_second: float
+
+
+async def _rate(
+    subject: Subject, request: bytes, connections: int, seconds: float, unit: int, pieces: int
+) -> Rate:
+    await load.drive(
+        subject.port,
+        request,
+        connections=connections,
+        seconds=seconds * WARM_UP,
+        text_pieces=pieces,
+    )
+    before = processes.cpu_seconds(subject.pids)
+    outcome = await load.drive(
+        subject.port, request, connections=connections, seconds=seconds, text_pieces=pieces
+    )
+    used = processes.cpu_seconds(subject.pids) - before
+    done = outcome.count * unit
+    return Rate(done / outcome.wall, done / max(used, 0.01))
+
+
+async def whole(
+    subject: Subject, caller: wire.Dialect, upstream: wire.Dialect, seconds: float
+) -> Rate:
+    """Measure whole answers, 32 connections at once."""
+    request = wire.request(caller, f"{upstream}/bench", subject.key)
+    return await _rate(subject, request, CONNECTIONS, seconds, 1, 0)
+
+
+async def burst(subject: Subject, seconds: float) -> Rate:
+    """Measure events of streams that the upstream writes all at once."""
+    request = wire.request("openai", "openai/bench", subject.key, stream=True)
+    pieces = wire.pieces("openai")
+    return await _rate(subject, request, BURST_CONNECTIONS, seconds, wire.EVENTS, pieces)
+
+
+async def paced(subject: Subject, seconds: float) -> Rate:
+    """Measure events of streams that get one a millisecond."""
+    request = wire.request("openai", "openai/bench-paced", subject.key, stream=True)
+    pieces = wire.pieces("openai")
+    return await _rate(subject, request, PACED_CONNECTIONS, seconds, wire.EVENTS, pieces)
+
+
+async def latencies(subject: Subject, seconds: float) -> Sequence[float]:
+    """Give the seconds of each whole answer, one after the other."""
+    request = wire.request("openai", "openai/bench", subject.key)
+    await load.drive(subject.port, request, connections=1, seconds=seconds * WARM_UP)
+    outcome = await load.drive(subject.port, request, connections=1, seconds=seconds)
+    return outcome.latencies
+
+
+async def first_events(subject: Subject, seconds: float) -> Sequence[float]:
+    """Give the seconds to the first piece of text of each stream, one after the other."""
+    request = wire.request("openai", "openai/bench-brief", subject.key, stream=True)
+    outcome = await load.drive(
+        subject.port,
+        request,
+        connections=1,
+        seconds=seconds,
+        text_pieces=wire.pieces("openai", wire.BRIEF_EVENTS),
+    )
+    return outcome.firsts

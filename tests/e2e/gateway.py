@@ -1,0 +1,110 @@
+"""The real thing: `gateway up`, its sandbox upstream, and Envoy in front, as processes."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.e2e.processes import PYTHON, ROOT, Running, command, free_port
+
+_ADDRESS = r"http://127\.0\.0\.1:(\d+)"
+# What could make a gateway under test reach for somebody else's server or file.
+_UNSET = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GATEWAY_DATABASE_URL")
+
+_SETTINGS = """\
+[discovery]
+enabled = false
+
+[providers.openai]
+kind = "openai"
+base_url = "{openai}"
+api_key = "upstream-key"
+
+[providers.anthropic]
+kind = "anthropic"
+base_url = "{anthropic}"
+api_key = "upstream-key"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A gateway that answers.
+
+    Attributes:
+        port: where callers go, on the loopback address.
+        key: an API key.
+        process: the one that stops everything when it is stopped.
+    """
+
+    port: int
+    key: str
+    process: Running
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+@contextmanager
+def sandbox_upstream(cpus: Sequence[int] = ()) -> Iterator[int]:
+    """Run the sandbox as a provider of its own; give its port."""
+    port = free_port()
+    with Running([command("gateway"), "sandbox", "--port", str(port)], cpus=cpus) as process:
+        process.wait_for(_ADDRESS)
+        yield port
+
+
+@contextmanager
+def gateway(
+    folder: Path, upstream_port: int, *, workers: int = 1, cpus: Sequence[int] = ()
+) -> Iterator[Gateway]:
+    """Run `gateway up` with its data in `folder`, in front of the upstream on a port."""
+    port = free_port()
+    environ = _environ(folder, upstream_port, port)
+    arguments = [command("gateway"), "up", "--workers", str(workers)]
+    with Running(arguments, environ=environ, folder=folder, cpus=cpus) as process:
+        process.wait_for(_ADDRESS)
+        yield Gateway(port, _key(folder), process)
+
+
+@contextmanager
+def gateway_behind_envoy(folder: Path, upstream_port: int) -> Iterator[Gateway]:
+    """Run `envoy/run.py`, which starts a gateway and Envoy in front of it."""
+    environ = _environ(folder, upstream_port, free_port())
+    with Running(envoy_command(), environ=environ, folder=folder) as process:
+        port = int(process.wait_for(f"envoy listens on {_ADDRESS}")[1])
+        yield Gateway(port, _key(folder), process)
+
+
+@contextmanager
+def envoy_before(facade_port: int) -> Iterator[Gateway]:
+    """Run Envoy alone, in front of whatever listens on a port; there is no key."""
+    with Running([*envoy_command(), "--facade-port", str(facade_port)]) as process:
+        port = int(process.wait_for(f"envoy listens on {_ADDRESS}")[1])
+        yield Gateway(port, "", process)
+
+
+def envoy_command() -> list[str]:
+    """Give the command that runs Envoy on free ports."""
+    script = str(ROOT / "envoy" / "run.py")
+    return [PYTHON, script, "--port", "0", "--admin-port", "0", "--concurrency", "1"]
+
+
+def _environ(folder: Path, upstream_port: int, port: int) -> Mapping[str, str]:
+    settings = folder / "gateway.toml"
+    upstream = f"http://127.0.0.1:{upstream_port}"
+    settings.write_text(_SETTINGS.format(openai=f"{upstream}/v1", anthropic=upstream))
+    return {
+        **dict.fromkeys(_UNSET, ""),
+        "GATEWAY_CONFIG": str(settings),
+        "GATEWAY_DATA_DIR": str(folder / "var"),
+        "GATEWAY_HOST": "127.0.0.1",
+        "GATEWAY_PORT": str(port),
+        "PATH": f"{Path(PYTHON).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+    }
+
+
+def _key(folder: Path) -> str:
+    return (folder / "var" / "dev.key").read_text().strip()

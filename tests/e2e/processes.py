@@ -1,0 +1,133 @@
+"""Processes that tests start, wait for by what they say, and stop."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+ROOT = Path(__file__).parents[2]
+PYTHON = sys.executable
+
+
+class Running:
+    """A process whose output is read as it comes.
+
+    Use as a context: at its end the process is told to stop, and killed when it
+    takes longer than `stop_within_s`.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        environ: Mapping[str, str] | None = None,
+        folder: Path = ROOT,
+        cpus: Sequence[int] = (),
+        stop_within_s: float = 40,
+    ) -> None:
+        self._stop_within_s = stop_within_s
+        self._command = command
+        prefix = ["taskset", "-c", ",".join(map(str, cpus))] if cpus else []
+        self._process = subprocess.Popen(
+            [*prefix, *command],
+            cwd=folder,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **(environ or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        self._lines: list[str] = []
+        self._ended = False
+        self._news = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def output(self) -> str:
+        """What it has written so far, errors included."""
+        with self._news:
+            return "".join(self._lines)
+
+    def wait_for(self, pattern: str, within_s: float = 60) -> re.Match[str]:
+        """Wait until a line that it writes holds `pattern`.
+
+        Raises:
+            AssertionError: it ended, or time was up, before; the text shows its output.
+        """
+        wanted = re.compile(pattern)
+        seen = 0
+        found: re.Match[str] | None = None
+
+        def look() -> bool:
+            nonlocal seen, found
+            while found is None and seen < len(self._lines):
+                found = wanted.search(self._lines[seen])
+                seen += 1
+            return found is not None or self._ended
+
+        with self._news:
+            self._news.wait_for(look, within_s)
+            if found is None:
+                name = " ".join(map(str, self._command))
+                raise AssertionError(f"{name}: no {pattern!r} in:\n{''.join(self._lines)}")
+            return found
+
+    def stop(self) -> int:
+        """Tell it to stop; give its exit status once it has."""
+        if self._process.poll() is None:
+            self._process.terminate()
+        try:
+            return self._process.wait(self._stop_within_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+        finally:
+            self._reader.join(5)
+            if self._process.stdout is not None:
+                self._process.stdout.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            with self._news:
+                self._lines.append(line)
+                self._news.notify_all()
+        with self._news:
+            self._ended = True
+            self._news.notify_all()
+
+
+def free_port() -> int:
+    """Give a port of the loopback address that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def command(name: str) -> str:
+    """Give the path of a command installed beside this interpreter."""
+    return str(Path(PYTHON).with_name(name))

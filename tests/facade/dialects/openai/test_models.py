@@ -1,0 +1,63 @@
+"""Models in Format A."""
+
+import json
+
+import openai.types
+
+from facade.dialects.openai import render_model, render_model_list
+from gateway.conversation.v1 import conversation_pb2 as conversation
+from gateway.inference.v1.inference_pb2 import Model
+
+KNOWN = Model(
+    name="fast",
+    display_name="Fast",
+    provider="openai",
+    created_at=1_700_000_000,
+    context_window=128_000,
+    max_output_tokens=4_096,
+    inputs=[conversation.MEDIA_KIND_IMAGE, conversation.MEDIA_KIND_DOCUMENT],
+    tools=True,
+    thinking=False,
+)
+TOLD = {
+    "id": "fast",
+    "object": "model",
+    "created": 1_700_000_000,
+    "owned_by": "openai",
+    "display_name": "Fast",
+    "max_input_tokens": 128_000,
+    "max_output_tokens": 4_096,
+    "capabilities": {
+        "inputs": ["text", "image", "pdf"],
+        "tools": True,
+        "thinking": False,
+        "structured_output": None,
+    },
+}
+
+
+def test_a_model_tells_what_is_known_of_it() -> None:
+    raw = render_model(KNOWN)
+    assert json.loads(raw) == TOLD
+    assert openai.types.Model.model_validate_json(raw, strict=True).id == "fast"
+
+
+def test_what_is_not_known_is_null() -> None:
+    told = json.loads(render_model(Model(name="x", display_name="x", provider="p")))
+    assert (told["max_input_tokens"], told["max_output_tokens"]) == (None, None)
+    assert told["capabilities"]["inputs"] == ["text"]
+    assert told["capabilities"]["tools"] is None
+
+
+def test_every_medium_has_a_name() -> None:
+    kinds = list(conversation.MediaKind.values())[1:]
+    told = json.loads(render_model(Model(inputs=kinds)))
+    assert told["capabilities"]["inputs"] == ["text", "image", "pdf", "audio", "video"]
+
+
+def test_a_list_keeps_its_order() -> None:
+    raw = json.loads(render_model_list([KNOWN, Model(name="a")]))
+    assert raw["object"] == "list"
+    assert [model["id"] for model in raw["data"]] == ["fast", "a"]
+    assert raw["data"][0] == TOLD
+    assert json.loads(render_model_list([])) == {"object": "list", "data": []}

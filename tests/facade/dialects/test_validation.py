@@ -1,0 +1,114 @@
+import json
+from typing import Annotated, Any, Literal
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Discriminator, Field, Tag, TypeAdapter
+from typing_extensions import TypedDict
+
+from facade.dialects.validation import check, read, to_json, to_opaque, to_path
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
+from services.common.errors import GatewayError
+
+
+class Leaf(TypedDict):
+    kind: Literal["leaf"]
+    size: Annotated[int, Field(ge=1, strict=True)]
+
+
+class Branch(TypedDict):
+    kind: Literal["branch"]
+    parts: Annotated[
+        Annotated[str, Tag("#string")] | Annotated[list["Node"], Tag("#nodes")],
+        Field(union_mode="left_to_right"),
+    ]
+
+
+def _kind(value: Any) -> str | None:
+    return f"#{value['kind']}" if isinstance(value, dict) and "kind" in value else None
+
+
+Node = Annotated[Annotated[Leaf, Tag("#leaf")] | Annotated[Branch, Tag("#branch")],
+                 Discriminator(_kind)]  # fmt: skip
+NODE: TypeAdapter[Any] = TypeAdapter(Node)
+
+
+def refusal(value: object, path: str = "") -> GatewayError:
+    with pytest.raises(GatewayError) as caught:
+        check(NODE, value, path)
+    assert caught.value.code == "invalid_request"
+    return caught.value
+
+
+def branch(parts: object) -> dict[str, object]:
+    return {"kind": "branch", "parts": parts}
+
+
+@pytest.mark.parametrize(
+    ("value", "param", "says"),
+    [
+        (branch(5), "parts", "must be a string or an array"),
+        (branch([branch([{"kind": "leaf"}])]), "parts[0].parts[0].size", "is required"),
+        (branch([{"kind": "leaf", "size": 0}]), "parts[0].size", "must be at least 1"),
+        (branch([branch(None)]), "parts[0].parts", "must be a string or an array"),
+        (branch(["a"]), "parts[0]", "must be an object"),
+    ],
+)
+def test_a_path_is_that_of_the_callers_own_json(value, param, says):
+    error = refusal(value)
+    assert (error.param, error.message) == (param, f"{param}: {says}")
+    assert refusal(value, "a.b[2]").param == f"a.b[2].{param}"
+
+
+def test_the_member_of_a_union_that_was_meant_tells_its_errors():
+    """The string member refuses the array too, and comes first."""
+    error = refusal(branch([{"kind": "leaf", "size": "1"}]))
+    assert (error.param, error.message) == ("parts[0].size", "parts[0].size: must be an integer")
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b'{"a": "\xff"}', b"[" * 100_000, b"NaN x"])
+def test_what_is_no_json_is_told_with_its_place(body):
+    with pytest.raises(GatewayError, match=r"not valid JSON: .* at line 1 column \d+"):
+        read(NODE, body)
+
+
+def test_a_path_joins_names_and_positions():
+    assert to_path(["a", "#x", 0, "b", 1, 2], "") == "a[0].b[1][2]"
+    assert to_path([0, "b"], "a") == "a[0].b"
+    assert to_path([], "a") == "a"
+
+
+numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+values = st.recursive(
+    st.none() | st.booleans() | numbers | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(value=values)
+def test_json_is_written_back_with_the_same_value(value):
+    written = to_json(value, "a")
+    assert json.loads(written) == value
+    assert b"\n" not in written
+
+
+@given(value=values)
+def test_an_opaque_value_says_whose_it_is(value):
+    assert to_opaque(DIALECT_OPENAI, value, "a") == Opaque(
+        dialect=DIALECT_OPENAI, json=to_json(value, "a")
+    )
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("beside", [None, 2**80, "null"])
+def test_a_number_that_json_cannot_say_is_refused(number, beside):
+    with pytest.raises(GatewayError, match=r"^a\.b: must hold finite numbers only") as caught:
+        to_json({"x": [beside, number]}, "a.b")
+    assert caught.value.param == "a.b"
+
+
+def test_nulls_are_kept():
+    assert orjson.loads(to_json({"a": None}, "a")) == {"a": None}

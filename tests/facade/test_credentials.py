@@ -1,0 +1,103 @@
+import pytest
+from multidict import CIMultiDict
+
+from facade import credentials
+from facade.credentials import Shape
+from services.common.errors import GatewayError
+
+KEY = "gw-" + "k" * 43
+
+
+def headers(**given: str) -> CIMultiDict[str]:
+    return CIMultiDict({name.replace("_", "-"): value for name, value in given.items()})
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "shape"),
+    [
+        ("/beta/v1/chat/completions", {"x_api_key": KEY}, Shape.A),
+        ("/beta/v1/messages", {"authorization": f"Bearer {KEY}"}, Shape.B),
+        ("/beta/v1/messages/count_tokens", {}, Shape.B),
+        ("/coding/v1/messages", {}, Shape.B),
+        ("/beta/v1/models", {}, Shape.A),
+        ("/beta/v1/models", {"x_api_key": KEY}, Shape.B),
+        ("/beta/v1/models", {"authorization": f"Bearer {KEY}"}, Shape.A),
+        (
+            "/beta/v1/models",
+            {"authorization": f"Bearer {KEY}", "anthropic_version": "2026-10-21"},
+            Shape.B,
+        ),
+        ("/beta/v1/models", {"authorization": f"Bearer {KEY}", "x_api_key": KEY}, Shape.A),
+        ("/nowhere", {"x_api_key": KEY}, Shape.B),
+        ("/nowhere", {}, Shape.A),
+    ],
+)
+def test_the_path_and_the_credential_decide_the_shape(path, given, shape):
+    assert credentials.shape_of(headers(**given), credentials.rules_for(path)) is shape
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"authorization": f"Bearer {KEY}"}, {"authorization": f"bearer {KEY}"}, {"x_api_key": KEY}],
+)
+def test_either_header_carries_the_key(given):
+    assert credentials.key_of(headers(**given)) == KEY
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"authorization": KEY},
+        {"authorization": "Basic Z3c="},
+        {"authorization": "Bearer sk-something"},
+        {"authorization": f"Bearer {KEY}x"},
+        {"x_api_key": KEY[:-1]},
+        {"x_api_key": ""},
+        {"x_api_key": f"Bearer {KEY}"},
+    ],
+)
+def test_what_cannot_be_a_key_is_refused_as_one(given):
+    with pytest.raises(GatewayError) as refused:
+        credentials.key_of(headers(**given))
+    assert (refused.value.http_status, refused.value.code) == (401, "invalid_api_key")
+    assert KEY[3:] not in refused.value.message
+
+
+def test_both_headers_at_once_are_a_bad_request():
+    with pytest.raises(GatewayError) as refused:
+        credentials.key_of(headers(authorization=f"Bearer {KEY}", x_api_key=KEY))
+    assert refused.value.http_status == 400
+    assert "x-api-key" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "accepted"),
+    [
+        ("/beta/v1/messages", {"authorization": "…"}, False),
+        ("/beta/v1/messages", {"x_api_key": "…"}, False),
+        ("/beta/v1/messages", {"compat_version": "2023-06-01"}, True),
+        ("/beta/v1/messages", {"anthropic_version": "2026-10-21"}, True),
+        (
+            "/beta/v1/messages",
+            {"compat_version": "2023-06-02", "anthropic_version": "2023-06-01"},
+            False,
+        ),
+        ("/beta/v1/chat/completions", {"authorization": "…"}, True),
+        ("/beta/v1/chat/completions", {"x_api_key": "…"}, False),
+        ("/beta/v1/chat/completions", {"authorization": "…", "compat_version": "1"}, False),
+        ("/beta/v1/models", {"authorization": "…"}, True),
+        ("/beta/v1/models", {"x_api_key": "…"}, False),
+        ("/beta/v1/models", {"x_api_key": "…", "anthropic_version": "x"}, True),
+        ("/coding/v1/messages", {"x_api_key": "…"}, True),
+        ("/coding/v1/messages", {"x_api_key": "…", "compat_version": "2024-01-01"}, False),
+    ],
+)
+def test_versions_are_needed_where_the_contract_says(path, given, accepted):
+    rules = credentials.rules_for(path)
+    if accepted:
+        credentials.check_version(headers(**given), rules)
+    else:
+        with pytest.raises(GatewayError) as refused:
+            credentials.check_version(headers(**given), rules)
+        assert (refused.value.http_status, refused.value.param) == (400, "compat-version")

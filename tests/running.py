@@ -1,0 +1,100 @@
+"""A whole gateway in one process: services, facade and the sandbox as an HTTP upstream.
+
+What a test asks it over HTTP goes the way every request goes, over gRPC and HTTP;
+only the processes are missing, which the end-to-end tests have.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from facade.server import Facade
+from services.accounts.repository import AccountRepository
+from services.assembly import Services
+from services.common.database import migrate, open_engine
+from services.common.ids import Source
+from services.common.settings import parse
+from services.inference.sandbox.upstream import create_app
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A running gateway.
+
+    Attributes:
+        url: where the facade listens.
+        key: an API key that is good.
+        upstream: where the sandbox listens as a provider.
+        grpc: where the services listen.
+        http: a client to ask with.
+    """
+
+    url: str
+    key: str
+    upstream: str
+    grpc: str
+    http: aiohttp.ClientSession
+
+    def bearer(self) -> dict[str, str]:
+        """Give the headers of a Format A caller."""
+        return {"Authorization": f"Bearer {self.key}"}
+
+    def api_key(self) -> dict[str, str]:
+        """Give the headers of a Format B caller."""
+        return {"x-api-key": self.key, "compat-version": "2023-06-01"}
+
+
+@asynccontextmanager
+async def serving(app: web.Application) -> AsyncIterator[str]:
+    """Serve an application on a free port; give its address."""
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def running(
+    folder: Path, upstream: web.Application | None = None, **sections: Mapping[str, Any] | list[Any]
+) -> AsyncIterator[Gateway]:
+    """Run a gateway on free ports.
+
+    Its providers `openai` and `anthropic` are `upstream`, the sandbox's own when none
+    is given; `sections` of the settings go over the defaults.
+    """
+    async with serving(upstream or create_app()) as provider, aiohttp.ClientSession() as http:
+        settings = parse(
+            {
+                "storage": {"data_dir": str(folder)},
+                "discovery": {"enabled": False},
+                "providers": {
+                    "openai": {"kind": "openai", "base_url": f"{provider}/v1", "api_key": "k-o"},
+                    "anthropic": {"kind": "anthropic", "base_url": provider, "api_key": "k-a"},
+                },
+                **sections,
+            },
+            "the test",
+        )
+        database = open_engine(settings.storage)
+        await migrate(database)
+        key = await AccountRepository(database).create_key("tester", plan="enterprise")
+        await database.dispose()
+        services = await Services.start(
+            ["accounts", "inference"], "127.0.0.1:0", settings, Source()
+        )
+        grpc = f"127.0.0.1:{services.port}"
+        facade = await Facade.start(grpc, "127.0.0.1", 0, settings, Source())
+        try:
+            yield Gateway(f"http://127.0.0.1:{facade.port}", key, provider, grpc, http)
+        finally:
+            await facade.stop()
+            await services.stop()

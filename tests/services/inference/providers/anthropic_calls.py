@@ -1,0 +1,76 @@
+"""Calls to Anthropic's adapter, and what it makes of them, held against the official SDK."""
+
+from functools import cache
+from typing import Any
+
+import orjson
+import pytest
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, Message, Opaque
+from gateway.errors.v1.errors_pb2 import Reason
+from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common.errors import GatewayError
+from services.inference.providers.anthropic.request import build_count, build_request
+from services.inference.providers.base import Call, Target
+from services.inference.sandbox.checks import Checks, load_checks
+
+OPENAI = conversation_pb2.DIALECT_OPENAI
+ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC
+NONE = conversation_pb2.DIALECT_UNSPECIFIED
+USER = conversation_pb2.ROLE_USER
+ASSISTANT = conversation_pb2.ROLE_ASSISTANT
+SYSTEM = conversation_pb2.ROLE_SYSTEM
+DEVELOPER = conversation_pb2.ROLE_DEVELOPER
+
+
+@cache
+def checks() -> Checks:
+    return load_checks()
+
+
+def says(role: int, *blocks: Block | str, **fields: Any) -> Message:
+    made = [Block(text=block) if isinstance(block, str) else block for block in blocks]
+    return Message(role=role, blocks=made, **fields)
+
+
+def opaque(value: Any, dialect: int = ANTHROPIC) -> Opaque:
+    return Opaque(dialect=dialect, json=orjson.dumps(value))
+
+
+def call_of(
+    *messages: Message, limit: int = 0, stream: bool = False, dialect: int = OPENAI, **fields: Any
+) -> Call:
+    """Give a call; without messages one that says hi."""
+    request = GenerateRequest(
+        model="m", messages=messages or [says(USER, "hi")], dialect=dialect, **fields
+    )
+    target = Target("m", "claude", "claude-1", max_output_tokens=limit)
+    return Call(request, target, stream)
+
+
+def body_of(
+    call: Call, *, pass_stateful: bool = False, fetches_urls: bool = False, official: bool = True
+) -> dict[str, Any]:
+    """Give the body sent, after the SDK's own types have agreed to it.
+
+    Where the test is about fields the SDK knows nothing of, `official` is False.
+    """
+    body = orjson.loads(build_request(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls))
+    if official:
+        assert checks().messages(body) is None
+    return body
+
+
+def count_body_of(call: Call) -> dict[str, Any]:
+    body = orjson.loads(build_count(call, pass_stateful=False, fetches_urls=False))
+    assert checks().count_tokens(body) is None
+    return body
+
+
+def refusal_of(call: Call, **rules: bool) -> tuple[str, str]:
+    """Give the reason and path with which a call is refused; its message names the path too."""
+    with pytest.raises(GatewayError) as raised:
+        body_of(call, **rules)
+    assert raised.value.message.startswith(raised.value.param)
+    return Reason.Name(raised.value.reason).removeprefix("REASON_"), raised.value.param

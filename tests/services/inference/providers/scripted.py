@@ -1,0 +1,181 @@
+"""A server that answers with exactly the bytes a test writes, and tells who left when."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import aiohttp
+
+from services.common.settings import Limits
+from services.inference.providers.upstream import Upstream
+
+SSE_HEAD = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+)
+END = b"0\r\n\r\n"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What came: the request line's target, headers by lower-case name, and the body."""
+
+    target: str
+    headers: dict[str, str]
+    body: bytes
+
+
+class Connection:
+    """The server's end of one connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def send(self, data: bytes) -> None:
+        """Write bytes as they are."""
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def chunk(self, data: bytes) -> None:
+        """Write one chunk of a chunked body."""
+        await self.send(b"%x\r\n%b\r\n" % (len(data), data))
+
+    async def answer(
+        self, body: bytes, status: int = 200, headers: str = "content-type: application/json"
+    ) -> None:
+        """Write a whole answer."""
+        head = f"HTTP/1.1 {status} S\r\n{headers}\r\ncontent-length: {len(body)}\r\n\r\n"
+        await self.send(head.encode() + body)
+
+    def close(self) -> None:
+        """End the connection."""
+        self._writer.close()
+
+    def reset(self) -> None:
+        """Break the connection."""
+        self._writer.transport.abort()
+
+    async def until_left(self) -> None:
+        """Say nothing until the client closes the connection."""
+        while await self._reader.read(1 << 16):
+            pass
+
+
+Script = Callable[[Connection], Awaitable[None]]
+
+
+@dataclass
+class ScriptedServer:
+    """Plays a script for each request; a connection stays open after one that returns.
+
+    Attributes:
+        script: what to do next.
+        url: the base URL.
+        requests: what came, in order.
+        connections: how many were opened.
+        left: set when a script was still waiting and the client left.
+    """
+
+    url: str = ""
+    requests: list[Request] = field(default_factory=list)
+    connections: int = 0
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+    script: Script | None = None
+
+    def plays(self, script: Script) -> None:
+        """Play this for each request from now on."""
+        self.script = script
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection."""
+        self.connections += 1
+        connection = Connection(reader, writer)
+        try:
+            while request := await _read(reader):
+                self.requests.append(request)
+                assert self.script is not None
+                await self.script(connection)
+                if writer.is_closing():
+                    break
+        except ConnectionError:
+            pass
+        finally:
+            self.left.set()
+            writer.close()
+
+
+async def _read(reader: asyncio.StreamReader) -> Request | None:
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    first, *lines = head.decode().strip().split("\r\n")
+    headers = dict(line.lower().split(": ", 1) for line in lines)
+    originals = dict((line.split(": ", 1)[0].lower(), line.split(": ", 1)[1]) for line in lines)
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Request(first.split()[1], originals, body)
+
+
+@asynccontextmanager
+async def scripted_server() -> AsyncIterator[ScriptedServer]:
+    """Serve on a free port of the loopback."""
+    scripted = ScriptedServer()
+    server = await asyncio.start_server(scripted.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    scripted.url = f"http://127.0.0.1:{port}/v1"
+    async with server:
+        yield scripted
+
+
+class Live:
+    """A gauge."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.most = 0
+
+    def inc(self) -> None:
+        self.now += 1
+        self.most = max(self.most, self.now)
+
+    def dec(self) -> None:
+        self.now -= 1
+
+
+class Setting:
+    """A scripted server and an upstream that reaches it.
+
+    Attributes:
+        server: the server.
+        live: the gauge of the upstream.
+    """
+
+    def __init__(self, server: ScriptedServer, session: aiohttp.ClientSession) -> None:
+        self.server = server
+        self.live = Live()
+        self._session = session
+
+    def upstream(self, url: str | None = None, **limits: float) -> Upstream:
+        """Give an upstream; limits left out are small enough for a test."""
+        bounds = Limits.model_validate({"step_timeout_s": 5, "stream_idle_s": 5, **limits})
+        headers = {"Authorization": "Bearer sk-very-secret"}
+        return Upstream(
+            "acme",
+            url or self.server.url,
+            headers,
+            bounds,
+            self._session,
+            self.live,
+            now=lambda: 1_000_000_000.0,
+        )
+
+
+@asynccontextmanager
+async def setting() -> AsyncIterator[Setting]:
+    """Give a server and upstreams for it."""
+    async with (
+        scripted_server() as server,
+        aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session,
+    ):
+        yield Setting(server, session)

@@ -1,0 +1,425 @@
+import base64
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, Media, Thinking, ToolResult, ToolUse
+from services.inference.providers.anthropic.request import build_request
+from services.inference.thinking import Signer
+from tests.services.inference.providers.anthropic_calls import (
+    ANTHROPIC,
+    ASSISTANT,
+    DEVELOPER,
+    NONE,
+    OPENAI,
+    SYSTEM,
+    USER,
+    body_of,
+    call_of,
+    opaque,
+    refusal_of,
+    says,
+)
+
+IMAGE = conversation_pb2.MEDIA_KIND_IMAGE
+DOCUMENT = conversation_pb2.MEDIA_KIND_DOCUMENT
+PNG = Block(media=Media(kind=IMAGE, data=b"\x89PNG", mime_type="image/png"))
+PNG_SENT = {
+    "type": "image",
+    "source": {
+        "type": "base64",
+        "media_type": "image/png",
+        "data": base64.b64encode(b"\x89PNG").decode(),
+    },
+}
+EPHEMERAL = b'{"type":"ephemeral"}'
+
+
+def use(call_id: str = "t1", arguments: str = "{}", **fields: Any) -> Block:
+    return Block(tool_use=ToolUse(id=call_id, name="f", input=arguments, **fields))
+
+
+def result(call_id: str = "t1", *blocks: Block, **fields: Any) -> Block:
+    return Block(tool_result=ToolResult(tool_use_id=call_id, blocks=blocks, **fields))
+
+
+def document(data: bytes, mime_type: str, name: str = "") -> Block:
+    return Block(media=Media(kind=DOCUMENT, data=data, mime_type=mime_type, name=name))
+
+
+def messages_of(*messages: Any, **fields: Any) -> list[dict[str, Any]]:
+    sent: list[dict[str, Any]] = body_of(call_of(*messages, **fields))["messages"]
+    return sent
+
+
+def content_of(*blocks: Block, role: int = USER, **fields: Any) -> list[dict[str, Any]]:
+    """Give the content sent for one message."""
+    first = [says(USER, "hi")] if role == ASSISTANT else []
+    return messages_of(*first, says(role, *blocks), **fields)[-1]["content"]
+
+
+def test_one_plain_text_is_sent_as_a_string() -> None:
+    assert messages_of(says(USER, "a")) == [{"role": "user", "content": "a"}]
+
+
+def test_neighbours_of_one_role_become_one_message_in_order() -> None:
+    sent = messages_of(says(USER, "a"), says(USER, "b"), says(ASSISTANT, "c"), says(USER, "d"))
+    assert [message["role"] for message in sent] == ["user", "assistant", "user"]
+    assert [block["text"] for block in sent[0]["content"]] == ["a", "b"]
+
+
+def test_results_of_tools_come_first_and_keep_their_order() -> None:
+    sent = messages_of(
+        says(USER, "a"),
+        says(ASSISTANT, use("t1"), use("t2")),
+        says(USER, "before"),
+        says(USER, result("t1")),
+        says(USER, result("t2"), "after"),
+    )
+    assert [block.get("tool_use_id", block.get("text")) for block in sent[-1]["content"]] == [
+        *("t1", "t2"),
+        *("before", "after"),
+    ]
+
+
+@pytest.mark.parametrize("dialect", [OPENAI, ANTHROPIC, NONE])
+def test_leading_system_messages_make_the_system_prompt(dialect: int) -> None:
+    body = body_of(call_of(says(SYSTEM, "be brief"), says(USER, "hi"), dialect=dialect))
+    assert body["system"] == "be brief"
+    assert body["messages"] == [{"role": "user", "content": "hi"}]
+
+
+def test_several_system_messages_stay_apart_and_in_order() -> None:
+    body = body_of(call_of(says(SYSTEM, "a"), says(DEVELOPER, "b", "c"), says(USER, "hi")))
+    assert [block["text"] for block in body["system"]] == ["a", "b", "c"]
+
+
+def test_a_cached_system_prompt_keeps_its_mark() -> None:
+    prompt = says(SYSTEM, Block(text="long", cache_control=EPHEMERAL))
+    body = body_of(call_of(prompt, says(USER, "hi"), dialect=ANTHROPIC))
+    assert body["system"] == [
+        {"type": "text", "text": "long", "cache_control": {"type": "ephemeral"}}
+    ]
+
+
+@pytest.mark.parametrize("dialect", [OPENAI, NONE])
+def test_later_system_messages_join_the_system_prompt_and_their_neighbours_merge(
+    dialect: int,
+) -> None:
+    body = body_of(
+        call_of(
+            says(SYSTEM, "a"), says(USER, "b"), says(SYSTEM, "c"), says(USER, "d"), dialect=dialect
+        )
+    )
+    assert [block["text"] for block in body["system"]] == ["a", "c"]
+    assert [block["text"] for block in body["messages"][0]["content"]] == ["b", "d"]
+
+
+def test_later_system_messages_stay_in_place_for_callers_who_know_them() -> None:
+    sent = messages_of(says(USER, "b"), says(SYSTEM, "c"), says(USER, "d"), dialect=ANTHROPIC)
+    assert [message["role"] for message in sent] == ["user", "system", "user"]
+
+
+def test_a_system_prompt_takes_text_alone() -> None:
+    assert refusal_of(call_of(says(SYSTEM, PNG), dialect=ANTHROPIC)) == ("UNSUPPORTED", "system[0]")
+
+
+@given(st.lists(st.sampled_from(["", "x"]), max_size=4))
+def test_empty_text_is_never_sent(texts: list[str]) -> None:
+    sent = messages_of(says(USER, "first"), says(ASSISTANT, *texts), says(USER, "last"))
+    text = orjson.dumps(sent).decode()
+    assert '""' not in text
+    assert text.count('"x"') == texts.count("x")
+
+
+def test_a_prefill_stays_at_the_end() -> None:
+    assert messages_of(says(USER, "a"), says(ASSISTANT, "{"))[-1] == {
+        "role": "assistant",
+        "content": "{",
+    }
+
+
+def test_an_image_travels_in_base64() -> None:
+    assert content_of(PNG) == [PNG_SENT]
+
+
+def test_jpg_is_another_word_for_jpeg() -> None:
+    image = Block(media=Media(kind=IMAGE, data=b"x", mime_type="image/jpg"))
+    assert content_of(image)[0]["source"]["media_type"] == "image/jpeg"
+
+
+@pytest.mark.parametrize("kind", [IMAGE, DOCUMENT])
+def test_an_address_goes_on_to_a_provider_that_fetches(kind: int) -> None:
+    block = Block(media=Media(kind=kind, url="https://a.example/x"))
+    call = call_of(says(USER, "look", block))
+    sent = body_of(call, fetches_urls=True)["messages"][0]["content"][1]
+    assert sent["source"] == {"type": "url", "url": "https://a.example/x"}
+    assert refusal_of(call, fetches_urls=False) == ("UNSUPPORTED", "messages[0].content[1]")
+
+
+def test_a_pdf_travels_in_base64_with_its_title() -> None:
+    assert content_of(document(b"%PDF", "application/pdf", "a.pdf")) == [
+        {
+            "type": "document",
+            "source": {
+                "type": "base64",
+                "media_type": "application/pdf",
+                "data": base64.b64encode(b"%PDF").decode(),
+            },
+            "title": "a.pdf",
+        }
+    ]
+
+
+def test_a_text_document_stays_one_for_callers_who_know_them() -> None:
+    sent = content_of(document("ä".encode(), "text/plain", "a.txt"), dialect=ANTHROPIC)
+    assert sent == [
+        {
+            "type": "document",
+            "source": {"type": "text", "media_type": "text/plain", "data": "ä"},
+            "title": "a.txt",
+        }
+    ]
+
+
+def test_a_text_file_of_chat_becomes_plain_text_under_its_name() -> None:
+    sent = content_of(document(b"\xef\xbb\xbfa,b", "text/csv; charset=utf-8", "a.csv"), PNG)
+    assert sent[0] == {"type": "text", "text": "[a.csv]\na,b"}
+
+
+def test_fields_of_a_document_without_a_name_here_go_on() -> None:
+    block = document(b"%PDF", "application/pdf")
+    block.extra.CopyFrom(opaque({"citations": {"enabled": True}, "context": "c", "source": 1}))
+    (sent,) = content_of(block, dialect=ANTHROPIC)
+    assert sent["citations"] == {"enabled": True}
+    assert sent["context"] == "c"
+    assert sent["source"]["type"] == "base64"
+
+
+@pytest.mark.parametrize(
+    "media",
+    [
+        Media(kind=conversation_pb2.MEDIA_KIND_AUDIO, data=b"x", mime_type="audio/wav"),
+        Media(kind=conversation_pb2.MEDIA_KIND_VIDEO, data=b"x", mime_type="video/mp4"),
+        Media(kind=IMAGE, data=b"x", mime_type="image/tiff"),
+        Media(kind=DOCUMENT, data=b"x", mime_type="application/msword"),
+        Media(kind=DOCUMENT, data=b"\xff\xfe", mime_type="text/plain"),
+    ],
+)
+def test_media_that_anthropic_cannot_read_are_refused_by_their_place(media: Media) -> None:
+    refused = refusal_of(call_of(says(USER, "a"), says(USER, "b", Block(media=media))))
+    assert refused == ("UNSUPPORTED", "messages[1].content[1]")
+
+
+@pytest.mark.parametrize("kind", [IMAGE, DOCUMENT])
+def test_a_medium_without_bytes_is_refused(kind: int) -> None:
+    block = Block(media=Media(kind=kind, data=b"", mime_type="image/png"))
+    assert refusal_of(call_of(says(USER, block))) == ("INVALID_REQUEST", "messages[0].content[0]")
+
+
+def test_a_file_kept_at_the_provider_needs_the_operators_leave() -> None:
+    block = Block(media=Media(kind=IMAGE, file_id="file_011"))
+    call = call_of(says(USER, block), dialect=ANTHROPIC)
+    assert refusal_of(call) == ("INVALID_REQUEST", "messages[0].content[0]")
+    sent = body_of(call, pass_stateful=True)["messages"][0]["content"][0]
+    assert sent["source"] == {"type": "file", "file_id": "file_011"}
+
+
+def test_a_file_of_the_gateways_own_store_is_not_sent_as_the_providers() -> None:
+    call = call_of(says(USER, Block(media=Media(kind=DOCUMENT, file_id="file-01ABC"))))
+    assert refusal_of(call, pass_stateful=True) == ("NOT_IMPLEMENTED", "messages[0].content[0]")
+
+
+@pytest.mark.parametrize("detail", ["low", "high"])
+def test_detail_of_an_image_is_dropped_and_told_once(detail: str) -> None:
+    block = Block(media=Media(kind=IMAGE, data=b"x", mime_type="image/png", detail=detail))
+    call = call_of(says(USER, block, block))
+    body_of(call)
+    assert call.dropped == ["messages[].content[].image_url.detail"]
+
+
+def test_a_tool_call_keeps_its_id_and_the_text_of_its_arguments() -> None:
+    arguments = '{"n": 123456789012345678901234567890, "x": 1.10}'
+    call = call_of(says(USER, "a"), says(ASSISTANT, use("call_é", arguments)), says(USER, "b"))
+    sent = body_of(call)["messages"][1]["content"][0]
+    assert sent["id"] == "call_é"
+    assert arguments.encode() in build_request(call, pass_stateful=False, fetches_urls=False)
+
+
+@pytest.mark.parametrize("arguments", ["", " ", "{}"])
+def test_no_arguments_are_an_empty_object(arguments: str) -> None:
+    assert content_of(use("t", arguments), role=ASSISTANT)[0]["input"] == {}
+
+
+@pytest.mark.parametrize("arguments", ["{", "[]", "1", '"x"', "null", "{}{}", '{"a":1},"b":{}'])
+def test_arguments_that_are_no_object_are_refused_by_their_path(arguments: str) -> None:
+    messages = [says(USER, "a"), says(ASSISTANT, "b", use("t0"), use("t1", arguments))]
+    assert refusal_of(call_of(*messages)) == (
+        "INVALID_REQUEST",
+        "messages[1].tool_calls[1].function.arguments",
+    )
+    assert refusal_of(call_of(says(SYSTEM, "s"), *messages, dialect=ANTHROPIC)) == (
+        "INVALID_REQUEST",
+        "messages[1].content[2].input",
+    )
+
+
+def test_paths_begin_anew_with_each_message_and_part() -> None:
+    before = [says(USER, "a"), says(ASSISTANT, use("t0"), use("t1"))]
+    wrong = says(ASSISTANT, use("t2", "["))
+    answered = says(USER, result("t0", Block(text="x")), result("t1", Block(text="x")))
+    _, path = refusal_of(call_of(*before, answered, wrong))
+    assert path == "messages[3].tool_calls[0].function.arguments"
+    sound = Block(media=Media(kind=conversation_pb2.MEDIA_KIND_AUDIO, data=b"x"))
+    call = call_of(*before, says(USER, result("t0", Block(text="x")), sound), dialect=ANTHROPIC)
+    assert refusal_of(call) == ("UNSUPPORTED", "messages[2].content[1]")
+
+
+def test_a_call_of_a_free_text_tool_is_refused() -> None:
+    call = call_of(says(USER, "a"), says(ASSISTANT, use("t", "select", freeform=True)))
+    assert refusal_of(call) == ("UNSUPPORTED", "messages[1].tool_calls[0]")
+
+
+def test_a_result_holds_text_images_and_whether_the_tool_failed() -> None:
+    before = [says(USER, "a"), says(ASSISTANT, use("t1"), use("t2"), use("t3"))]
+    results = [
+        result("t1", Block(text="found"), is_error=True),
+        result("t2", Block(text="see"), PNG),
+        result("t3"),
+    ]
+    sent = messages_of(*before, says(USER, *results))[-1]["content"]
+    assert sent == [
+        {"type": "tool_result", "tool_use_id": "t1", "content": "found", "is_error": True},
+        {
+            "type": "tool_result",
+            "tool_use_id": "t2",
+            "content": [{"type": "text", "text": "see"}, PNG_SENT],
+        },
+        {"type": "tool_result", "tool_use_id": "t3"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "path"),
+    [(OPENAI, "messages[0].content[1]"), (ANTHROPIC, "messages[0].content[1].content[1]")],
+)
+def test_a_part_of_a_result_is_named_in_the_callers_own_words(dialect: int, path: str) -> None:
+    sound = Block(media=Media(kind=conversation_pb2.MEDIA_KIND_AUDIO, data=b"x"))
+    message = says(USER, result("t0"), result("t1", Block(text="a"), sound))
+    assert refusal_of(call_of(message, dialect=dialect)) == ("UNSUPPORTED", path)
+
+
+def test_signed_and_redacted_thinking_keeps_bytes_and_order() -> None:
+    blocks = [
+        Block(thinking=Thinking(text="a", signature="AAA=")),
+        Block(redacted_thinking="BBB="),
+        Block(thinking=Thinking(text="", signature="CCC=")),
+        Block(text="b"),
+    ]
+    assert content_of(*blocks, role=ASSISTANT, dialect=ANTHROPIC) == [
+        {"type": "thinking", "thinking": "a", "signature": "AAA="},
+        {"type": "redacted_thinking", "data": "BBB="},
+        {"type": "thinking", "thinking": "", "signature": "CCC="},
+        {"type": "text", "text": "b"},
+    ]
+
+
+@pytest.mark.parametrize("signature", ["", Signer({"a": b"k"}, "a").sign("x", "m")])
+def test_thinking_that_no_provider_signed_is_never_sent(signature: str) -> None:
+    block = Block(thinking=Thinking(text="x", signature=signature))
+    assert content_of(block, Block(text="b"), role=ASSISTANT) == "b"
+
+
+def test_a_refusal_becomes_text() -> None:
+    assert content_of(Block(refusal="I can't"), role=ASSISTANT) == "I can't"
+
+
+def test_blocks_without_a_name_here_go_on_as_they_came() -> None:
+    search = {"type": "search_result", "source": "s", "title": "t", "content": []}
+    assert content_of(Block(opaque=opaque(search)), dialect=ANTHROPIC) == [search]
+
+
+def test_blocks_of_another_dialect_are_refused() -> None:
+    block = Block(opaque=opaque({"type": "odd"}, OPENAI))
+    assert refusal_of(call_of(says(USER, block))) == ("UNSUPPORTED", "messages[0].content[0]")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"type": "container_upload", "file_id": "file_1"},
+        {"type": "document", "source": {"type": "file", "file_id": "file_1"}},
+        {
+            "type": "document",
+            "source": {
+                "type": "content",
+                "content": [{"type": "image", "source": {"type": "file", "file_id": "file_1"}}],
+            },
+        },
+    ],
+)
+def test_files_of_the_provider_are_found_however_deep(content: dict[str, Any]) -> None:
+    call = call_of(says(USER, "a", Block(opaque=opaque(content))), dialect=ANTHROPIC)
+    assert refusal_of(call) == ("INVALID_REQUEST", "messages[0].content[1]")
+    assert body_of(call, pass_stateful=True)["messages"][0]["content"][1] == content
+
+
+def test_files_of_the_provider_do_not_hide_in_further_fields() -> None:
+    block = result("t1")
+    source = {"type": "file", "file_id": "file_1"}
+    block.extra.CopyFrom(opaque({"content": [{"type": "image", "source": source}]}))
+    call = call_of(says(USER, block), dialect=ANTHROPIC)
+    assert refusal_of(call) == ("INVALID_REQUEST", "messages[0].content[0]")
+
+
+def test_arguments_may_speak_of_files() -> None:
+    arguments = {"type": "file", "file_id": "mine"}
+    block = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": arguments}
+    assert content_of(Block(opaque=opaque(block)), role=ASSISTANT, dialect=ANTHROPIC) == [block]
+
+
+@pytest.mark.parametrize("text", [b'{"type":"ephemeral"},"x":{}', b"[]", b"{"])
+def test_cache_control_that_is_no_object_is_refused(text: bytes) -> None:
+    block = Block(text="a", cache_control=text)
+    refused = refusal_of(call_of(says(USER, block), dialect=ANTHROPIC))
+    assert refused == ("INVALID_REQUEST", "messages[0].content[0].cache_control")
+
+
+def test_the_name_of_a_participant_is_dropped_and_told_once() -> None:
+    call = call_of(says(USER, "a", name="ann"), says(USER, "b", name="bob"))
+    body_of(call)
+    assert call.dropped == ["messages[].name"]
+
+
+def test_content_that_would_be_lost_with_a_foreign_field_is_refused() -> None:
+    spoken = says(ASSISTANT, "x", extra=opaque({"audio": {"id": "audio_1"}}, OPENAI))
+    assert refusal_of(call_of(says(USER, "a"), spoken)) == ("UNSUPPORTED", "messages[1].audio")
+
+
+def test_other_foreign_fields_of_messages_and_parts_are_dropped_and_told() -> None:
+    part = Block(text="a", extra=opaque({"b": 1, "none": None}, OPENAI))
+    call = call_of(says(USER, part, extra=opaque({"annotations": [], "audio": None}, OPENAI)))
+    assert body_of(call)["messages"] == [{"role": "user", "content": "a"}]
+    assert call.dropped == ["messages[].content[].b", "messages[].annotations"]
+
+
+def test_unknown_fields_of_a_message_go_on_in_the_same_dialect() -> None:
+    message = says(USER, "a", extra=opaque({"output_items": 1, "role": "assistant"}))
+    body = body_of(call_of(message, dialect=ANTHROPIC), official=False)
+    assert body["messages"] == [{"role": "user", "content": "a", "output_items": 1}]
+
+
+def test_fields_of_a_message_that_is_not_sent_go_with_it() -> None:
+    prompt = says(SYSTEM, "s", extra=opaque({"x": 1}))
+    empty = says(USER, "", extra=opaque({"y": 1}))
+    call = call_of(prompt, empty, says(ASSISTANT, "a"), dialect=ANTHROPIC)
+    assert body_of(call)["messages"] == [{"role": "assistant", "content": "a"}]
+
+
+def test_a_hundred_thousand_messages_are_translated() -> None:
+    messages = [says((USER, ASSISTANT)[index % 2], "x") for index in range(100_000)]
+    assert len(body_of(call_of(*messages), official=False)["messages"]) == 100_000

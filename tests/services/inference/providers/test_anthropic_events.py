@@ -1,0 +1,351 @@
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+import orjson
+import pytest
+from anthropic.types import Message as SdkMessage
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, Thinking, ToolUse, Usage
+from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish, GenerateResponse, Start
+from services.common.errors import UpstreamError
+from services.inference.accumulator import Accumulator
+from services.inference.providers.anthropic.events import StreamReader, events_from_whole
+from services.inference.providers.failures import in_band
+from services.inference.providers.sse import SseParser
+from tests.services.inference.providers.anthropic_answers import (
+    BEGIN,
+    CITATION,
+    FOUND,
+    OVER,
+    SEARCH,
+    STREAM,
+    TEXT,
+    WHOLE,
+    delta,
+    ended,
+    started,
+    stopped,
+    wire,
+)
+from tests.services.inference.providers.anthropic_calls import opaque
+
+STOP = BlockStop()
+
+
+def reader() -> StreamReader:
+    return StreamReader("claude", lambda body: in_band("claude", body))
+
+
+def read(*chunks: bytes) -> tuple[list[Event], UpstreamError | None]:
+    """Give the events of a stream that comes in these chunks, and how it failed."""
+    parser, reading, events = SseParser(1 << 20), reader(), []
+    for chunk in chunks:
+        events += reading.feed(parser.feed(chunk))
+    try:
+        reading.end()
+    except UpstreamError as error:
+        return events, error
+    return events, None
+
+
+def events_of(*stream: dict[str, Any]) -> list[Event]:
+    events, failure = read(wire(stream))
+    assert failure is None
+    return events
+
+
+def added_up(events: Iterable[Event]) -> GenerateResponse:
+    accumulator = Accumulator()
+    accumulator.add(events)
+    return accumulator.response()
+
+
+def reason_of(failure: UpstreamError | None) -> int:
+    assert failure is not None
+    return failure.reason
+
+
+def test_the_samples_are_what_the_official_sdk_reads() -> None:
+    TypeAdapter(SdkMessage).validate_python(WHOLE)
+
+
+def test_a_stream_becomes_events_in_order() -> None:
+    start = Start(id="msg_1", model="claude-1")
+    first = Usage(
+        input_tokens=10,
+        output_tokens=1,
+        cache_creation_input_tokens=2,
+        cache_read_input_tokens=3,
+        extra=opaque({"service_tier": "standard"}),
+    )
+    last = Usage()
+    last.CopyFrom(first)
+    last.output_tokens, last.reasoning_tokens = 42, 7
+    searches = {"web_search_requests": 1, "web_fetch_requests": 0}
+    last.extra.CopyFrom(opaque({"service_tier": "standard", "server_tool_use": searches}))
+    query = [{"type": "input_json_delta", "partial_json": p} for p in ('{"query"', ':"x"}')]
+    assert events_of(*STREAM) == [
+        Event(start=start),
+        Event(usage=first),
+        Event(block=0, block_start=Block(thinking=Thinking())),
+        Event(block=0, thinking="hm"),
+        Event(block=0, thinking=", so"),
+        Event(block=0, signature="AAA="),
+        Event(block=0, block_stop=STOP),
+        Event(block=1, block_start=Block(redacted_thinking="BBB=")),
+        Event(block=1, block_stop=STOP),
+        Event(block=2, block_start=Block(text="", extra=opaque({"citations": []}))),
+        Event(block=2, text="see"),
+        Event(block=2, opaque=opaque({"type": "citations_delta", "citation": CITATION})),
+        Event(block=2, block_stop=STOP),
+        Event(block=3, block_start=Block(opaque=opaque({**SEARCH, "input": {}}))),
+        Event(block=3, opaque=opaque(query[0])),
+        Event(block=3, opaque=opaque(query[1])),
+        Event(block=3, block_stop=STOP),
+        Event(block=4, block_start=Block(opaque=opaque(FOUND))),
+        Event(block=4, block_stop=STOP),
+        Event(block=5, block_start=Block(tool_use=ToolUse(id="t1", name="f"))),
+        Event(block=5, input='{"a":'),
+        Event(block=5, input="[1]}"),
+        Event(block=5, block_stop=STOP),
+        Event(block=6, block_start=Block(tool_use=ToolUse(id="t2", name="g"))),
+        Event(block=6, input="{}"),
+        Event(block=6, block_stop=STOP),
+        Event(usage=last),
+        Event(
+            finish=Finish(
+                reason=conversation_pb2.FINISH_REASON_TOOL_USE,
+                extra=opaque({"container": WHOLE["container"]}),
+            )
+        ),
+    ]
+
+
+def test_a_whole_answer_and_its_stream_add_up_to_the_same() -> None:
+    assert added_up(events_from_whole(WHOLE, "claude")) == added_up(events_of(*STREAM))
+
+
+@given(st.lists(st.integers(0, len(wire(STREAM))), max_size=8))
+def test_a_stream_may_be_cut_at_any_byte(cuts: list[int]) -> None:
+    text = wire(STREAM)
+    places = [0, *sorted(cuts), len(text)]
+    chunks = [text[start:end] for start, end in pairwise(places)]
+    assert read(*chunks) == (read(text)[0], None)
+
+
+def test_a_stream_may_come_byte_by_byte() -> None:
+    text = wire(STREAM)
+    assert read(*(text[place : place + 1] for place in range(len(text)))) == (read(text)[0], None)
+
+
+@given(st.integers(0, len(STREAM) - 1), st.booleans())
+def test_a_stream_that_ends_before_the_reason_to_stop_is_broken(end: int, cut: bool) -> None:
+    text = wire(STREAM[:end])[: -1 if cut else None]
+    events, failure = read(text)
+    whole_until = end - 1 if cut and end else end
+    if whole_until >= len(STREAM) - 1:
+        assert failure is None
+    else:
+        assert reason_of(failure) == errors_pb2.REASON_UPSTREAM_CONNECTION
+    assert events == events_of(*STREAM)[: len(events)]
+
+
+def test_the_reason_to_stop_makes_an_answer_whole_without_the_last_event() -> None:
+    assert read(wire(STREAM[:-1])) == (events_of(*STREAM), None)
+
+
+def test_an_empty_stream_is_a_failure() -> None:
+    assert reason_of(read(b"")[1]) == errors_pb2.REASON_UPSTREAM_CONNECTION
+    assert reason_of(read(b": hello\n\n")[1]) == errors_pb2.REASON_UPSTREAM_CONNECTION
+
+
+def test_nothing_is_read_after_the_last_event() -> None:
+    assert read(wire([*STREAM, BEGIN]) + b"data: [DONE]\n\n") == (events_of(*STREAM), None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "status"),
+    [
+        ("overloaded_error", errors_pb2.REASON_UPSTREAM_OVERLOADED, 529),
+        ("rate_limit_error", errors_pb2.REASON_UPSTREAM_RATE_LIMITED, 429),
+        ("api_error", errors_pb2.REASON_UPSTREAM_ERROR, 500),
+        ("timeout_error", errors_pb2.REASON_UPSTREAM_TIMEOUT, 408),
+        ("authentication_error", errors_pb2.REASON_UPSTREAM_AUTH, 401),
+        ("invalid_request_error", errors_pb2.REASON_UPSTREAM_REJECTED, 400),
+        ("brand_new_error", errors_pb2.REASON_UPSTREAM_ERROR, 500),
+    ],
+)
+@pytest.mark.parametrize("before", [0, 4, len(STREAM) - 1])
+def test_an_error_event_ends_the_stream_and_what_came_before_stays(
+    before: int, kind: str, reason: int, status: int
+) -> None:
+    error = {"type": "error", "error": {"type": kind, "message": "no"}}
+    events, failure = read(wire([*STREAM[:before], error, *STREAM[before:]]))
+    assert (reason_of(failure), failure and failure.status) == (reason, status)
+    assert events == read(wire(STREAM[:before]))[0]
+
+
+def test_events_are_known_by_their_names_where_the_data_has_no_type() -> None:
+    nameless = [{k: v for k, v in event.items() if k != "type"} for event in STREAM]
+    text = b"".join(
+        b"event: %s\ndata: %s\n\n" % (event["type"].encode(), orjson.dumps(bare))
+        for event, bare in zip(STREAM, nameless, strict=True)
+    )
+    assert read(text) == (events_of(*STREAM), None)
+
+
+def test_events_of_newer_versions_are_passed_over() -> None:
+    assert events_of(STREAM[0], {"type": "brand_new", "x": 1}, *STREAM[1:]) == events_of(*STREAM)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        [OVER],
+        [ended()],
+        [BEGIN, BEGIN],
+        [BEGIN, delta(0, "text_delta", text="x")],
+        [BEGIN, stopped(0)],
+        [BEGIN, TEXT, delta(1, "text_delta", text="x")],
+        [BEGIN, TEXT, delta(0, "thinking_delta", thinking="x")],
+        [BEGIN, TEXT, delta(0, "input_json_delta", partial_json="x")],
+        [BEGIN, TEXT, delta(0, "text_delta", text=5)],
+        [BEGIN, TEXT, stopped(0), delta(0, "text_delta", text="x")],
+        [BEGIN, TEXT, {"type": "content_block_delta", "index": 0}],
+        [BEGIN, started(0, {"text": "x"})],
+        [BEGIN, started(0, {"type": "tool_use", "id": "t", "name": "f", "input": "x"})],
+        [BEGIN, {"type": "content_block_start", "index": 0, "content_block": None}],
+        [BEGIN, ended(usage={"output_tokens": "5"})],
+        [BEGIN, ended(usage={"output_tokens": -1})],
+        [BEGIN, ended(usage={"output_tokens": 2**63})],
+        [BEGIN, ended(reason=5)],
+        [BEGIN, ended(), TEXT],
+        [BEGIN, OVER],
+        [{"type": "message_start", "message": []}],
+        [{"type": "message_start", "message": {"usage": []}}],
+        [{"type": "message_start", "message": {"id": 5}}],
+    ],
+)
+def test_events_of_the_wrong_shape_are_the_providers_failure(bad: list[dict[str, Any]]) -> None:
+    events, failure = read(wire(bad))
+    assert reason_of(failure) == errors_pb2.REASON_UPSTREAM_ERROR
+    assert events == read(wire(bad[:-1]))[0]
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b"null", b"5", b"\xff"])
+def test_data_that_is_no_object_is_the_providers_failure(data: bytes) -> None:
+    events, failure = read(wire([BEGIN]) + b"data: " + data + b"\n\n")
+    assert reason_of(failure) == errors_pb2.REASON_UPSTREAM_ERROR
+    assert len(events) == 2
+
+
+def test_a_block_that_never_stopped_is_closed_before_what_follows() -> None:
+    events = events_of(BEGIN, TEXT, started(1, {"type": "text", "text": "b"}), ended(), OVER)
+    assert [event.WhichOneof("kind") for event in events[2:]] == [
+        *("block_start", "block_stop"),
+        *("block_start", "block_stop"),
+        *("usage", "finish"),
+    ]
+    assert [event.block for event in events[2:6]] == [0, 0, 1, 1]
+
+
+def test_blocks_are_numbered_from_zero_whatever_the_provider_calls_them() -> None:
+    events = events_of(
+        BEGIN,
+        started(7, {"type": "text", "text": ""}),
+        delta(7, "text_delta", text="x"),
+        stopped(7),
+        ended(),
+        OVER,
+    )
+    assert {event.block for event in events} == {0}
+
+
+def test_arguments_that_come_with_the_call_itself_are_kept() -> None:
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}}
+    (choice,) = added_up(
+        events_of(BEGIN, started(0, call), stopped(0), ended("tool_use"), OVER)
+    ).choices
+    assert choice.blocks[0].tool_use.input == '{"a":1}'
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ("end_turn", conversation_pb2.FINISH_REASON_END_TURN),
+        ("max_tokens", conversation_pb2.FINISH_REASON_MAX_TOKENS),
+        ("stop_sequence", conversation_pb2.FINISH_REASON_STOP_SEQUENCE),
+        ("tool_use", conversation_pb2.FINISH_REASON_TOOL_USE),
+        ("refusal", conversation_pb2.FINISH_REASON_REFUSAL),
+        ("pause_turn", conversation_pb2.FINISH_REASON_PAUSE_TURN),
+        ("model_context_window_exceeded", conversation_pb2.FINISH_REASON_CONTEXT_WINDOW),
+    ],
+)
+def test_every_reason_to_stop_has_its_own(told: str, reason: int) -> None:
+    assert events_of(BEGIN, ended(told), OVER)[-1] == Event(finish=Finish(reason=reason))
+
+
+def test_an_unknown_reason_to_stop_is_an_end_that_keeps_its_name() -> None:
+    assert events_of(BEGIN, ended("brand_new"), OVER)[-1].finish == Finish(
+        reason=conversation_pb2.FINISH_REASON_END_TURN, extra=opaque({"stop_reason": "brand_new"})
+    )
+
+
+def test_the_matched_stop_sequence_is_told() -> None:
+    finish = events_of(BEGIN, ended("stop_sequence", stop_sequence="END"), OVER)[-1].finish
+    assert finish.stop_sequence == "END"
+
+
+def test_an_answer_finishes_once_and_later_usage_still_counts() -> None:
+    events = events_of(BEGIN, ended(), ended(usage={"output_tokens": 9}), OVER)
+    assert [event.WhichOneof("kind") for event in events[2:]] == ["usage", "finish", "usage"]
+    assert (events[-1].usage.output_tokens, events[-1].usage.input_tokens) == (9, 10)
+
+
+def test_a_report_of_usage_alone_does_not_finish() -> None:
+    kinds = [event.WhichOneof("kind") for event in events_of(BEGIN, ended(None), ended(), OVER)]
+    assert kinds == ["start", "usage", "usage", "usage", "finish"]
+
+
+def test_fields_without_a_name_here_are_kept_where_they_were() -> None:
+    begin = {**BEGIN, "message": {**BEGIN["message"], "diagnostics": {"x": 1}, "container": None}}
+    end = {**ended(stop_details={"type": "refusal"}), "context_management": {"applied_edits": []}}
+    events = events_of(begin, end, OVER)
+    assert events[0].start.extra == opaque({"diagnostics": {"x": 1}})
+    kept = {"context_management": {"applied_edits": []}, "stop_details": {"type": "refusal"}}
+    assert events[-1].finish.extra == opaque(kept)
+    whole = {**WHOLE, "diagnostics": {"x": 1}, **kept, "container": None}
+    answer = added_up(events_from_whole(whole, "claude"))
+    assert answer.extra == opaque({"diagnostics": {"x": 1}})
+    assert orjson.loads(answer.choices[0].finish.extra.json) == kept
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"content": None},
+        {"content": "text"},
+        {"content": ["text"]},
+        {"content": [{"type": "text", "text": 5}]},
+        {"stop_reason": None},
+        {"stop_reason": ["x"]},
+        {"usage": 5},
+        {"usage": {"input_tokens": 1.5}},
+        {"id": 5},
+    ],
+)
+def test_a_whole_answer_of_the_wrong_shape_is_the_providers_failure(change: dict[str, Any]) -> None:
+    with pytest.raises(UpstreamError) as raised:
+        events_from_whole({**WHOLE, **change}, "claude")
+    assert raised.value.reason == errors_pb2.REASON_UPSTREAM_ERROR
+
+
+def test_a_whole_answer_without_content_is_empty_and_not_a_failure() -> None:
+    answer = added_up(events_from_whole({**WHOLE, "content": []}, "claude"))
+    assert list(answer.choices[0].blocks) == []

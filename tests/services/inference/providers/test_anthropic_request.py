@@ -1,0 +1,439 @@
+from typing import Any
+
+import orjson
+import pytest
+
+from gateway.conversation.v1.conversation_pb2 import Block, Message, Thinking, ToolResult, ToolUse
+from gateway.inference.v1.inference_pb2 import OutputFormat, ThinkingConfig, Tool, ToolChoice
+from services.common.errors import GatewayError
+from services.inference.providers.anthropic.request import beta_header
+from tests.services.inference.providers.anthropic_calls import (
+    ANTHROPIC,
+    ASSISTANT,
+    NONE,
+    OPENAI,
+    USER,
+    body_of,
+    call_of,
+    count_body_of,
+    opaque,
+    refusal_of,
+    says,
+)
+
+ENABLED = ThinkingConfig.MODE_ENABLED
+TOOL = Tool(name="f", input_schema=b'{"type":"object"}')
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
+
+
+def thinking(effort: str = "", **fields: Any) -> ThinkingConfig:
+    return ThinkingConfig(effort=effort, **fields)
+
+
+def dropped_by(*messages: Message, **fields: Any) -> list[str]:
+    call = call_of(*messages, **fields)
+    body_of(call)
+    return call.dropped
+
+
+def test_a_plain_request_says_what_is_needed_and_no_more() -> None:
+    assert body_of(call_of(max_tokens=7)) == {
+        "model": "claude-1",
+        "max_tokens": 7,
+        "messages": [{"role": "user", "content": "hi"}],
+    }
+
+
+def test_a_streamed_request_says_so() -> None:
+    assert body_of(call_of(stream=True))["stream"] is True
+
+
+@pytest.mark.parametrize(("limit", "sent"), [(0, 4096), (8192, 8192)])
+def test_without_max_tokens_the_models_own_limit_holds(limit: int, sent: int) -> None:
+    assert body_of(call_of(limit=limit))["max_tokens"] == sent
+
+
+def test_sampling_goes_on() -> None:
+    call = call_of(temperature=0.25, top_p=0.5, top_k=3, stop_sequences=["a", "\n b"])
+    body = body_of(call)
+    assert (body["temperature"], body["top_p"], body["top_k"]) == (0.25, 0.5, 3)
+    assert body["stop_sequences"] == ["a", "\n b"]
+    assert call.dropped == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"n": 2}, "n"),
+        ({"logprobs": True}, "logprobs"),
+        ({"top_logprobs": 1}, "top_logprobs"),
+        ({"temperature": 1.5}, "temperature"),
+        ({"output_format": OutputFormat(kind=OutputFormat.KIND_JSON_OBJECT)}, "response_format"),
+        ({"stop_sequences": ["a", "\n"]}, "stop[1]"),
+        ({"tools": [TOOL, Tool(opaque=True, extra=opaque({}, OPENAI))]}, "tools[1]"),
+        ({"tool_choice": ToolChoice(extra=opaque({"type": "custom"}, OPENAI))}, "tool_choice"),
+        ({"extra": opaque({"audio": {"voice": "x"}}, OPENAI)}, "audio"),
+        ({"extra": opaque({"modalities": ["text", "audio"]}, OPENAI)}, "modalities"),
+        ({"extra": opaque({"functions": [{}]}, OPENAI)}, "functions"),
+        ({"extra": opaque({"function_call": {"name": "f"}}, OPENAI)}, "function_call"),
+        ({"extra": opaque({"web_search_options": {}}, OPENAI)}, "web_search_options"),
+        ({"extra": opaque({"store": True}, OPENAI)}, "store"),
+        ({"extra": opaque({"previous_response_id": "r"}, OPENAI)}, "previous_response_id"),
+    ],
+)
+def test_what_cannot_be_carried_is_refused_by_its_name_in_chat(
+    fields: dict[str, Any], path: str
+) -> None:
+    assert refusal_of(call_of(**fields)) == ("UNSUPPORTED", path)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"seed": 0}, ["seed"]),
+        ({"presence_penalty": 0.5, "frequency_penalty": 0.0}, ["presence_penalty"]),
+        ({"frequency_penalty": -1.0}, ["frequency_penalty"]),
+        ({"service_tier": "flex"}, ["service_tier"]),
+        ({"n": 1, "logprobs": False, "top_logprobs": 0}, []),
+        (
+            {"extra": opaque({"logit_bias": {}, "odd": 1, "user2": None, "store": False}, OPENAI)},
+            ["logit_bias", "odd", "store"],
+        ),
+        ({"extra": opaque({"modalities": ["text"]}, OPENAI)}, ["modalities"]),
+    ],
+)
+def test_what_changes_little_is_dropped_and_told(fields: dict[str, Any], told: list[str]) -> None:
+    assert dropped_by(**fields) == told
+
+
+def test_the_end_user_is_named_in_metadata() -> None:
+    assert body_of(call_of(end_user="u"))["metadata"] == {"user_id": "u"}
+
+
+def test_the_service_tier_goes_on_in_the_same_dialect() -> None:
+    body = body_of(call_of(service_tier="standard_only", dialect=ANTHROPIC))
+    assert body["service_tier"] == "standard_only"
+
+
+def test_stop_sequences_of_white_space_are_left_to_the_providers_judgement() -> None:
+    assert body_of(call_of(stop_sequences=["\n"], dialect=ANTHROPIC))["stop_sequences"] == ["\n"]
+
+
+def test_tools_are_described() -> None:
+    tool = Tool(
+        name="f",
+        description="does f",
+        input_schema=orjson.dumps(SCHEMA),
+        strict=True,
+        cache_control=b'{"type":"ephemeral"}',
+    )
+    assert body_of(call_of(tools=[tool]))["tools"] == [
+        {
+            "name": "f",
+            "description": "does f",
+            "input_schema": SCHEMA,
+            "strict": True,
+            "cache_control": {"type": "ephemeral"},
+        }
+    ]
+
+
+@pytest.mark.parametrize("schema", [b"", b"{}"])
+@pytest.mark.parametrize("dialect", [OPENAI, ANTHROPIC])
+def test_a_tool_without_arguments_takes_an_object(schema: bytes, dialect: int) -> None:
+    call = call_of(tools=[Tool(name="f", input_schema=schema)], dialect=dialect)
+    assert body_of(call)["tools"] == [{"name": "f", "input_schema": {"type": "object"}}]
+
+
+def test_a_schema_without_a_type_gets_the_only_one_there_is() -> None:
+    tool = Tool(name="f", input_schema=b'{"properties":{}}', strict=False)
+    assert body_of(call_of(tools=[tool]))["tools"] == [
+        {"name": "f", "input_schema": {"type": "object", "properties": {}}}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "path"),
+    [(OPENAI, "tools[1].function.parameters"), (ANTHROPIC, "tools[1].input_schema")],
+)
+def test_a_schema_that_is_no_object_is_refused(dialect: int, path: str) -> None:
+    call = call_of(tools=[TOOL, Tool(name="g", input_schema=b"[]")], dialect=dialect)
+    assert refusal_of(call) == ("INVALID_REQUEST", path)
+
+
+def test_a_tool_that_runs_at_the_provider_goes_on_as_it_came() -> None:
+    definition = {"type": "web_search_20250305", "name": "web_search", "max_uses": 2}
+    call = call_of(tools=[Tool(opaque=True, extra=opaque(definition))], dialect=ANTHROPIC)
+    assert body_of(call)["tools"] == [definition]
+
+
+def test_further_fields_of_a_tool_go_on_in_the_same_dialect_alone() -> None:
+    tool = Tool(name="f", extra=opaque({"defer_loading": True, "name": "other"}))
+    (sent,) = body_of(call_of(tools=[tool], dialect=ANTHROPIC))["tools"]
+    assert (sent["defer_loading"], sent["name"]) == (True, "f")
+    foreign = Tool(name="f", extra=opaque({"x": 1}, OPENAI))
+    assert dropped_by(tools=[foreign, foreign]) == ["tools[].x"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "sent"),
+    [
+        (ToolChoice(mode=ToolChoice.MODE_AUTO), {"type": "auto"}),
+        (
+            ToolChoice(mode=ToolChoice.MODE_ANY, disable_parallel_tool_use=True),
+            {"type": "any", "disable_parallel_tool_use": True},
+        ),
+        (
+            ToolChoice(mode=ToolChoice.MODE_TOOL, name="f", disable_parallel_tool_use=False),
+            {"type": "tool", "name": "f", "disable_parallel_tool_use": False},
+        ),
+        (ToolChoice(mode=ToolChoice.MODE_NONE, disable_parallel_tool_use=True), {"type": "none"}),
+        (
+            ToolChoice(disable_parallel_tool_use=True),
+            {"type": "auto", "disable_parallel_tool_use": True},
+        ),
+    ],
+)
+def test_the_choice_of_tools_is_translated(choice: ToolChoice, sent: dict[str, Any]) -> None:
+    assert body_of(call_of(tools=[TOOL], tool_choice=choice))["tool_choice"] == sent
+
+
+def test_a_choice_without_a_name_here_goes_on_in_the_same_dialect() -> None:
+    choice = ToolChoice(extra=opaque({"type": "some", "names": ["f"]}))
+    call = call_of(tools=[TOOL], tool_choice=choice, dialect=ANTHROPIC)
+    assert body_of(call, official=False)["tool_choice"] == {"type": "some", "names": ["f"]}
+
+
+def test_a_choice_among_no_tools_is_left_out() -> None:
+    call = call_of(tool_choice=ToolChoice(mode=ToolChoice.MODE_AUTO))
+    assert "tool_choice" not in body_of(call)
+
+
+def test_a_schema_for_the_answer_goes_into_the_output_config() -> None:
+    form = OutputFormat(
+        kind=OutputFormat.KIND_JSON_SCHEMA,
+        schema=orjson.dumps(SCHEMA),
+        name="n",
+        description="d",
+        strict=True,
+    )
+    call = call_of(output_format=form)
+    assert body_of(call)["output_config"] == {"format": {"type": "json_schema", "schema": SCHEMA}}
+    assert call.dropped == ["response_format.json_schema.description"]
+
+
+def test_free_text_needs_no_output_config() -> None:
+    form = OutputFormat(kind=OutputFormat.KIND_TEXT)
+    assert "output_config" not in body_of(call_of(output_format=form))
+
+
+@pytest.mark.parametrize(
+    ("effort", "budget"),
+    [
+        ("minimal", 1024),
+        ("low", 2048),
+        ("medium", 8192),
+        *((effort, 24576) for effort in ("high", "xhigh", "max")),
+    ],
+)
+def test_an_effort_of_chat_becomes_a_budget(effort: str, budget: int) -> None:
+    body = body_of(call_of(thinking=thinking(effort), max_tokens=30_000))
+    assert body["thinking"] == {"type": "enabled", "budget_tokens": budget}
+    assert body["max_tokens"] == 30_000
+    assert "output_config" not in body
+
+
+@pytest.mark.parametrize(
+    ("fields", "budget", "max_tokens"),
+    [
+        ({"max_tokens": 1025}, 1024, 1025),
+        ({"max_tokens": 4000}, 3999, 4000),
+        ({"limit": 4000}, 3999, 4000),
+        ({}, 8192, 8192 + 4096),
+    ],
+)
+def test_a_budget_stays_below_max_tokens_and_leaves_room_where_nobody_set_a_bound(
+    fields: dict[str, int], budget: int, max_tokens: int
+) -> None:
+    body = body_of(call_of(thinking=thinking("medium"), **fields))
+    assert body["thinking"]["budget_tokens"] == budget
+    assert body["max_tokens"] == max_tokens
+
+
+def tool_loop(*begin: Block) -> list[Message]:
+    return [
+        says(USER, "a"),
+        says(ASSISTANT, *begin, Block(tool_use=ToolUse(id="t", name="f"))),
+        says(USER, Block(tool_result=ToolResult(tool_use_id="t"))),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("messages", "fields"),
+    [
+        ([], {"max_tokens": 1024}),
+        ([], {"tools": [TOOL], "tool_choice": ToolChoice(mode=ToolChoice.MODE_ANY)}),
+        ([says(USER, "a"), says(ASSISTANT, "prefill")], {}),
+        (tool_loop(), {}),
+        ([*tool_loop(Block(text="let me see")), says(USER, "and?")], {}),
+    ],
+    ids=["no room", "forced tool", "prefill", "tool loop", "tool loop and text"],
+)
+def test_where_no_thinking_can_begin_the_effort_is_dropped_and_told(
+    messages: list[Message], fields: dict[str, Any]
+) -> None:
+    call = call_of(*messages, thinking=thinking("high"), **fields)
+    assert "thinking" not in body_of(call)
+    assert call.dropped == ["reasoning_effort"]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        tool_loop(Block(thinking=Thinking(text="x", signature="AAA="))),
+        tool_loop(Block(redacted_thinking="AAA=")),
+        [*tool_loop(), says(ASSISTANT, "done"), says(USER, "thanks")],
+    ],
+    ids=["signed", "redacted", "over"],
+)
+def test_a_turn_that_began_with_thinking_and_one_that_is_over_can_think(
+    messages: list[Message],
+) -> None:
+    call = call_of(*messages, thinking=thinking("high"))
+    assert body_of(call)["thinking"]["type"] == "enabled"
+
+
+def test_effort_none_turns_thinking_off() -> None:
+    body = body_of(call_of(thinking=thinking("none"), temperature=0.5))
+    assert body["thinking"] == {"type": "disabled"}
+    assert body["temperature"] == 0.5
+
+
+def test_an_unknown_effort_is_refused() -> None:
+    assert refusal_of(call_of(thinking=thinking("huge"))) == ("INVALID_REQUEST", "reasoning_effort")
+
+
+def test_an_effort_of_anthropics_own_dialect_goes_on() -> None:
+    config = thinking("max", mode=ThinkingConfig.MODE_ADAPTIVE)
+    body = body_of(call_of(thinking=config, dialect=ANTHROPIC))
+    assert body["thinking"] == {"type": "adaptive"}
+    assert body["output_config"] == {"effort": "max"}
+    alone = body_of(call_of(thinking=thinking("low"), dialect=ANTHROPIC))
+    assert alone["output_config"] == {"effort": "low"}
+    assert "thinking" not in alone
+
+
+@pytest.mark.parametrize("dialect", [ANTHROPIC, NONE])
+def test_a_given_budget_goes_on(dialect: int) -> None:
+    config = ThinkingConfig(mode=ENABLED, budget_tokens=2000)
+    body = body_of(call_of(thinking=config, max_tokens=3000, dialect=dialect))
+    assert body["thinking"] == {"type": "enabled", "budget_tokens": 2000}
+
+
+def test_further_fields_and_modes_of_thinking_go_on_in_the_same_dialect() -> None:
+    shown = ThinkingConfig(mode=ThinkingConfig.MODE_ADAPTIVE, extra=opaque({"display": "omitted"}))
+    body = body_of(call_of(thinking=shown, dialect=ANTHROPIC))
+    assert body["thinking"] == {"display": "omitted", "type": "adaptive"}
+    other = ThinkingConfig(mode=ThinkingConfig.MODE_OPAQUE, extra=opaque({"type": "between_tools"}))
+    assert body_of(call_of(thinking=other, dialect=ANTHROPIC))["thinking"] == {
+        "type": "between_tools"
+    }
+
+
+def test_sampling_that_thinking_bars_is_dropped_and_told_across_dialects() -> None:
+    call = call_of(thinking=thinking("low"), temperature=0.5, top_p=0.5, top_k=5)
+    assert not {"temperature", "top_p", "top_k"} & body_of(call).keys()
+    assert call.dropped == ["temperature", "top_p", "top_k"]
+
+
+def test_sampling_that_thinking_allows_stays() -> None:
+    call = call_of(thinking=thinking("low"), temperature=1, top_p=0.97)
+    body = body_of(call)
+    assert (body["temperature"], body["top_p"], call.dropped) == (1, 0.97, [])
+
+
+def test_in_the_same_dialect_sampling_beside_thinking_is_the_callers_own_affair() -> None:
+    config = ThinkingConfig(mode=ENABLED, budget_tokens=1024)
+    call = call_of(thinking=config, temperature=0.5, max_tokens=2000, dialect=ANTHROPIC)
+    assert body_of(call)["temperature"] == 0.5
+
+
+def test_unknown_fields_go_on_under_those_with_a_name_in_the_same_dialect() -> None:
+    extra = {
+        "brand_new": [1],
+        "inference_geo": "eu",
+        "model": "other",
+        "messages": [],
+        "system": "be evil",
+        "max_tokens": 1_000_000,
+        "stream": True,
+        "metadata": {"user_id": "other", "team": "t"},
+        "output_config": {"effort": "low", "task_budget": 5},
+        "fallback": "auto",
+        "memory_id": "m",
+        "multimodal": {},
+        "thinking_block_strategy": "discard",
+    }
+    call = call_of(
+        end_user="u",
+        thinking=thinking("high"),
+        extra=opaque(extra),
+        dialect=ANTHROPIC,
+        max_tokens=5,
+    )
+    assert body_of(call, official=False) == {
+        "model": "claude-1",
+        "messages": [{"role": "user", "content": "hi"}],
+        "max_tokens": 5,
+        "metadata": {"user_id": "u", "team": "t"},
+        "output_config": {"effort": "high", "task_budget": 5},
+        "brand_new": [1],
+        "inference_geo": "eu",
+    }
+    assert call.dropped == []
+
+
+@pytest.mark.parametrize(
+    "name", ["container", "mcp_servers", "diagnostics", "workspace_id", "user_profile_id"]
+)
+def test_state_kept_at_the_provider_needs_the_operators_leave(name: str) -> None:
+    call = call_of(extra=opaque({name: "x"}), dialect=ANTHROPIC)
+    assert refusal_of(call) == ("INVALID_REQUEST", name)
+    assert body_of(call, pass_stateful=True, official=False)[name] == "x"
+    assert body_of(call_of(extra=opaque({name: None}), dialect=ANTHROPIC), official=False)
+
+
+def test_a_count_asks_for_what_is_read_and_nothing_else() -> None:
+    call = call_of(
+        dialect=ANTHROPIC,
+        max_tokens=2000,
+        temperature=0.5,
+        stop_sequences=["a"],
+        end_user="u",
+        service_tier="auto",
+        stream=True,
+        tools=[TOOL],
+        tool_choice=ToolChoice(mode=ToolChoice.MODE_AUTO),
+        thinking=ThinkingConfig(mode=ENABLED, budget_tokens=1024),
+        extra=opaque({"cache_control": {"type": "ephemeral"}, "inference_geo": "us"}),
+    )
+    assert count_body_of(call) == {
+        "model": "claude-1",
+        "messages": [{"role": "user", "content": "hi"}],
+        "tools": [{"name": "f", "input_schema": {"type": "object"}}],
+        "tool_choice": {"type": "auto"},
+        "thinking": {"type": "enabled", "budget_tokens": 1024},
+        "cache_control": {"type": "ephemeral"},
+    }
+
+
+def test_beta_features_are_named_in_one_header() -> None:
+    assert beta_header(call_of(betas=["a", "b"]).request) == [("anthropic-beta", "a,b")]
+    assert beta_header(call_of().request) == []
+
+
+@pytest.mark.parametrize("beta", ["a\r\nx-api-key: b", "ä"])
+def test_a_beta_feature_cannot_smuggle_another_header(beta: str) -> None:
+    with pytest.raises(GatewayError) as raised:
+        beta_header(call_of(betas=[beta]).request)
+    assert raised.value.param == "anthropic-beta"

@@ -1,0 +1,194 @@
+from datetime import UTC, datetime, timedelta, timezone
+from email.utils import format_datetime, formatdate
+from typing import Any
+
+import orjson
+import pytest
+
+from gateway.errors.v1.errors_pb2 import Reason
+from services.common.errors import UpstreamError
+from services.inference.providers.failures import (
+    classify,
+    in_band,
+    redact,
+    retry_after,
+    secrets_of,
+)
+
+NOW = 1_000_000_000.0
+
+
+def judged(status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> UpstreamError:
+    return classify("acme", status, headers or {}, body, secrets=("sk-own-key-1",), now=lambda: NOW)
+
+
+def error_body(message: str = "words", **fields: Any) -> bytes:
+    return orjson.dumps({"error": {"message": message, **fields}})
+
+
+def reason_of(error: UpstreamError) -> str:
+    return Reason.Name(error.reason).removeprefix("REASON_")
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (302, "UPSTREAM_ERROR"),
+        (400, "UPSTREAM_REJECTED"),
+        (401, "UPSTREAM_AUTH"),
+        (402, "UPSTREAM_AUTH"),
+        (403, "UPSTREAM_AUTH"),
+        (404, "MODEL_NOT_FOUND"),
+        (408, "UPSTREAM_TIMEOUT"),
+        (409, "UPSTREAM_REJECTED"),
+        (413, "TOO_LARGE"),
+        (422, "UPSTREAM_REJECTED"),
+        (425, "UPSTREAM_ERROR"),
+        (429, "UPSTREAM_RATE_LIMITED"),
+        (500, "UPSTREAM_ERROR"),
+        (503, "UPSTREAM_ERROR"),
+        (529, "UPSTREAM_OVERLOADED"),
+    ],
+)
+def test_a_status_means_one_reason_and_is_kept_with_the_body(status: int, reason: str) -> None:
+    error = judged(status, b"the body")
+    assert (reason_of(error), error.status, error.body) == (reason, status, "the body")
+
+
+def test_an_overloaded_provider_is_known_by_its_error_type_too() -> None:
+    assert reason_of(judged(503, error_body(type="overloaded_error"))) == "UPSTREAM_OVERLOADED"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        error_body(code="context_length_exceeded"),
+        error_body("This model's maximum context length is 8192 tokens. However, …"),
+        error_body("prompt is too long: 210000 tokens > 200000 maximum"),
+        error_body("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000"),
+        error_body("the request exceeds the available context size"),
+        error_body(type="exceed_context_size_error"),
+    ],
+)
+def test_a_conversation_too_long_for_the_model_is_told_as_that(body: bytes) -> None:
+    assert reason_of(judged(400, body)) == "CONTEXT_LENGTH_EXCEEDED"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        error_body(code="content_filter"),
+        error_body(code="content_policy_violation"),
+        error_body(code="x", innererror={"code": "ResponsibleAIPolicyViolation"}),
+    ],
+)
+def test_a_filter_that_stopped_the_request_is_told_as_that(body: bytes) -> None:
+    assert reason_of(judged(400, body)) == "CONTENT_FILTER"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        error_body("words"),
+        b'{"error": "words"}',
+        b'[{"error": {"message": "words", "code": 400}}]',
+        b'{"object": "error", "message": "words", "type": "BadRequestError", "code": 400}',
+        b'{"detail": "words"}',
+        b'{"type": "error", "error": {"type": "invalid_request_error", "message": "words"}}',
+        b" words\n",
+    ],
+)
+def test_a_refusal_is_told_in_the_providers_words_whatever_its_shape(body: bytes) -> None:
+    assert judged(400, body).message == "words"
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>no</html>", b"17", b"[]", b"{}", b'{"error": 5}'])
+def test_a_refusal_without_words_is_told_in_ours(body: bytes) -> None:
+    assert judged(400, body).message == "the provider acme refused the request (status 400)"
+
+
+@pytest.mark.parametrize("status", [302, 401, 402, 403, 404, 408, 413, 429, 500, 502, 529])
+def test_where_it_is_not_about_the_request_no_word_of_the_provider_is_told(status: int) -> None:
+    assert "secret words" not in judged(status, error_body("secret words")).message
+
+
+def test_an_unpaid_bill_is_the_operators_matter_although_it_is_told_as_400() -> None:
+    error = judged(400, error_body("Your credit balance is too low to access the API."))
+    assert reason_of(error) == "UPSTREAM_AUTH"
+    assert "balance" not in error.message
+
+
+def test_keys_are_taken_out_of_a_providers_words() -> None:
+    told = "key sk-own-key-1, other sk-proj-abcdef123, gsk_abcdefgh, header Bearer abc.def"
+    message = judged(400, error_body(told)).message
+    assert message == "key [redacted], other [redacted], [redacted], header [redacted]"
+
+
+def test_a_key_cut_by_the_bound_on_the_message_is_taken_out_whole() -> None:
+    assert "sk-own" not in redact("x" * 1995 + " sk-own-key-1", ("sk-own-key-1",))
+
+
+def test_words_body_and_wait_are_bounded() -> None:
+    error = judged(400, error_body("x" * 9000))
+    assert (len(error.message), len(error.body)) == (2000, 4096)
+    assert judged(429, headers={"retry-after": "1e300"}).retry_after_s == 86_400
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": "6.2"}, 7),
+        ({"retry-after": "-3"}, 0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after-ms": "1200", "retry-after": "9"}, 2),
+        ({"retry-after-ms": "x", "retry-after": "9"}, 9),
+        ({"retry-after": formatdate(NOW + 30, usegmt=True)}, 30),
+        ({"retry-after": formatdate(NOW - 30, usegmt=True)}, 0),
+        (
+            {
+                "retry-after": format_datetime(
+                    datetime.fromtimestamp(NOW + 5, UTC).astimezone(timezone(timedelta(hours=2)))
+                )
+            },
+            5,
+        ),
+    ],
+)
+def test_how_long_to_wait_is_read_in_every_form(
+    headers: dict[str, str], seconds: int | None
+) -> None:
+    assert retry_after(headers, lambda: NOW) == seconds
+
+
+def test_a_rate_limit_and_a_failing_server_carry_the_wait() -> None:
+    waits = [judged(status, headers={"retry-after": "4"}).retry_after_s for status in (429, 503)]
+    assert waits == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "status"),
+    [
+        ({"type": "overloaded_error", "message": "m"}, "UPSTREAM_OVERLOADED", 529),
+        ({"type": "rate_limit_error"}, "UPSTREAM_RATE_LIMITED", 429),
+        ({"type": "authentication_error"}, "UPSTREAM_AUTH", 401),
+        ({"type": "invalid_request_error", "message": "m"}, "UPSTREAM_REJECTED", 400),
+        ({"message": "m", "code": 502}, "UPSTREAM_ERROR", 502),
+        ({"message": "m", "code": "context_length_exceeded"}, "CONTEXT_LENGTH_EXCEEDED", 400),
+        ({"message": "m", "type": "server_error"}, "UPSTREAM_ERROR", 500),
+        ({"message": "m", "code": 7}, "UPSTREAM_ERROR", 500),
+        ("words", "UPSTREAM_ERROR", 500),
+    ],
+)
+def test_an_error_inside_an_answer_stands_for_the_status_it_tells(
+    error: object, reason: str, status: int
+) -> None:
+    found = in_band("acme", orjson.dumps({"error": error}))
+    assert (reason_of(found), found.status) == (reason, status)
+
+
+def test_of_our_own_headers_what_may_be_a_key_is_secret() -> None:
+    found = secrets_of({"Authorization": "Bearer sk-abc123", "x-api-key": "k1234567", "x": "on"})
+    assert set(found) == {"Bearer sk-abc123", "sk-abc123", "k1234567"}

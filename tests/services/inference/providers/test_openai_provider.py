@@ -1,0 +1,278 @@
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import orjson
+import pytest
+
+from gateway.errors.v1.errors_pb2 import Reason
+from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
+from services.common.errors import GatewayError, UpstreamError
+from services.inference.accumulator import Accumulator
+from services.inference.providers.base import Call
+from services.inference.providers.openai import OpenAIProvider
+from tests.services.inference.providers.openai_calls import USER, call_of, medium, says
+from tests.services.inference.providers.scripted import (
+    END,
+    SSE_HEAD,
+    Connection,
+    Script,
+    Setting,
+    setting,
+)
+
+
+@pytest.fixture
+async def here() -> AsyncIterator[Setting]:
+    async with setting() as made:
+        yield made
+        assert made.live.now == 0, "every call that began is over"
+
+
+def provider(here: Setting, **limits: float) -> OpenAIProvider:
+    return OpenAIProvider(
+        "acme",
+        here.upstream(None, **limits),
+        pass_stateful=False,
+        official=True,
+        fetches_urls=False,
+    )
+
+
+def line(value: Any) -> bytes:
+    return b"data: " + orjson.dumps(value) + b"\n\n"
+
+
+def content(text: str, finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": {"content": text}, "finish_reason": finish}
+    return line({"id": "a1", "model": "g", "choices": [choice]})
+
+
+DONE = b"data: [DONE]\n\n"
+
+
+def streams(*pieces: bytes, end: bytes = END) -> Script:
+    async def script(connection: Connection) -> None:
+        await connection.send(SSE_HEAD)
+        for piece in pieces:
+            await connection.chunk(piece)
+        await connection.send(end)
+
+    return script
+
+
+def then_silence(piece: bytes) -> Script:
+    async def script(connection: Connection) -> None:
+        await streams(piece, end=b"")(connection)
+        await connection.until_left()
+
+    return script
+
+
+async def batches_of(provider: OpenAIProvider, call: Call) -> list[list[Event]]:
+    return [list(batch) async for batch in provider.generate(call)]
+
+
+async def answer(provider: OpenAIProvider, call: Call) -> GenerateResponse:
+    accumulator = Accumulator()
+    for batch in await batches_of(provider, call):
+        accumulator.add(batch)
+    return accumulator.response()
+
+
+def reason_of(error: GatewayError) -> str:
+    return Reason.Name(error.reason).removeprefix("REASON_")
+
+
+async def test_a_whole_answer_is_asked_for_and_given_as_one_batch(here: Setting) -> None:
+    choice = {"index": 0, "message": {"content": "hey"}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 3, "completion_tokens": 1}
+    body = orjson.dumps({"id": "a1", "model": "g", "choices": [choice], "usage": usage})
+    here.server.plays(lambda c: c.answer(body))
+    [batch] = await batches_of(provider(here), call_of())
+    accumulator = Accumulator()
+    accumulator.add(batch)
+    response = accumulator.response()
+    assert (response.id, response.choices[0].blocks[0].text) == ("a1", "hey")
+    assert response.usage.input_tokens == 3
+    [request] = here.server.requests
+    assert request.target == "/v1/chat/completions"
+    assert request.headers["authorization"] == "Bearer sk-very-secret"
+    assert orjson.loads(request.body)["model"] == "gpt-1"
+
+
+async def test_a_stream_is_asked_for_and_given_in_a_batch_for_each_read(here: Setting) -> None:
+    seen = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        await connection.send(SSE_HEAD)
+        await connection.chunk(content("a") + content("b"))
+        await seen.wait()
+        await connection.chunk(content("c", "stop") + DONE)
+        await connection.send(END)
+
+    here.server.plays(script)
+    batches: list[int] = []
+    async for batch in provider(here).generate(call_of(stream=True)):
+        batches.append(len(batch))
+        seen.set()
+    # start, block_start, a, b; then c, block_stop, finish
+    assert batches == [4, 3]
+    assert orjson.loads(here.server.requests[0].body)["stream"] is True
+
+
+async def test_streams_one_after_the_other_share_a_connection(here: Setting) -> None:
+    here.server.plays(streams(content("a", "stop"), DONE))
+    for _ in range(3):
+        await answer(provider(here), call_of(stream=True))
+    assert here.server.connections == 1
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+async def test_a_stream_cut_into_small_pieces_is_the_same_answer(here: Setting, size: int) -> None:
+    whole = content("hello ") + b": keep-alive\r\n\r\n" + content("wörld", "stop") + DONE
+    pieces = (whole[at : at + size] for at in range(0, len(whole), size))
+    here.server.plays(streams(*pieces))
+    response = await answer(provider(here), call_of(stream=True))
+    assert response.choices[0].blocks[0].text == "hello wörld"
+
+
+async def test_16_mb_in_one_line_are_one_text(here: Setting) -> None:
+    here.server.plays(streams(content("x" * (16 << 20), "stop"), DONE))
+    response = await answer(provider(here), call_of(stream=True))
+    assert len(response.choices[0].blocks[0].text) == 16 << 20
+
+
+async def test_a_request_that_cannot_be_carried_is_refused_before_anything_is_sent(
+    here: Setting,
+) -> None:
+    call = call_of(says(USER, medium("video", data=b"x", mime_type="video/mp4")))
+    with pytest.raises(GatewayError) as raised:
+        await batches_of(provider(here), call)
+    assert reason_of(raised.value) == "UNSUPPORTED"
+    assert here.server.connections == 0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_refusal_of_the_provider_is_told(here: Setting, stream: bool) -> None:
+    body = b'{"error":{"message":"no","code":"context_length_exceeded"}}'
+    here.server.plays(lambda c: c.answer(body, 400))
+    with pytest.raises(UpstreamError) as raised:
+        await batches_of(provider(here), call_of(stream=stream))
+    assert reason_of(raised.value) == "CONTEXT_LENGTH_EXCEEDED"
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"choices":[{}'])
+async def test_an_answer_of_200_that_is_none_is_a_failure(here: Setting, body: bytes) -> None:
+    here.server.plays(lambda c: c.answer(body))
+    with pytest.raises(UpstreamError) as raised:
+        await batches_of(provider(here), call_of())
+    assert reason_of(raised.value) == "UPSTREAM_ERROR"
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (streams(content("a")), "UPSTREAM_CONNECTION"),
+        (streams(content("a"), line({"error": {"code": 503}})), "UPSTREAM_ERROR"),
+        (streams(content("a"), b"data: {\n\n"), "UPSTREAM_ERROR"),
+        (streams(content("a") + b"data: {\n\n"), "UPSTREAM_ERROR"),
+        (then_silence(content("a")), "UPSTREAM_TIMEOUT"),
+    ],
+)
+async def test_a_stream_that_breaks_gives_what_came_and_then_the_failure(
+    here: Setting, script: Script, reason: str
+) -> None:
+    here.server.plays(script)
+    arrived: list[str] = []
+    with pytest.raises(UpstreamError) as raised:
+        async for batch in provider(here, stream_idle_s=0.1).generate(call_of(stream=True)):
+            arrived.extend(event.text for event in batch if event.text)
+    assert (arrived, reason_of(raised.value)) == (["a"], reason)
+
+
+async def test_a_connection_that_breaks_in_the_middle_is_a_connection_failure(
+    here: Setting,
+) -> None:
+    seen = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        await streams(content("a"), end=b"")(connection)
+        await seen.wait()
+        connection.reset()
+
+    here.server.plays(script)
+    with pytest.raises(UpstreamError) as raised:
+        async for _ in provider(here).generate(call_of(stream=True)):
+            seen.set()
+    assert seen.is_set()
+    assert reason_of(raised.value) == "UPSTREAM_CONNECTION"
+
+
+@pytest.mark.parametrize("pieces", [(), (DONE,), (b": nothing\n\n",)])
+async def test_an_empty_stream_is_a_connection_failure(
+    here: Setting, pieces: tuple[bytes, ...]
+) -> None:
+    here.server.plays(streams(*pieces))
+    with pytest.raises(UpstreamError) as raised:
+        await batches_of(provider(here), call_of(stream=True))
+    assert reason_of(raised.value) == "UPSTREAM_CONNECTION"
+
+
+@pytest.mark.parametrize("last", ["reset", "stall"])
+async def test_after_the_reason_to_end_no_failure_counts(here: Setting, last: str) -> None:
+    gone = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        await connection.send(SSE_HEAD)
+        await connection.chunk(content("a", "stop"))
+        await gone.wait()
+        if last == "reset":
+            connection.reset()
+        else:
+            await connection.until_left()
+
+    here.server.plays(script)
+    accumulator = Accumulator()
+    async for batch in provider(here, stream_idle_s=0.05).generate(call_of(stream=True)):
+        accumulator.add(batch)
+        gone.set()
+    assert accumulator.response().choices[0].blocks[0].text == "a"
+
+
+@pytest.mark.parametrize("before", [b"", SSE_HEAD, SSE_HEAD + b"%x\r\n" % len(content("a"))])
+async def test_a_caller_that_leaves_ends_the_call_at_the_provider(
+    here: Setting, before: bytes
+) -> None:
+    waiting = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        await connection.send(before)
+        if before.endswith(b"\n") and before not in (b"", SSE_HEAD):
+            await connection.send(content("a") + b"\r\n")
+        waiting.set()
+        await connection.until_left()
+
+    here.server.plays(script)
+    task = asyncio.ensure_future(batches_of(provider(here), call_of(stream=True)))
+    await waiting.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (here.live.most, here.live.now) == (1, 0)
+    await asyncio.wait_for(here.server.left.wait(), 1)
+
+
+async def test_an_answer_closed_in_the_middle_ends_the_call_at_the_provider(here: Setting) -> None:
+    here.server.plays(then_silence(content("a")))
+    async with aclosing(provider(here).generate(call_of(stream=True))) as batches:
+        await anext(batches)
+        assert here.live.now == 1
+    assert here.live.now == 0
+    await asyncio.wait_for(here.server.left.wait(), 1)
+
+
+async def test_the_dialect_has_no_count_of_tokens(here: Setting) -> None:
+    assert await provider(here).count_tokens(call_of()) is None
+    assert here.server.connections == 0

@@ -1,0 +1,416 @@
+"""The sandbox in this process, and that it answers as it does over HTTP."""
+
+import asyncio
+import json
+
+import aiohttp
+import orjson
+import pytest
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import (
+    Block,
+    Media,
+    Message,
+    Opaque,
+    Thinking,
+    ToolResult,
+    ToolUse,
+)
+from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1.inference_pb2 import (
+    GenerateRequest,
+    OutputFormat,
+    ThinkingConfig,
+    Tool,
+    ToolChoice,
+)
+from services.common.errors import GatewayError, UpstreamError
+from services.inference.accumulator import Accumulator
+from services.inference.providers.base import Call, Target
+from services.inference.providers.sandbox import MODELS, SandboxProvider, read_prompt
+from services.inference.sandbox.anthropic_wire import redact
+from services.inference.sandbox.upstream import serving
+
+USER = conversation_pb2.ROLE_USER
+ASSISTANT = conversation_pb2.ROLE_ASSISTANT
+SYSTEM = conversation_pb2.ROLE_SYSTEM
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+TOOL = Tool(name="get_weather", description="tells", input_schema=orjson.dumps(SCHEMA))
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x03\0\0\0\x02"
+
+
+def message(role, *blocks):
+    return Message(role=role, blocks=[Block(text=b) if isinstance(b, str) else b for b in blocks])
+
+
+def call(*messages, model="echo", stream=False, **fields):
+    spoken = [message(USER, one) if isinstance(one, str) else one for one in messages]
+    request = GenerateRequest(model=f"sandbox/{model}", messages=spoken, **fields)
+    return Call(request, Target(f"sandbox/{model}", "sandbox", model), stream)
+
+
+def provider(**fields):
+    return SandboxProvider("sandbox", new_id=lambda prefix: f"{prefix}1", **fields)
+
+
+async def batches(asked, **fields):
+    return [list(batch) async for batch in provider(**fields).generate(asked)]
+
+
+async def answered(asked):
+    accumulator = Accumulator()
+    for batch in await batches(asked):
+        accumulator.add(batch)
+    return accumulator.response()
+
+
+def texts(response):
+    return "".join(block.text for block in response.choices[0].blocks)
+
+
+async def test_a_whole_answer_is_one_batch():
+    only = await batches(call("hi"))
+    assert len(only) == 1
+    assert only[0][0].start.id == "sandbox-1"
+    assert only[0][0].start.model == "echo"
+    assert texts(await answered(call("hi"))) == 'Sandbox echo: you said "hi".'
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"tools": [TOOL]},
+        {"thinking": ThinkingConfig(effort="low"), "n": 2, "logprobs": True, "top_logprobs": 1},
+    ],
+)
+async def test_a_stream_holds_the_whole_answer_in_steps(fields):
+    streamed = await batches(call("use the tool", stream=True, **fields))
+    assert len(streamed) > 5
+    whole = await batches(call("use the tool", **fields))
+    assert [event for batch in streamed for event in batch] == whole[0]
+
+
+async def test_blocks_open_hold_deltas_and_end_one_after_the_other():
+    asked = call("use the tool", tools=[TOOL], thinking=ThinkingConfig(effort="low"))
+    events = (await batches(asked))[0]
+    kinds = []
+    for event in events:
+        kind = (event.WhichOneof("kind"), event.block)
+        if not kinds or kinds[-1] != kind:
+            kinds.append(kind)
+    assert kinds == [
+        ("start", 0), ("usage", 0),
+        ("block_start", 0), ("thinking", 0), ("block_stop", 0),
+        ("block_start", 1), ("text", 1), ("block_stop", 1),
+        ("block_start", 2), ("input", 2), ("block_stop", 2),
+        ("finish", 0), ("usage", 0),
+    ]  # fmt: skip
+
+
+async def test_a_tool_is_called_and_its_result_quoted():
+    asked = await answered(call("get weather", tools=[TOOL]))
+    use = asked.choices[0].blocks[-1].tool_use
+    assert asked.choices[0].finish.reason == conversation_pb2.FINISH_REASON_TOOL_USE
+    assert (use.name, use.input) == ("get_weather", '{"city":"get weather"}')
+    result = ToolResult(tool_use_id=use.id, blocks=[Block(text="sunny")], is_error=True)
+    told = await answered(
+        call(
+            "get weather",
+            Message(role=ASSISTANT, blocks=asked.choices[0].blocks),
+            message(USER, Block(tool_result=result)),
+            tools=[TOOL],
+        )
+    )
+    assert texts(told) == 'Sandbox echo: The tool failed with "sunny".'
+
+
+async def test_a_refusal_hidden_thinking_and_a_stop_string():
+    refused = await answered(call("sandbox: refuse"))
+    assert refused.choices[0].blocks[0].refusal == "Sandbox echo: I refuse, as I was asked to."
+    assert refused.choices[0].finish.reason == conversation_pb2.FINISH_REASON_REFUSAL
+    hidden = await answered(call("sandbox: redact", thinking=ThinkingConfig(effort="low")))
+    thought = 'The sandbox thinks about what it was sent: "sandbox: redact".'
+    assert hidden.choices[0].blocks[0].redacted_thinking == redact(thought)
+    stopped = await answered(call("hi", stop_sequences=["said"]))
+    assert stopped.choices[0].finish.reason == conversation_pb2.FINISH_REASON_STOP_SEQUENCE
+    assert stopped.choices[0].finish.stop_sequence == "said"
+
+
+@pytest.mark.parametrize(
+    ("thinking", "thinks"),
+    [
+        (ThinkingConfig(), False),
+        (ThinkingConfig(effort="none"), False),
+        (ThinkingConfig(effort="high"), True),
+        (ThinkingConfig(mode=ThinkingConfig.MODE_ENABLED, budget_tokens=1024), True),
+        (ThinkingConfig(mode=ThinkingConfig.MODE_ADAPTIVE), True),
+        (ThinkingConfig(mode=ThinkingConfig.MODE_DISABLED, effort="high"), False),
+    ],
+)
+def test_thinking_is_wanted_or_not(thinking, thinks):
+    assert read_prompt(call("hi", thinking=thinking).request).thinking is thinks
+
+
+async def test_a_count_is_what_the_usage_will_say():
+    asked = call(message(SYSTEM, "be brief"), "hi", tools=[TOOL])
+    counted = await provider().count_tokens(asked)
+    assert counted == (await answered(asked)).usage.input_tokens > 5
+
+
+@pytest.mark.parametrize(
+    ("model", "reason", "status", "waits"),
+    [
+        ("fail-429", errors_pb2.REASON_UPSTREAM_RATE_LIMITED, 429, 1),
+        ("fail-500", errors_pb2.REASON_UPSTREAM_ERROR, 500, None),
+        ("fail-529", errors_pb2.REASON_UPSTREAM_OVERLOADED, 529, 1),
+        ("fail-401", errors_pb2.REASON_UPSTREAM_AUTH, 401, None),
+        ("fail-context", errors_pb2.REASON_CONTEXT_LENGTH_EXCEEDED, 400, None),
+        ("unknown", errors_pb2.REASON_MODEL_NOT_FOUND, 404, None),
+    ],
+)
+async def test_a_failing_model_fails_as_a_provider_does(model, reason, status, waits):
+    with pytest.raises(UpstreamError) as raised:
+        await batches(call("hi", model=model))
+    assert (raised.value.reason, raised.value.status) == (reason, status)
+    if waits is not None:
+        assert raised.value.retry_after_s == waits
+
+
+async def test_text_refuses_images_in_words():
+    picture = Block(media=Media(kind=conversation_pb2.MEDIA_KIND_IMAGE, data=PNG))
+    with pytest.raises(UpstreamError, match="does not read images") as raised:
+        await batches(call(message(USER, picture), model="text"))
+    assert raised.value.reason == errors_pb2.REASON_UPSTREAM_REJECTED
+
+
+async def seen_before(asked, error):
+    seen = []
+    with pytest.raises(error) as raised:
+        async for batch in provider().generate(asked):
+            seen += batch
+    return seen, raised.value
+
+
+async def test_a_cut_answer_breaks_after_text_has_come():
+    seen, error = await seen_before(call("hi", model="cut", stream=True), UpstreamError)
+    assert "".join(event.text for event in seen).startswith("Sandbox")
+    assert error.reason == errors_pb2.REASON_UPSTREAM_CONNECTION
+    seen, _ = await seen_before(call("hi", model="cut"), UpstreamError)
+    assert seen == []
+
+
+async def test_a_late_failure_comes_after_text():
+    seen, error = await seen_before(call("hi", model="fail-late", stream=True), UpstreamError)
+    assert "".join(event.text for event in seen).startswith("Sandbox")
+    assert error.reason == errors_pb2.REASON_UPSTREAM_OVERLOADED
+
+
+@pytest.mark.parametrize(("model", "batches_before"), [("stall", 0), ("stall-open", 1)])
+async def test_a_silent_model_waits_until_it_is_cancelled(model, batches_before):
+    answer = provider().generate(call("hi", model=model, stream=True))
+    for _ in range(batches_before):
+        await anext(answer)
+    waiting = asyncio.ensure_future(anext(answer))
+    done, _ = await asyncio.wait([waiting], timeout=0)
+    assert not done
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_slow_waits_before_each_piece(stream):
+    waits = []
+
+    async def sleep(seconds):
+        waits.append(seconds)
+
+    events = [e for batch in await batches(call("hi", model="slow", stream=stream), sleep=sleep)
+              for e in batch]  # fmt: skip
+    assert waits == [0.05] * sum(event.WhichOneof("kind") == "text" for event in events)
+    assert len(waits) > 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        (
+            {"tools": [Tool(opaque=True, extra=Opaque(json=b"{}"))]},
+            "tools[0]",
+        ),
+        ({"tool_choice": ToolChoice(extra=Opaque(json=b"{}"))}, "tool_choice"),
+        ({"thinking": ThinkingConfig(mode=ThinkingConfig.MODE_OPAQUE)}, "thinking"),
+        ({"messages": [message(USER, Block(opaque=Opaque(json=b"{}")))]}, "messages[1].content[0]"),
+    ],
+)
+async def test_what_only_a_provider_has_a_name_for_is_refused(fields, param):
+    more = fields.pop("messages", [])
+    with pytest.raises(GatewayError) as raised:
+        await batches(call("hi", *more, **fields))
+    assert raised.value.reason == errors_pb2.REASON_UNSUPPORTED
+    assert raised.value.param == param
+    assert raised.value.message.startswith(param)
+
+
+async def test_a_schema_that_is_no_json_object_is_refused():
+    form = OutputFormat(kind=OutputFormat.KIND_JSON_SCHEMA, schema=b"[")
+    with pytest.raises(GatewayError) as raised:
+        await batches(call("hi", output_format=form))
+    assert raised.value.param == "output_format.schema"
+
+
+def test_the_catalogue_has_the_promised_models_in_sight():
+    listed = [name for name, facts in MODELS.items() if facts.listed]
+    assert listed == ["echo", "text", "vision", "slow", "fail-429", "fail-500", "stall", "cut"]
+    assert MODELS["text"].inputs == frozenset()
+    assert MODELS["vision"].inputs == {conversation_pb2.MEDIA_KIND_IMAGE}
+    assert conversation_pb2.MEDIA_KIND_AUDIO in MODELS["echo"].inputs
+
+
+# One conversation in the words of this process, of OpenAI and of Anthropic.
+CHAT_TOOL = {
+    "type": "function",
+    "function": {"name": "get_weather", "description": "tells", "parameters": SCHEMA},
+}
+MESSAGES_TOOL = {"name": "get_weather", "description": "tells", "input_schema": SCHEMA}
+HI = {"role": "user", "content": "hi"}
+ALIKE = {
+    "text with a system prompt": (
+        call(message(SYSTEM, "be brief"), "hi"),
+        {"messages": [{"role": "system", "content": "be brief"}, HI]},
+        {"system": "be brief", "messages": [HI]},
+    ),
+    "several turns": (
+        call("one", message(ASSISTANT, "two"), "three"),
+        *[{"messages": [HI | {"content": "one"}, {"role": "assistant", "content": "two"},
+                        HI | {"content": "three"}]}] * 2,
+    ),
+    "a prefill": (
+        call("hi", message(ASSISTANT, "Well,")),
+        *[{"messages": [HI, {"role": "assistant", "content": "Well,"}]}] * 2,
+    ),
+    "a tool call": (
+        call("use the tools in parallel", tools=[TOOL]),
+        {"messages": [HI | {"content": "use the tools in parallel"}], "tools": [CHAT_TOOL]},
+        {"messages": [HI | {"content": "use the tools in parallel"}], "tools": [MESSAGES_TOOL]},
+    ),
+    "a tool result": (
+        call(
+            "hi",
+            message(ASSISTANT, Block(tool_use=ToolUse(id="1", name="f", input='{"a": 1}'))),
+            message(USER, Block(tool_result=ToolResult(
+                tool_use_id="1", blocks=[Block(text="sunny")]))),
+        ),
+        {"messages": [HI, {"role": "assistant", "tool_calls": [{
+            "id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}]},
+            {"role": "tool", "tool_call_id": "1", "content": "sunny"}]},
+        {"messages": [HI, {"role": "assistant", "content": [
+            {"type": "tool_use", "id": "1", "name": "f", "input": {"a": 1}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "1", "content": "sunny"}]}]},
+    ),
+    "an image": (
+        call(message(USER, "see", Block(media=Media(
+            kind=conversation_pb2.MEDIA_KIND_IMAGE, data=PNG, mime_type="image/png")))),
+        {"messages": [{"role": "user", "content": [
+            {"type": "text", "text": "see"},
+            {"type": "image_url", "image_url": {
+                "url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAMAAAAC"}}]}]},
+        {"messages": [{"role": "user", "content": [
+            {"type": "text", "text": "see"},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png",
+                                         "data": "iVBORw0KGgoAAAANSUhEUgAAAAMAAAAC"}}]}]},
+    ),
+    "thinking": (
+        call("hi", thinking=ThinkingConfig(mode=ThinkingConfig.MODE_ADAPTIVE)),
+        {"messages": [HI], "reasoning_effort": "medium"},
+        {"messages": [HI], "thinking": {"type": "adaptive"}},
+    ),
+    "a schema": (
+        call("hi", output_format=OutputFormat(
+            kind=OutputFormat.KIND_JSON_SCHEMA, schema=orjson.dumps(SCHEMA))),
+        {"messages": [HI], "response_format": {
+            "type": "json_schema", "json_schema": {"name": "trip", "schema": SCHEMA}}},
+        {"messages": [HI], "output_config": {
+            "format": {"type": "json_schema", "schema": SCHEMA}}},
+    ),
+    "a stop string": (
+        call("hi", stop_sequences=["said"]),
+        {"messages": [HI], "stop": ["said"]},
+        {"messages": [HI], "stop_sequences": ["said"]},
+    ),
+    "cached": (
+        call("sandbox: cached, is it not?"),
+        *[{"messages": [HI | {"content": "sandbox: cached, is it not?"}]}] * 2,
+    ),
+    "refusal": (
+        call("sandbox: refuse"),
+        *[{"messages": [HI | {"content": "sandbox: refuse"}]}] * 2,
+    ),
+}  # fmt: skip
+
+
+def seen_in_process(response):
+    usage, blocks = response.usage, response.choices[0].blocks
+    total = usage.input_tokens + usage.cache_read_input_tokens
+    return (
+        "".join(block.text or block.refusal for block in blocks),
+        "".join(block.thinking.text for block in blocks),
+        [(b.tool_use.name, json.loads(b.tool_use.input)) for b in blocks if b.HasField("tool_use")],
+        (total, usage.output_tokens, usage.cache_read_input_tokens, usage.reasoning_tokens),
+    )
+
+
+def seen_by_openai(body):
+    usage, said = body["usage"], body["choices"][0]["message"]
+    called = [call["function"] for call in said.get("tool_calls") or ()]
+    return (
+        said["content"] or said["refusal"] or "",
+        said.get("reasoning_content", ""),
+        [(one["name"], json.loads(one["arguments"])) for one in called],
+        (
+            usage["prompt_tokens"],
+            usage["completion_tokens"],
+            usage["prompt_tokens_details"]["cached_tokens"],
+            usage["completion_tokens_details"]["reasoning_tokens"],
+        ),
+    )
+
+
+def seen_by_anthropic(body):
+    usage, blocks = body["usage"], body["content"]
+    return (
+        "".join(block.get("text", "") for block in blocks),
+        "".join(block.get("thinking", "") for block in blocks),
+        [(block["name"], block["input"]) for block in blocks if block["type"] == "tool_use"],
+        (
+            usage["input_tokens"] + usage["cache_read_input_tokens"],
+            usage["output_tokens"],
+            usage["cache_read_input_tokens"],
+            usage["output_tokens_details"]["thinking_tokens"],
+        ),
+    )
+
+
+@pytest.mark.parametrize(("here", "chat", "messages"), ALIKE.values(), ids=ALIKE.keys())
+async def test_the_answer_is_the_same_whichever_way_the_prompt_came(here, chat, messages):
+    expected = seen_in_process(await answered(here))
+    async with serving() as upstream, aiohttp.ClientSession(upstream.url) as session:
+        headers = {"Authorization": "Bearer k", "anthropic-version": "2023-06-01"}
+
+        async def post(path, body):
+            body = {"model": "echo", "max_tokens": 2000, **body}
+            async with session.post(path, json=body, headers=headers) as response:
+                assert response.status == 200, await response.text()
+                return await response.json()
+
+        assert seen_by_openai(await post("/v1/chat/completions", chat)) == expected
+        assert seen_by_anthropic(await post("/v1/messages", messages)) == expected
+
+
+def test_thinking_sent_back_is_counted():
+    thought = Block(thinking=Thinking(text="abcd" * 10))
+    asked = call("abcd", message(ASSISTANT, thought, "abcd"), "abcd")
+    assert read_prompt(asked.request).input_tokens() == 13

@@ -1,0 +1,145 @@
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.inference.providers.sse import ServerSentEvent, SseParser, SseTooLongError
+
+LIMIT = 1 << 10
+
+
+def parse(stream: bytes, *cuts: int, limit: int = LIMIT) -> list[ServerSentEvent]:
+    parser = SseParser(limit)
+    places = [0, *sorted(cuts), len(stream)]
+    events: list[ServerSentEvent] = []
+    for begin, end in pairwise(places):
+        events += parser.feed(stream[begin:end])
+    return events
+
+
+def datas(stream: bytes) -> list[bytes]:
+    return [event.data for event in parse(stream)]
+
+
+def by_the_standard(stream: bytes) -> list[ServerSentEvent]:
+    """The algorithm of the HTML standard, line by line, without any regard for speed."""
+    text = stream.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    events: list[ServerSentEvent] = []
+    name, data = b"", b""
+    for line in text.split(b"\n")[:-1]:
+        if not line:
+            if data:
+                events.append(ServerSentEvent(name.decode() or "message", data[:-1]))
+            name, data = b"", b""
+        elif not line.startswith(b":"):
+            field, _, value = line.partition(b":")
+            value = value[1:] if value.startswith(b" ") else value
+            if field == b"data":
+                data += value + b"\n"
+            elif field == b"event":
+                name = value
+    return events
+
+
+def test_several_events_in_one_chunk_come_in_order() -> None:
+    assert parse(b'data: {"a":1}\n\ndata: {"b":2}\n\n') == [
+        ("message", b'{"a":1}'),
+        ("message", b'{"b":2}'),
+    ]
+
+
+def test_an_event_line_names_the_event_that_follows_and_no_other() -> None:
+    assert parse(b"event: ping\ndata: {}\n\ndata: x\n\n") == [("ping", b"{}"), ("message", b"x")]
+
+
+def test_an_event_line_may_come_after_the_data() -> None:
+    assert parse(b"data: {}\nevent: late\n\n") == [("late", b"{}")]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_every_line_end_of_the_standard_ends_a_line(end: bytes) -> None:
+    stream = end.join([b"event: a", b"data: 1", b"data: 2", b"", b"data: 3", b"", b""])
+    assert parse(stream) == [("a", b"1\n2"), ("message", b"3")]
+
+
+def test_comments_ids_retries_and_unknown_fields_go() -> None:
+    assert datas(b": hi\n\nid: 7\nretry: 3\nfoo: x\ndata: y\n\n:\n\n") == [b"y"]
+
+
+def test_one_space_after_the_colon_belongs_to_the_syntax_and_a_second_to_the_data() -> None:
+    assert datas(b"data:a\n\ndata:  b\n\ndata\n\n") == [b"a", b" b", b""]
+
+
+def test_a_byte_order_mark_at_the_beginning_goes_however_it_is_cut() -> None:
+    stream = b"\xef\xbb\xbfdata: x\n\n"
+    assert parse(stream) == parse(stream, 1) == parse(stream, 1, 2) == [("message", b"x")]
+
+
+def test_a_line_feed_after_a_cut_carriage_return_is_no_blank_line() -> None:
+    assert parse(b"data: a\r\ndata: b\r\n\r\n", 8) == [("message", b"a\nb")]
+
+
+def test_an_event_without_its_blank_line_is_not_dispatched_and_is_told_at_the_end() -> None:
+    parser = SseParser(LIMIT)
+    assert parser.feed(b"data: x\n") == []
+    assert parser.close()
+
+
+def test_after_whole_events_nothing_is_told_at_the_end() -> None:
+    parser = SseParser(LIMIT)
+    parser.feed(b": c\n\ndata: x\n\n")
+    assert not parser.close()
+
+
+@pytest.mark.parametrize("cuts", [(), (5,), (LIMIT + 2,)])
+def test_a_line_over_the_bound_fails_however_it_is_cut(cuts: tuple[int, ...]) -> None:
+    with pytest.raises(SseTooLongError):
+        parse(b"data: " + b"x" * LIMIT + b"\n\n", *cuts)
+
+
+def test_data_over_the_bound_fails_although_each_line_is_short() -> None:
+    with pytest.raises(SseTooLongError):
+        parse(b"data: 12345678\n" * (LIMIT // 8 + 1))
+
+
+def test_a_line_of_just_the_bound_passes() -> None:
+    assert datas(b"data: " + b"x" * (LIMIT - 6) + b"\n\n") == [b"x" * (LIMIT - 6)]
+
+
+def test_16_mb_in_one_line_take_time_that_grows_with_their_length_alone() -> None:
+    def seconds(size: int) -> float:
+        stream = b"data: " + b"x" * size + b"\n\n"
+        began = time.process_time()
+        assert len(parse(stream, *range(0, size, 4096), limit=32 << 20)) == 1
+        return time.process_time() - began
+
+    # A quadratic parser takes 64 times as long for 8 times the bytes.
+    assert seconds(16 << 20) < 24 * max(seconds(2 << 20), 0.001)
+
+
+fragments = st.sampled_from(
+    [
+        b"data: ",
+        b"data:",
+        b"data",
+        b"event: a",
+        b"event:",
+        b": c",
+        b"id: 1",
+        b'{"a":"b"}',
+        b"\xc3\xa9",
+    ]
+    + [b"\n"] * 4
+    + [b"\r", b"\r\n", b"\n\n", b"\r\n\r\n", b" ", b":", b"\xef\xbb\xbf"]
+)
+
+
+@given(st.lists(fragments, max_size=40).map(b"".join), st.lists(st.integers(0, 200), max_size=12))
+def test_any_stream_cut_anywhere_gives_what_the_standard_says(
+    stream: bytes, cuts: list[int]
+) -> None:
+    places = [cut for cut in cuts if cut <= len(stream)]
+    # At its very end the standard's line splitting and ours agree: what has no line end is no line.
+    assert parse(stream, *places) == by_the_standard(stream)

@@ -1,0 +1,390 @@
+import asyncio
+import gzip
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+
+from gateway.errors.v1.errors_pb2 import Reason
+from services.common.errors import UpstreamError
+from services.inference.providers.sse import ServerSentEvent
+from services.inference.providers.upstream import Upstream
+from tests.services.inference.providers.scripted import (
+    END,
+    SSE_HEAD,
+    Connection,
+    Setting,
+    setting,
+)
+
+
+@pytest.fixture
+async def here() -> AsyncIterator[Setting]:
+    async with setting() as made:
+        yield made
+        assert made.live.now == 0, "every call that began is over"
+
+
+def is_last(event: ServerSentEvent) -> bool:
+    return event.data == b"last"
+
+
+async def streamed(upstream: Upstream) -> list[list[bytes]]:
+    batches = upstream.stream("/x", b"{}", is_last=is_last)
+    async with aclosing(batches):
+        return [[event.data for event in batch] async for batch in batches]
+
+
+async def failure(upstream: Upstream, *, stream: bool) -> UpstreamError:
+    with pytest.raises(UpstreamError) as raised:
+        await (streamed(upstream) if stream else upstream.post("/x", b"{}"))
+    assert "127.0.0.1" not in raised.value.message
+    assert "secret" not in raised.value.message
+    return raised.value
+
+
+def reason_of(error: UpstreamError) -> str:
+    return Reason.Name(error.reason).removeprefix("REASON_")
+
+
+async def test_a_post_sends_the_body_with_the_providers_headers_and_gives_the_answer(
+    here: Setting,
+) -> None:
+    here.server.plays(lambda c: c.answer(b'{"a":1}', headers="x-one: 1"))
+    headers, body = await here.upstream().post("/x", b'{"q":2}', headers=[("beta", "b")])
+    assert (headers["X-One"], body) == ("1", b'{"a":1}')
+    request = here.server.requests[0]
+    assert (request.target, request.body) == ("/v1/x", b'{"q":2}')
+    sent = {name: request.headers[name] for name in ("authorization", "content-type", "beta")}
+    assert sent == {
+        "authorization": "Bearer sk-very-secret",
+        "content-type": "application/json",
+        "beta": "b",
+    }
+
+
+async def test_the_query_of_the_base_url_goes_with_every_request(here: Setting) -> None:
+    here.server.plays(lambda c: c.answer(b"{}"))
+    await here.upstream(here.server.url + "/?api-version=a%20b").post("/x", b"{}")
+    assert here.server.requests[0].target == "/v1/x?api-version=a+b"
+
+
+async def test_a_gzipped_answer_is_unpacked(here: Setting) -> None:
+    here.server.plays(
+        lambda c: c.answer(gzip.compress(b'{"a":1}'), headers="content-encoding: gzip")
+    )
+    assert (await here.upstream().post("/x", b"{}"))[1] == b'{"a":1}'
+
+
+async def test_calls_one_after_the_other_share_a_connection(here: Setting) -> None:
+    async def script(connection: Connection) -> None:
+        if len(here.server.requests) % 2:
+            await connection.answer(b"{}")
+        else:
+            await connection.send(SSE_HEAD)
+            await connection.chunk(b"data: last\n\n")
+            await connection.send(END)
+
+    here.server.plays(script)
+    for _ in range(3):
+        await here.upstream().post("/x", b"{}")
+        await streamed(here.upstream())
+    assert here.server.connections == 1
+
+
+async def test_a_redirect_is_a_failure_and_is_not_followed(here: Setting) -> None:
+    here.server.plays(lambda c: c.answer(b"", 307, f"location: {here.server.url}/y"))
+    error = await failure(here.upstream(), stream=False)
+    assert (reason_of(error), error.status) == ("UPSTREAM_ERROR", 307)
+    assert len(here.server.requests) == 1
+
+
+async def test_no_cookie_that_a_provider_sets_comes_back_to_it(here: Setting) -> None:
+    here.server.plays(lambda c: c.answer(b"{}", headers="set-cookie: a=b"))
+    await here.upstream().post("/x", b"{}")
+    await here.upstream().post("/x", b"{}")
+    assert "cookie" not in here.server.requests[1].headers
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_refusal_is_classified_with_its_body_and_wait(here: Setting, stream: bool) -> None:
+    here.server.plays(lambda c: c.answer(b'{"error":"slow down"}', 429, "Retry-After: 1.5"))
+    error = await failure(here.upstream(), stream=stream)
+    assert (reason_of(error), error.status) == ("UPSTREAM_RATE_LIMITED", 429)
+    assert (error.body, error.retry_after_s) == ('{"error":"slow down"}', 2)
+
+
+async def test_the_key_sent_is_taken_out_of_the_providers_words(here: Setting) -> None:
+    here.server.plays(lambda c: c.answer(b'{"error":"I saw sk-very-secret"}', 400))
+    error = await failure(here.upstream(), stream=False)
+    assert error.message == "I saw [redacted]"
+
+
+async def test_of_an_endless_error_body_only_the_beginning_is_read(here: Setting) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(b"HTTP/1.1 500 S\r\n\r\n")
+        while True:
+            await connection.send(b"x" * 4096)
+
+    here.server.plays(script)
+    error = await failure(here.upstream(), stream=False)
+    assert (error.status, len(error.body)) == (500, 4096)
+
+
+async def test_an_error_whose_body_does_not_come_is_told_by_its_status(here: Setting) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(b"HTTP/1.1 503 S\r\ncontent-length: 9\r\n\r\n")
+        await connection.until_left()
+
+    here.server.plays(script)
+    error = await failure(here.upstream(stream_idle_s=0.05), stream=False)
+    assert (reason_of(error), error.status) == ("UPSTREAM_ERROR", 503)
+
+
+async def test_an_answer_over_the_bound_is_a_failure(here: Setting) -> None:
+    here.server.plays(lambda c: c.answer(b"x" * 5000))
+    error = await failure(here.upstream(max_message=1024), stream=False)
+    assert reason_of(error) == "UPSTREAM_ERROR"
+    assert "1024" in error.message
+
+
+async def test_an_answer_that_is_no_json_object_is_a_failure_with_its_beginning(
+    here: Setting,
+) -> None:
+    for body in (b"<html>", b"[1]", b'{"a":'):
+        with pytest.raises(UpstreamError) as raised:
+            here.upstream().json_object(body)
+        assert (reason_of(raised.value), raised.value.body) == ("UPSTREAM_ERROR", body.decode())
+
+
+async def test_an_answer_of_200_that_tells_an_error_is_that_error(here: Setting) -> None:
+    with pytest.raises(UpstreamError) as raised:
+        here.upstream().json_object(b'{"error":{"type":"overloaded_error"}}')
+    assert reason_of(raised.value) == "UPSTREAM_OVERLOADED"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_no_server_at_the_address_is_a_connection_failure(
+    here: Setting, stream: bool, unused_tcp_port: int
+) -> None:
+    upstream = here.upstream(f"http://127.0.0.1:{unused_tcp_port}")
+    error = await failure(upstream, stream=stream)
+    assert (reason_of(error), error.status) == ("UPSTREAM_CONNECTION", None)
+
+
+async def test_a_server_without_tls_at_an_https_address_is_a_connection_failure(
+    here: Setting,
+) -> None:
+    async def answer_in_the_clear(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 S\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer_in_the_clear, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        error = await failure(here.upstream(f"https://127.0.0.1:{port}"), stream=False)
+    assert reason_of(error) == "UPSTREAM_CONNECTION"
+
+
+@pytest.mark.parametrize("before", [b"", SSE_HEAD, SSE_HEAD + b"9\r\ndata: a\n\n\r\n"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_connection_that_breaks_is_a_connection_failure(
+    here: Setting, stream: bool, before: bytes
+) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(before)
+        connection.reset()
+
+    here.server.plays(script)
+    assert reason_of(await failure(here.upstream(), stream=stream)) == "UPSTREAM_CONNECTION"
+
+
+async def test_a_body_shorter_than_it_said_is_a_connection_failure(here: Setting) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(b"HTTP/1.1 200 S\r\ncontent-length: 9\r\n\r\n{}")
+        connection.close()
+
+    here.server.plays(script)
+    assert reason_of(await failure(here.upstream(), stream=False)) == "UPSTREAM_CONNECTION"
+
+
+async def test_something_that_is_not_http_is_a_failure(here: Setting) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(b"220 smtp ready\r\n\r\n")
+        connection.close()
+
+    here.server.plays(script)
+    assert reason_of(await failure(here.upstream(), stream=False)) == "UPSTREAM_ERROR"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_silence_before_the_answer_ends_at_the_steps_limit_and_closes_the_connection(
+    here: Setting, stream: bool
+) -> None:
+    here.server.plays(lambda c: c.until_left())
+    error = await failure(here.upstream(step_timeout_s=0.05), stream=stream)
+    assert (reason_of(error), error.status) == ("UPSTREAM_TIMEOUT", None)
+    await asyncio.wait_for(here.server.left.wait(), 1)
+
+
+async def test_comments_before_the_first_event_do_not_prolong_the_steps_limit(
+    here: Setting,
+) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(SSE_HEAD)
+        await connection.chunk(b": wait\n\n")
+        await connection.until_left()
+
+    here.server.plays(script)
+    upstream = here.upstream(step_timeout_s=0.05)
+    assert reason_of(await failure(upstream, stream=True)) == "UPSTREAM_TIMEOUT"
+
+
+async def test_silence_within_a_stream_ends_at_the_idle_limit(here: Setting) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(SSE_HEAD)
+        await connection.chunk(b"data: a\n\n")
+        await connection.until_left()
+
+    here.server.plays(script)
+    seen: list[bytes] = []
+    with pytest.raises(UpstreamError) as raised:
+        async for batch in here.upstream(stream_idle_s=0.05).stream("/x", b"", is_last=is_last):
+            seen += [event.data for event in batch]
+    assert (seen, reason_of(raised.value)) == ([b"a"], "UPSTREAM_TIMEOUT")
+    await asyncio.wait_for(here.server.left.wait(), 1)
+
+
+async def test_a_post_may_have_a_limit_of_its_own(here: Setting) -> None:
+    here.server.plays(lambda c: c.until_left())
+    with pytest.raises(UpstreamError) as raised:
+        await here.upstream().post("/x", b"", timeout_s=0.05)
+    assert reason_of(raised.value) == "UPSTREAM_TIMEOUT"
+
+
+async def test_all_events_of_one_read_are_one_batch(here: Setting) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(SSE_HEAD + b"1b\r\ndata: 1\n\ndata: 2\n\ndata: 3\n\n\r\n" + END)
+
+    here.server.plays(script)
+    assert await streamed(here.upstream()) == [[b"1", b"2", b"3"]]
+
+
+async def test_a_stream_ends_after_the_last_event_although_the_server_does_not_end_it(
+    here: Setting,
+) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(SSE_HEAD)
+        await connection.chunk(b"data: 1\n\ndata: last\n\n")
+        await connection.until_left()
+
+    here.server.plays(script)
+    assert [data for batch in await streamed(here.upstream()) for data in batch] == [b"1", b"last"]
+    await asyncio.wait_for(here.server.left.wait(), 1)
+
+
+async def test_a_stream_that_the_server_ends_early_just_ends(here: Setting) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(SSE_HEAD)
+        await connection.chunk(b"data: 1\n\ndata: 2")
+        await connection.send(END)
+
+    here.server.plays(script)
+    assert await streamed(here.upstream()) == [[b"1"]]
+
+
+async def test_a_stream_of_no_event_just_ends(here: Setting) -> None:
+    here.server.plays(lambda c: c.send(SSE_HEAD + END))
+    assert await streamed(here.upstream()) == []
+
+
+async def test_an_answer_that_is_no_event_stream_is_a_failure(here: Setting) -> None:
+    here.server.plays(lambda c: c.answer(b"{}"))
+    assert reason_of(await failure(here.upstream(), stream=True)) == "UPSTREAM_ERROR"
+
+
+async def test_an_event_stream_without_a_content_type_is_taken_as_one(here: Setting) -> None:
+    here.server.plays(lambda c: c.answer(b"data: 1\n\n", headers="x: y"))
+    assert await streamed(here.upstream()) == [[b"1"]]
+
+
+async def test_a_line_of_16_mb_passes(here: Setting) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(SSE_HEAD)
+        await connection.chunk(b"data: " + b"x" * (16 << 20) + b"\n\n")
+        await connection.send(END)
+
+    here.server.plays(script)
+    [[data]] = await streamed(here.upstream())
+    assert len(data) == 16 << 20
+
+
+async def test_a_line_over_the_bound_is_a_failure_and_closes_the_connection(here: Setting) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(SSE_HEAD)
+        await connection.chunk(b"data: " + b"x" * (1 << 17))
+        await connection.until_left()
+
+    here.server.plays(script)
+    upstream = here.upstream(max_sse_line=1 << 16)
+    assert reason_of(await failure(upstream, stream=True)) == "UPSTREAM_ERROR"
+    await asyncio.wait_for(here.server.left.wait(), 1)
+
+
+@pytest.mark.parametrize("sent", [b"", SSE_HEAD, SSE_HEAD + b"9\r\ndata: a\n\n\r\n"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_cancelled_call_closes_its_connection_at_once(
+    here: Setting, stream: bool, sent: bytes
+) -> None:
+    waiting = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        await connection.send(sent)
+        waiting.set()
+        await connection.until_left()
+
+    here.server.plays(script)
+    upstream = here.upstream()
+    call = asyncio.ensure_future(streamed(upstream) if stream else upstream.post("/x", b"{}"))
+    await waiting.wait()
+    assert here.live.now == 1
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert here.live.now == 0
+    await asyncio.wait_for(here.server.left.wait(), 1)
+
+
+async def test_a_stream_closed_in_the_middle_closes_its_connection_at_once(here: Setting) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(SSE_HEAD)
+        await connection.chunk(b"data: a\n\n")
+        await connection.until_left()
+
+    here.server.plays(script)
+    batches = here.upstream().stream("/x", b"{}", is_last=is_last)
+    assert await anext(batches) == [("message", b"a")]
+    assert here.live.now == 1
+    await batches.aclose()
+    assert here.live.now == 0
+    await asyncio.wait_for(here.server.left.wait(), 1)
+
+
+async def test_many_aborted_streams_leave_nothing_behind(here: Setting) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(SSE_HEAD)
+        await connection.chunk(b"data: a\n\n")
+        await connection.until_left()
+
+    here.server.plays(script)
+    upstream = here.upstream()
+
+    async def begin_and_leave() -> None:
+        batches = upstream.stream("/x", b"{}", is_last=is_last)
+        async with aclosing(batches):
+            await anext(batches)
+
+    await asyncio.gather(*(begin_and_leave() for _ in range(100)))
+    assert (here.live.now, here.server.connections) == (0, 100)

@@ -1,0 +1,103 @@
+"""What is known of well-known models, and whose bare names they are."""
+
+import pytest
+
+from gateway.conversation.v1 import conversation_pb2 as conversation
+from services.inference.catalogue import MAKERS, UNKNOWN, facts_of, maker_of
+
+IMAGE = conversation.MEDIA_KIND_IMAGE
+DOCUMENT = conversation.MEDIA_KIND_DOCUMENT
+
+
+@pytest.mark.parametrize(
+    ("kind", "upstream", "window", "output"),
+    [
+        ("openai", "gpt-4o", 128_000, 16_384),
+        ("openai", "gpt-4o-2024-08-06", 128_000, 16_384),
+        ("openai", "gpt-4o-2024-05-13", 128_000, 4_096),
+        ("openai", "gpt-4.1-mini", 1_047_576, 32_768),
+        ("openai", "o3-2025-04-16", 200_000, 100_000),
+        ("openai", "gpt-5-mini-2025-08-07", 400_000, 128_000),
+        ("openai", "gpt-5-chat-latest", 128_000, 16_384),
+        ("openai", "ft:gpt-4o-mini-2024-07-18:acme::id", 128_000, 16_384),
+        ("anthropic", "claude-3-5-sonnet-latest", 200_000, 8_192),
+        ("anthropic", "claude-sonnet-4-20250514", 200_000, 64_000),
+        ("anthropic", "claude-opus-4-1-20250805", 200_000, 32_000),
+        ("anthropic", "claude-haiku-4-5", 200_000, 64_000),
+        ("anthropic", "claude-opus-4-6", 1_000_000, 128_000),
+    ],
+)
+def test_listed_models_have_their_limits_whatever_the_snapshot(
+    kind: str, upstream: str, window: int, output: int
+) -> None:
+    facts = facts_of(kind, upstream)
+    assert (facts.context_window, facts.max_output_tokens) == (window, output)
+
+
+@pytest.mark.parametrize(
+    ("kind", "upstream"),
+    [
+        ("openai", "gpt-4o-realtime-preview"),
+        ("openai", "gpt-9"),
+        ("openai", "o3-pro"),
+        ("anthropic", "claude-sonnet-4-9"),
+        ("anthropic", "claude-opus-4-10"),
+        ("anthropic", "claude-3-7-sonnet-20250219"),
+    ],
+)
+def test_a_relative_of_a_listed_model_gets_no_limit_of_output(kind: str, upstream: str) -> None:
+    assert facts_of(kind, upstream).max_output_tokens == 0
+
+
+def test_a_new_model_reads_what_its_family_reads() -> None:
+    assert facts_of("anthropic", "claude-opus-9").inputs == {IMAGE, DOCUMENT}
+    assert facts_of("openai", "gpt-9").inputs == {IMAGE, DOCUMENT}
+    assert facts_of("openai", "gpt-4-0613").inputs == frozenset()
+    assert facts_of("openai", "o3-mini-2025-01-31").inputs == frozenset()
+    assert facts_of("openai", "gpt-audio-mini").inputs == {conversation.MEDIA_KIND_AUDIO}
+
+
+@pytest.mark.parametrize("upstream", ["llama3.2", "qwen3:8b", "gpt-oss:20b", "mistral-large"])
+def test_models_of_nobody_in_particular_read_text_alone(upstream: str) -> None:
+    assert facts_of("openai", upstream) == UNKNOWN
+    assert maker_of(upstream) == ""
+
+
+def test_a_name_says_nothing_behind_a_provider_of_another_dialect() -> None:
+    assert facts_of("openai", "claude-haiku-4-5") == UNKNOWN
+    assert facts_of("anthropic", "gpt-4o") == UNKNOWN
+    assert facts_of("sandbox", "gpt-4o") == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("upstream", "maker"),
+    [
+        ("gpt-4o", "openai"),
+        ("chatgpt-4o-latest", "openai"),
+        ("o1", "openai"),
+        ("o4-mini", "openai"),
+        ("ft:gpt-4o:acme::id", "openai"),
+        ("claude-opus-5", "anthropic"),
+        ("claude", ""),
+        ("olmo", ""),
+        ("", ""),
+    ],
+)
+def test_bare_names_belong_to_the_maker_whose_beginning_they_have(
+    upstream: str, maker: str
+) -> None:
+    assert maker_of(upstream) == maker
+
+
+def test_every_listed_model_has_a_name_for_people_and_is_claimed_by_its_maker() -> None:
+    for kind, maker in MAKERS.items():
+        for upstream, facts in maker.models.items():
+            assert facts.display_name
+            assert maker_of(upstream) == kind
+            assert facts.max_output_tokens <= facts.context_window
+
+
+def test_every_listed_name_finds_its_own_facts() -> None:
+    for kind, maker in MAKERS.items():
+        for upstream, facts in maker.models.items():
+            assert facts_of(kind, upstream) is facts

@@ -1,0 +1,197 @@
+"""From the names callers write to models behind providers."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from gateway.conversation.v1 import conversation_pb2 as conversation
+from services.common.errors import GatewayError
+from services.common.settings import Model, Provider
+from services.inference.catalogue import Facts
+from services.inference.providers.base import Target
+from services.inference.routing import Models
+
+IMAGE = conversation.MEDIA_KIND_IMAGE
+DOCUMENT = conversation.MEDIA_KIND_DOCUMENT
+AUDIO = conversation.MEDIA_KIND_AUDIO
+VIDEO = conversation.MEDIA_KIND_VIDEO
+
+OPENAI = Provider(kind="openai", base_url="https://api.openai.com/v1")
+ANTHROPIC = Provider(kind="anthropic", base_url="https://api.anthropic.com")
+LOCAL = Provider(kind="openai", base_url="http://127.0.0.1:11434/v1")
+SANDBOX = {
+    "echo": Facts("Sandbox echo", frozenset({IMAGE}), 1_000, 100, True, True, True),
+    "fail-401": Facts("Sandbox, failing", listed=False),
+}
+
+
+def models(
+    configured: Sequence[Model] = (),
+    providers: Mapping[str, Provider] | None = None,
+    learnt: Mapping[str, Sequence[str]] | None = None,
+) -> Models:
+    given = {"openai": OPENAI, "anthropic": ANTHROPIC, "ollama": LOCAL}
+    return Models(configured, given if providers is None else providers, SANDBOX, learnt or {})
+
+
+def not_found(there: Models, name: str) -> GatewayError:
+    with pytest.raises(GatewayError) as caught:
+        there.resolve(name)
+    assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
+    with pytest.raises(GatewayError):
+        there.get(name)
+    return caught.value
+
+
+def test_a_configured_name_wins_over_every_other_reading() -> None:
+    for name in ("gpt-4o", "anthropic/claude-haiku-4-5", "sandbox/echo", "ollama/llama3"):
+        there = models(
+            [Model(name=name, provider="ollama", upstream="mine")], learnt={"ollama": ["llama3"]}
+        )
+        target = there.resolve(name)
+        assert (target.name, target.provider, target.upstream) == (name, "ollama", "mine")
+        assert [model.name for model in there.list()].count(name) == 1
+
+
+def test_a_configured_model_takes_from_the_catalogue_what_it_does_not_say() -> None:
+    there = models(
+        [
+            Model(name="fast", provider="openai", upstream="gpt-4o-mini", fallbacks=["claude"]),
+            Model(
+                name="small",
+                provider="openai",
+                upstream="gpt-4o-mini",
+                inputs=["text"],
+                context_window=10,
+                max_output_tokens=5,
+            ),
+            Model(name="llama3", provider="ollama", inputs=["text", "pdf", "audio", "video"]),
+        ]
+    )
+    assert there.resolve("fast") == Target(
+        name="fast",
+        provider="openai",
+        upstream="gpt-4o-mini",
+        inputs=frozenset({IMAGE, DOCUMENT}),
+        context_window=128_000,
+        max_output_tokens=16_384,
+        fallbacks=("claude",),
+    )
+    small = there.resolve("small")
+    assert (small.inputs, small.context_window, small.max_output_tokens) == (frozenset(), 10, 5)
+    llama = there.resolve("llama3")
+    assert llama.upstream == "llama3"
+    assert llama.inputs == {DOCUMENT, AUDIO, VIDEO}
+
+
+def test_any_model_of_a_provider_answers_to_provider_slash_model() -> None:
+    target = models().resolve("ollama/org/qwen3:8b")
+    assert (target.name, target.provider, target.upstream) == (
+        "ollama/org/qwen3:8b",
+        "ollama",
+        "org/qwen3:8b",
+    )
+    assert models().resolve("openai/gpt-4o").max_output_tokens == 16_384
+
+
+def test_the_sandbox_has_its_own_models_alone() -> None:
+    target = models(providers={}).resolve("sandbox/echo")
+    assert target == Target(
+        name="sandbox/echo",
+        provider="sandbox",
+        upstream="echo",
+        inputs=frozenset({IMAGE}),
+        context_window=1_000,
+        max_output_tokens=100,
+    )
+    assert models().resolve("sandbox/fail-401").upstream == "fail-401"
+    not_found(models(), "sandbox/gpt-4o")
+
+
+def test_another_sandbox_has_the_same_models_under_its_own_name() -> None:
+    there = models(providers={"play": Provider(kind="sandbox")})
+    assert there.resolve("play/echo").provider == "play"
+    assert there.resolve("sandbox/echo").provider == "sandbox"
+    not_found(there, "play/other")
+
+
+def test_a_provider_that_is_called_sandbox_is_what_its_settings_say() -> None:
+    there = models(providers={"sandbox": LOCAL})
+    assert there.resolve("sandbox/other").upstream == "other"
+
+
+@pytest.mark.parametrize(
+    ("name", "provider"), [("gpt-4o", "openai"), ("o3", "openai"), ("claude-new", "anthropic")]
+)
+def test_a_bare_name_goes_to_its_maker(name: str, provider: str) -> None:
+    target = models().resolve(name)
+    assert (target.name, target.provider, target.upstream) == (name, provider, name)
+
+
+def test_a_maker_is_known_by_its_address_or_its_name() -> None:
+    assert models(providers={"mine": OPENAI, "ollama": LOCAL}).resolve("o3").provider == "mine"
+    assert models(providers={"openai": LOCAL}).resolve("o3").provider == "openai"
+
+
+@pytest.mark.parametrize(
+    "providers",
+    [
+        {"ollama": LOCAL},
+        {"openai": ANTHROPIC},
+        {"mine": Provider(kind="openai", base_url="https://api.openai.com.evil.example/v1")},
+    ],
+)
+def test_a_bare_name_goes_to_nobody_but_its_maker(providers: Mapping[str, Provider]) -> None:
+    not_found(models(providers=providers), "gpt-4o")
+
+
+def test_a_bare_name_with_two_takers_is_refused_with_the_ways_to_say_it() -> None:
+    error = not_found(models(providers={"openai": LOCAL, "eu": OPENAI}), "gpt-4o")
+    assert "openai/gpt-4o or eu/gpt-4o" in error.message
+
+
+@pytest.mark.parametrize("name", ["", "/", "nothing", "nobody/m", "openai/", "openai", "/gpt-4o"])
+def test_names_of_nothing_are_not_found(name: str) -> None:
+    assert repr(name) in not_found(models(), name).message
+
+
+def test_configured_models_are_listed_first_and_all_others_by_name() -> None:
+    there = models(
+        [Model(name="z", provider="openai"), Model(name="a", provider="openai")],
+        learnt={"ollama": ["qwen3", "llama3"], "gone": ["x"], "sandbox": ["y"]},
+    )
+    assert [model.name for model in there.list()] == [
+        "z",
+        "a",
+        "ollama/llama3",
+        "ollama/qwen3",
+        "sandbox/echo",
+    ]
+    assert there.resolve("ollama/qwen3").upstream == "qwen3"
+    assert there.get("ollama/qwen3") in there.list()
+
+
+def test_a_list_that_was_given_out_is_the_callers_own() -> None:
+    there = models()
+    there.list().clear()
+    assert there.list()
+
+
+def test_a_model_is_described_by_what_is_known_of_it() -> None:
+    there = models([Model(name="fast", provider="openai", upstream="gpt-4o-mini")])
+    fast = there.get("fast")
+    assert (fast.name, fast.display_name, fast.provider) == ("fast", "GPT-4o mini", "openai")
+    assert (fast.context_window, fast.max_output_tokens) == (128_000, 16_384)
+    assert list(fast.inputs) == [IMAGE, DOCUMENT]
+    assert (fast.tools, fast.thinking, fast.structured_output) == (True, False, True)
+    assert fast.HasField("thinking")
+
+
+def test_a_model_that_is_not_listed_can_be_described_and_unknown_facts_stay_out() -> None:
+    model = models().get("ollama/llama3")
+    assert (model.name, model.display_name) == ("ollama/llama3", "ollama/llama3")
+    assert (model.context_window, model.max_output_tokens, list(model.inputs)) == (0, 0, [])
+    for field in ("tools", "thinking", "structured_output"):
+        assert not model.HasField(field)
+    assert models().get("claude-haiku-4-5").display_name == "Claude Haiku 4.5"
+    assert models().get("sandbox/fail-401").display_name == "Sandbox, failing"

@@ -1,0 +1,276 @@
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, Message, Opaque, Thinking
+from gateway.inference.v1 import inference_pb2
+from gateway.inference.v1.inference_pb2 import BlockStop, Event, GenerateRequest
+from services.inference.thinking import (
+    Signer,
+    SignThinking,
+    apply_strategy,
+    is_gateway_signature,
+    is_provider_signature,
+)
+
+OPENAI = conversation_pb2.DIALECT_OPENAI
+ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC
+NONE = conversation_pb2.DIALECT_UNSPECIFIED
+PRESERVE = inference_pb2.THINKING_BLOCK_STRATEGY_PRESERVE
+DISCARD = inference_pb2.THINKING_BLOCK_STRATEGY_DISCARD
+FLATTEN = inference_pb2.THINKING_BLOCK_STRATEGY_FLATTEN
+
+SIGNER = Signer({"a": b"k" * 32, "b": b"l" * 32}, "a")
+PROVIDERS_OWN = base64.b64encode(b"a provider's own signature").decode()
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+def thought(text: str, signature: str = "") -> Block:
+    return Block(thinking=Thinking(text=text, signature=signature))
+
+
+def conversation(*blocks: Block, strategy: int = 0) -> GenerateRequest:
+    return GenerateRequest(
+        model="m",
+        messages=[
+            Message(role=conversation_pb2.ROLE_USER, blocks=[Block(text="hi")]),
+            Message(role=conversation_pb2.ROLE_ASSISTANT, blocks=blocks),
+            Message(role=conversation_pb2.ROLE_USER, blocks=[Block(text="and now?")]),
+        ],
+        thinking_block_strategy=strategy,
+    )
+
+
+def answer(request: GenerateRequest, *, signs: bool, dialect: int = NONE) -> list[Block]:
+    """Give what is left of the assistant's message."""
+    treated = apply_strategy(request, target_signs=signs, target_dialect=dialect, signer=SIGNER)
+    return [
+        block
+        for message in treated.messages
+        if message.role == conversation_pb2.ROLE_ASSISTANT
+        for block in message.blocks
+    ]
+
+
+@given(TEXTS, TEXTS)
+def test_a_signature_of_the_gateway_is_valid_for_its_text(text: str, model: str) -> None:
+    signature = SIGNER.sign(text, model)
+    assert SIGNER.verify(signature, text)
+    assert is_gateway_signature(signature)
+    assert not is_provider_signature(signature)
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_a_signature_is_valid_for_no_other_text(text: str, other: str, model: str) -> None:
+    assert SIGNER.verify(SIGNER.sign(text, model), other) == (text == other)
+
+
+@given(st.data())
+def test_a_signature_with_one_character_changed_is_not_valid(data: st.DataObject) -> None:
+    signature = SIGNER.sign("thought", "model")
+    place = data.draw(st.integers(0, len(signature) - 1))
+    changed = data.draw(st.characters())
+    forged = signature[:place] + changed + signature[place + 1 :]
+    assert SIGNER.verify(forged, "thought") == (forged == signature)
+
+
+def test_a_signature_is_valid_in_one_spelling_alone() -> None:
+    signature = SIGNER.sign("thought", "model")
+    # The last character of the name holds two bits that decoding ignores.
+    assert ".bW9kZWw." in signature
+    assert not SIGNER.verify(signature.replace(".bW9kZWw.", ".bW9kZWx."), "thought")
+
+
+def test_the_end_of_a_models_name_does_not_pass_for_the_beginning_of_a_text() -> None:
+    prefix, key_id, _, code = SIGNER.sign("thought", "model-x").split(".")
+    name = base64.urlsafe_b64encode(b"model-").rstrip(b"=").decode()
+    assert not SIGNER.verify(".".join((prefix, key_id, name, code)), "xthought")
+
+
+def test_old_keys_stay_valid_and_unknown_ones_are_not() -> None:
+    by_b = Signer({"b": b"l" * 32}, "b").sign("thought", "model")
+    assert SIGNER.verify(by_b, "thought")
+    assert not Signer({"a": b"k" * 32}, "a").verify(by_b, "thought")
+    assert not Signer({"b": b"x" * 32}, "b").verify(by_b, "thought")
+
+
+@pytest.mark.parametrize(
+    "signature", ["", "gw1.", "gw1.a", "gw1.a.b.c", "gw1.a.!.c", PROVIDERS_OWN]
+)
+def test_what_is_no_signature_of_the_gateway_is_not_valid(signature: str) -> None:
+    assert not SIGNER.verify(signature, "thought")
+
+
+def test_the_current_key_must_be_among_the_keys_and_ids_hold_no_dot() -> None:
+    with pytest.raises(ValueError, match="current key"):
+        Signer({"a": b"k"}, "b")
+    with pytest.raises(ValueError, match="no id may hold a dot"):
+        Signer({"a.b": b"k"}, "a.b")
+
+
+@pytest.mark.parametrize(
+    ("signature", "is_one"),
+    [
+        (PROVIDERS_OWN, True),
+        ("", False),
+        ("no base64!", False),
+        ("YQ", False),
+        ("YQ==\n", False),
+        ("gw1.a.b.c", False),
+        ("ä", False),
+    ],
+)
+def test_a_providers_signature_is_base64(signature: str, is_one: bool) -> None:
+    assert is_provider_signature(signature) is is_one
+
+
+def test_a_request_without_thinking_is_given_back_itself() -> None:
+    request = conversation(Block(text="hello"), strategy=DISCARD)
+    assert apply_strategy(request, target_signs=True, target_dialect=NONE, signer=SIGNER) is request
+
+
+def test_the_request_itself_is_never_changed() -> None:
+    request = conversation(thought("x"), Block(text="hello"), strategy=DISCARD)
+    before = GenerateRequest()
+    before.CopyFrom(request)
+    assert answer(request, signs=True) == [Block(text="hello")]
+    assert request == before
+
+
+@pytest.mark.parametrize("strategy", [0, PRESERVE])
+@pytest.mark.parametrize(
+    ("signature", "signs", "dialect", "kept"),
+    [
+        (PROVIDERS_OWN, True, ANTHROPIC, True),
+        (PROVIDERS_OWN, True, NONE, True),
+        (PROVIDERS_OWN, True, OPENAI, False),
+        (PROVIDERS_OWN, False, OPENAI, False),
+        (SIGNER.sign("x", "model"), True, ANTHROPIC, False),
+        (SIGNER.sign("x", "model"), True, NONE, False),
+        (SIGNER.sign("x", "model"), False, OPENAI, True),
+        (SIGNER.sign("another", "model"), False, OPENAI, False),
+        ("", True, ANTHROPIC, False),
+        ("", False, OPENAI, False),
+        ("malformed", True, ANTHROPIC, False),
+    ],
+)
+def test_preserve_keeps_what_is_signed_for_the_target(
+    strategy: int, signature: str, signs: bool, dialect: int, kept: bool
+) -> None:
+    request = conversation(thought("x", signature), Block(text="hello"), strategy=strategy)
+    expected = [thought("x", signature)] if kept else []
+    assert answer(request, signs=signs, dialect=dialect) == [*expected, Block(text="hello")]
+
+
+@pytest.mark.parametrize(("signs", "dialect", "kept"), [(True, ANTHROPIC, 1), (False, OPENAI, 0)])
+def test_preserve_keeps_redacted_thinking_for_a_provider_that_can_read_it(
+    signs: bool, dialect: int, kept: int
+) -> None:
+    request = conversation(Block(redacted_thinking="AAAA"), Block(text="hello"))
+    assert len(answer(request, signs=signs, dialect=dialect)) == 1 + kept
+
+
+def test_preserve_keeps_the_order_of_blocks() -> None:
+    blocks = [thought("a", PROVIDERS_OWN), Block(redacted_thinking="AA=="), Block(text="b")]
+    blocks += [thought("c", PROVIDERS_OWN), Block(text="d")]
+    assert answer(conversation(*blocks), signs=True, dialect=ANTHROPIC) == blocks
+
+
+def test_discard_takes_every_thought() -> None:
+    blocks = [thought("a", PROVIDERS_OWN), Block(redacted_thinking="AA=="), Block(text="b")]
+    request = conversation(*blocks, strategy=DISCARD)
+    assert answer(request, signs=True, dialect=ANTHROPIC) == [Block(text="b")]
+
+
+def test_flatten_makes_text_of_thinking_and_leaves_out_what_nobody_can_read() -> None:
+    blocks = [thought("a"), Block(redacted_thinking="AA=="), thought("", PROVIDERS_OWN)]
+    request = conversation(*blocks, Block(text="b"), strategy=FLATTEN)
+    assert answer(request, signs=True, dialect=ANTHROPIC) == [
+        Block(text="<thinking>a</thinking>"),
+        Block(text="b"),
+    ]
+
+
+def test_a_message_that_was_thinking_alone_goes() -> None:
+    request = conversation(thought("a"), strategy=DISCARD)
+    treated = apply_strategy(request, target_signs=False, target_dialect=OPENAI, signer=SIGNER)
+    assert [message.blocks[0].text for message in treated.messages] == ["hi", "and now?"]
+
+
+def test_everything_else_of_a_message_and_request_stays() -> None:
+    request = conversation(thought("a"), Block(text="b"), strategy=DISCARD)
+    request.temperature = 0.5
+    request.messages[1].name = "bob"
+    request.messages[1].extra.CopyFrom(Opaque(dialect=OPENAI, json=b"{}"))
+    expected = GenerateRequest()
+    expected.CopyFrom(request)
+    del expected.messages[1].blocks[0]
+    assert (
+        apply_strategy(request, target_signs=False, target_dialect=OPENAI, signer=SIGNER)
+        == expected
+    )
+
+
+def test_a_long_conversation_is_treated_in_linear_time() -> None:
+    request = GenerateRequest(
+        messages=[
+            Message(role=conversation_pb2.ROLE_ASSISTANT, blocks=[thought("x"), Block(text="y")])
+            for _ in range(20_000)
+        ]
+    )
+    treated = apply_strategy(request, target_signs=True, target_dialect=ANTHROPIC, signer=SIGNER)
+    assert len(treated.messages) == 20_000
+    assert all(len(message.blocks) == 1 for message in treated.messages)
+
+
+def thinking_events(*texts: str, choice: int = 0, signature: str = "") -> list[Event]:
+    events = [Event(choice=choice, block_start=thought(""))]
+    events += [Event(choice=choice, thinking=text) for text in texts]
+    if signature:
+        events.append(Event(choice=choice, signature=signature))
+    return [*events, Event(choice=choice, block_stop=BlockStop())]
+
+
+@given(st.lists(TEXTS, max_size=5), st.data())
+def test_unsigned_thinking_is_signed_before_its_block_ends_however_it_is_batched(
+    texts: list[str], data: st.DataObject
+) -> None:
+    events = thinking_events(*texts)
+    cut = data.draw(st.integers(0, len(events)))
+    signing = SignThinking(SIGNER, "model")
+    out = [*signing.feed(events[:cut]), *signing.feed(events[cut:])]
+    signature = SIGNER.sign("".join(texts), "model")
+    assert out == [*events[:-1], Event(signature=signature), events[-1]]
+
+
+def test_thinking_that_begins_with_text_is_signed_whole() -> None:
+    events = [Event(block_start=thought("all of it")), Event(block_stop=BlockStop())]
+    signed = SignThinking(SIGNER, "model").feed(events)
+    assert signed[1] == Event(signature=SIGNER.sign("all of it", "model"))
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        thinking_events("a", signature="own"),
+        [Event(block_start=thought("a", "own")), Event(block_stop=BlockStop())],
+        [Event(block_start=Block(text="a")), Event(text="b"), Event(block_stop=BlockStop())],
+        [Event(block_start=Block(redacted_thinking="a")), Event(block_stop=BlockStop())],
+    ],
+)
+def test_what_is_signed_or_no_thinking_goes_on_untouched(events: list[Event]) -> None:
+    assert SignThinking(SIGNER, "model").feed(events) is events
+
+
+def test_choices_that_think_at_once_are_signed_each_for_itself() -> None:
+    first, second = thinking_events("a", "b"), thinking_events("c", "d", choice=1)
+    mixed = [event for pair in zip(first, second, strict=True) for event in pair]
+    signed = SignThinking(SIGNER, "model").feed(mixed)
+    assert [(event.choice, event.signature) for event in signed if event.signature] == [
+        (0, SIGNER.sign("ab", "model")),
+        (1, SIGNER.sign("cd", "model")),
+    ]
