@@ -9,12 +9,11 @@ import json
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
 from tests.facade.conversations import CONVERSATIONS, Conversation, Outcome
-from tests.running import Gateway, running
+from tests.running import Gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -25,21 +24,6 @@ FINISHES = {
     "tool_calls": {"tool_use"},
     "content_filter": {"refusal"},
 }
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def gateway(tmp_path_factory):
-    models = [
-        {
-            "name": f"see-{provider}",
-            "provider": provider,
-            "upstream": "vision",
-            "inputs": ["text", "image"],
-        }
-        for provider in ("openai", "anthropic")
-    ]
-    async with running(tmp_path_factory.mktemp("gateway"), models=models) as one:
-        yield one
 
 
 def cases(endpoint: str) -> list[Any]:

@@ -144,6 +144,8 @@ TABLE: list[tuple[dict[str, Any], str, str]] = [
     ({"multimodal": True}, "multimodal", "must be an object"),
     ({"multimodal": {"enabled": "yes"}}, "multimodal.enabled", "true or false"),
     ({"multimodal": {"pictures": {}}}, "multimodal.pictures", "not a known field"),
+    ({"multimodal": {"#x": 1}}, "multimodal.#x", "not a known field"),
+    ({"multimodal": {"x" * 200: 1}}, "multimodal." + "x" * 128, "not a known field"),
     ({"multimodal": {"image": True}}, "multimodal.image", "must be an object"),
     ({"multimodal": {"image": {"model": ""}}}, "multimodal.image.model", "must not be empty"),
     ({"multimodal": {"image": {"max_images": 0}}}, "multimodal.image.max_images", "at least 1"),

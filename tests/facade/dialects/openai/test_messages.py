@@ -126,6 +126,11 @@ def test_an_assistant_thinks_then_speaks_then_refuses_then_calls() -> None:
     assert [told.blocks[i].refusal for i in (2, 3)] == ["no", "no more"]
 
 
+def test_thinking_alone_is_a_message() -> None:
+    (block,) = message(role="assistant", content=None, reasoning_content="hm").blocks
+    assert block.thinking.text == "hm"
+
+
 def test_an_answer_can_be_sent_back_as_clients_print_it() -> None:
     told = message(
         role="assistant",

@@ -1,0 +1,26 @@
+import pytest_asyncio
+
+from tests.running import running
+
+MODELS = [
+    {
+        "name": f"see-{provider}",
+        "provider": provider,
+        "upstream": "vision",
+        "inputs": ["text", "image"],
+    }
+    for provider in ("openai", "anthropic")
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(tmp_path_factory):
+    """Give a running gateway whose providers are the sandbox behind HTTP."""
+    models = [
+        *MODELS,
+        {"name": "with-fallback", "provider": "sandbox", "upstream": "echo", "fallbacks": ["x"]},
+        {"name": "short", "provider": "sandbox", "upstream": "echo", "max_output_tokens": 10},
+    ]
+    folder = tmp_path_factory.mktemp("gateway")
+    async with running(folder, models=models, limits={"max_body": 1 << 20}) as one:
+        yield one

@@ -1,0 +1,253 @@
+"""What is refused, at the door and behind it: always in the endpoint's own shape."""
+
+import io
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.running import Gateway
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+CHAT = "/beta/v1/chat/completions"
+MESSAGES = "/beta/v1/messages"
+COUNT = "/beta/v1/messages/count_tokens"
+CODING = "/coding/v1/messages"
+HELLO = [{"role": "user", "content": "Hello"}]
+GOOD = {"model": "sandbox/echo", "max_tokens": 100, "messages": HELLO}
+
+
+async def ask(gateway: Gateway, path: str, method: str = "POST", **options: Any):
+    options.setdefault("headers", gateway.bearer() if path == CHAT else gateway.api_key())
+    async with gateway.http.request(method, gateway.url + path, **options) as answer:
+        body = await answer.json()
+        assert answer.headers["x-request-id"] == answer.headers["request-id"]
+        return answer, body
+
+
+def assert_refused(path: str, answer: Any, body: Any, status: int, param: str | None = None) -> str:
+    """Assert the status and the shape; give the message."""
+    assert answer.status == status, body
+    assert answer.content_type == "application/json"
+    if path == CHAT:
+        error = body["error"]
+        assert set(error) >= {"message", "type", "param", "code"}
+    else:
+        assert body["type"] == "error"
+        assert body["request_id"] == answer.headers["request-id"]
+        error = body["error"]
+        assert set(error) >= {"message", "type"}
+    if param is not None:
+        assert error["param"] == param
+        assert param in error["message"]
+    return error["message"]
+
+
+@pytest.mark.parametrize("path", [CHAT, MESSAGES, COUNT, CODING])
+class TestEveryEndpoint:
+    async def test_no_credential(self, gateway, path):
+        headers = {"compat-version": "2023-06-01"}
+        answer, body = await ask(gateway, path, json=GOOD, headers=headers)
+        assert_refused(path, answer, body, 401)
+        assert body["error"]["type"] == "authentication_error"
+
+    async def test_a_key_nobody_has(self, gateway, path):
+        headers = {"Authorization": f"Bearer gw-{'x' * 43}"}
+        answer, body = await ask(gateway, path, json=GOOD, headers=headers)
+        assert_refused(path, answer, body, 401)
+
+    async def test_both_credentials(self, gateway, path):
+        headers = {**gateway.bearer(), **gateway.api_key()}
+        answer, body = await ask(gateway, path, json=GOOD, headers=headers)
+        assert_refused(path, answer, body, 400)
+
+    async def test_a_wrong_version(self, gateway, path):
+        headers = {**gateway.bearer(), "compat-version": "2024-01-01"}
+        answer, body = await ask(gateway, path, json=GOOD, headers=headers)
+        assert_refused(path, answer, body, 400, "compat-version")
+
+    @pytest.mark.parametrize(
+        "body", [b"", b"{", b"[]", b'"x"', b'{"model":"m",', b"\xff\xfe", b"{}" * 2, b"nul"]
+    )
+    async def test_what_is_no_json_object(self, gateway, path, body):
+        headers = {
+            **(gateway.bearer() if path == CHAT else gateway.api_key()),
+            "Content-Type": "application/json",
+        }
+        answer, told = await ask(gateway, path, data=body, headers=headers)
+        assert_refused(path, answer, told, 400)
+
+    async def test_deep_nesting(self, gateway, path):
+        headers = {
+            **(gateway.bearer() if path == CHAT else gateway.api_key()),
+            "Content-Type": "application/json",
+        }
+        deep = b'{"messages":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+        answer, told = await ask(gateway, path, data=deep, headers=headers)
+        assert_refused(path, answer, told, 400)
+
+    async def test_another_content_type(self, gateway, path):
+        answer, body = await ask(gateway, path, data="a=b")
+        assert_refused(path, answer, body, 415)
+
+    async def test_a_body_over_the_limit(self, gateway, path):
+        big = {**GOOD, "messages": [{"role": "user", "content": "x" * (1 << 20)}]}
+        headers = {
+            **(gateway.bearer() if path == CHAT else gateway.api_key()),
+            "Content-Type": "application/json",
+        }
+        data = io.BytesIO(orjson.dumps(big))
+        answer, body = await ask(gateway, path, data=data, headers=headers)
+        assert_refused(path, answer, body, 413)
+
+    async def test_another_method(self, gateway, path):
+        answer, body = await ask(gateway, path, "PUT", json=GOOD)
+        assert "POST" in assert_refused(path, answer, body, 405)
+
+    async def test_an_unknown_model(self, gateway, path):
+        answer, body = await ask(gateway, path, json={**GOOD, "model": "nobody/nothing"})
+        assert_refused(path, answer, body, 404, "model")
+        assert body["error"]["code"] == "model_not_found"
+
+    async def test_a_missing_model(self, gateway, path):
+        answer, body = await ask(gateway, path, json={"max_tokens": 1, "messages": HELLO})
+        assert_refused(path, answer, body, 400, "model")
+
+    async def test_no_messages(self, gateway, path):
+        answer, body = await ask(gateway, path, json={**GOOD, "messages": []})
+        assert_refused(path, answer, body, 400, "messages")
+
+    async def test_only_empty_messages(self, gateway, path):
+        empty = {**GOOD, "messages": [{"role": "user", "content": ""}]}
+        answer, body = await ask(gateway, path, json=empty)
+        assert_refused(path, answer, body, 400, "messages")
+
+    async def test_a_wrong_type_deep_inside(self, gateway, path):
+        messages = [*HELLO, {"role": "user", "content": [{"type": "text", "text": 7}]}]
+        answer, body = await ask(gateway, path, json={**GOOD, "messages": messages})
+        assert_refused(path, answer, body, 400, "messages[1].content[0].text")
+
+    async def test_a_callers_request_id_comes_back(self, gateway, path):
+        headers = {"x-request-id": "mine-1"}
+        answer, _ = await ask(gateway, path, json=GOOD, headers=headers)
+        assert answer.headers["x-request-id"] == "mine-1"
+
+    @pytest.mark.parametrize("given", ["a b", "x" * 129, "é"])
+    async def test_a_request_id_that_is_not_safe_does_not(self, gateway, path, given):
+        answer, _ = await ask(gateway, path, json=GOOD, headers={"x-request-id": given})
+        assert answer.headers["x-request-id"].startswith("req_")
+
+
+@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+class TestExtensions:
+    @pytest.mark.parametrize(
+        ("fields", "param"),
+        [
+            (
+                {
+                    "fallback": "enabled",
+                    "fallback_config": {
+                        "strategy": {"mode": "sequential"},
+                        "steps": [{"step_id": "a", "model": "sandbox/echo"}],
+                    },
+                },
+                "fallback",
+            ),
+            ({"memory_id": "m"}, "memory_id"),
+            ({"memory_config": {"personal_memory": True}}, "memory_config"),
+            ({"model": "with-fallback"}, "fallback"),
+        ],
+    )
+    async def test_what_is_not_built_yet_is_said_to_be_so(self, gateway, path, fields, param):
+        answer, body = await ask(gateway, path, json={**GOOD, **fields})
+        assert_refused(path, answer, body, 501)
+        assert body["error"]["param"].startswith(param)
+
+    async def test_an_image_for_a_model_without_eyes(self, gateway, path):
+        picture = "iVBORw0KGgo="
+        part = (
+            {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}}
+            if path == CHAT
+            else {
+                "type": "image",
+                "source": {"type": "base64", "media_type": "image/png", "data": picture},
+            }
+        )
+        body = {**GOOD, "model": "sandbox/text", "messages": [{"role": "user", "content": [part]}]}
+        answer, told = await ask(gateway, path, json=body)
+        assert_refused(path, answer, told, 501, "messages[0].content[0]")
+        passed = {**body, "multimodal": {"enabled": False}}
+        answer, told = await ask(gateway, path, json=passed)
+        assert "does not read images" in assert_refused(path, answer, told, 400)
+
+    async def test_fallback_disabled_asks_the_model_alone(self, gateway, path):
+        body = {**GOOD, "model": "with-fallback", "fallback": "disabled"}
+        answer, _ = await ask(gateway, path, json=body)
+        assert answer.status == 200
+
+    @pytest.mark.parametrize("mode", ["auto", "disabled"])
+    async def test_a_config_that_is_not_asked_for_is_not_read(self, gateway, path, mode):
+        body = {**GOOD, "fallback": mode, "fallback_config": {"nonsense": []}}
+        answer, _ = await ask(gateway, path, json=body)
+        assert answer.status == 200
+
+
+@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic"])
+@pytest.mark.parametrize(
+    ("model", "status", "code"),
+    [
+        ("fail-429", 429, "upstream_rate_limited"),
+        ("fail-500", 502, "upstream_error"),
+        ("fail-401", 502, "upstream_auth"),
+        ("fail-403", 502, "upstream_auth"),
+        ("fail-529", 529, "upstream_overloaded"),
+        ("fail-context", 400, "context_length_exceeded"),
+    ],
+)
+async def test_a_provider_that_fails(gateway, path, stream, provider, model, status, code):
+    body = {**GOOD, "model": f"{provider}/{model}", "stream": stream}
+    answer, told = await ask(gateway, path, json=body)
+    if path == CHAT and status == 529:
+        status = 503
+    assert_refused(path, answer, told, status)
+    error = told["error"]
+    assert error["code"] == code
+    (attempt,) = error["attempts"]
+    assert (attempt["step"], attempt["model"]) == ("primary", f"{provider}/{model}")
+    if status in (429, 503, 529):
+        assert int(answer.headers["Retry-After"]) >= 1
+
+
+async def test_use_built_in_tools_is_not_built_yet(gateway):
+    body = {**GOOD, "use_built_in_tools": True}
+    answer, told = await ask(gateway, MESSAGES, json=body)
+    assert_refused(MESSAGES, answer, told, 501, "use_built_in_tools")
+
+
+async def test_more_tokens_than_the_model_writes(gateway):
+    for path in (CHAT, MESSAGES):
+        answer, told = await ask(gateway, path, json={**GOOD, "model": "short"})
+        assert "10" in assert_refused(path, answer, told, 400, "max_tokens")
+
+
+async def test_fallback_fields_are_refused_below_coding(gateway):
+    for field in ("fallback", "fallback_config"):
+        body = {**GOOD, field: "auto" if field == "fallback" else {}}
+        answer, told = await ask(gateway, CODING, json=body)
+        assert_refused(CODING, answer, told, 400, field)
+
+
+async def test_coding_needs_no_version(gateway):
+    headers = {"x-api-key": gateway.key}
+    answer, _ = await ask(gateway, CODING, json=GOOD, headers=headers)
+    assert answer.status == 200
+
+
+async def test_an_unknown_path_is_404_in_the_callers_shape(gateway):
+    for headers, kind in ((gateway.bearer(), "A"), (gateway.api_key(), "B"), ({}, "A")):
+        answer, body = await ask(gateway, "/beta/v1/nothing", "GET", headers=headers)
+        assert answer.status == 404
+        assert ("request_id" in body) == (kind == "B")
