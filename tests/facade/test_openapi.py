@@ -1,0 +1,94 @@
+"""The OpenAPI document: true to the routes, and requests made from it never break anything."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import hypothesis
+import orjson
+import pytest
+import schemathesis
+from hypothesis import HealthCheck
+from schemathesis.checks import CHECKS
+
+from facade import openapi
+from facade.app import create_app
+from services.common.settings import Settings
+from tests.running import Gateway, running
+
+SCHEMA = schemathesis.openapi.from_dict(orjson.loads(openapi.document()))
+CONFORMANCE = CHECKS.get_by_names(
+    ["status_code_conformance", "content_type_conformance", "response_schema_conformance"]
+)
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """Give a gateway that runs in another thread, for callers that block."""
+    ready = threading.Event()
+    box: list[tuple[Gateway, asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def serve(folder: Path) -> None:
+        stop = asyncio.Event()
+        async with running(folder) as gateway:
+            box.append((gateway, asyncio.get_running_loop(), stop))
+            ready.set()
+            await stop.wait()
+
+    folder = tmp_path_factory.mktemp("gateway")
+    thread = threading.Thread(target=lambda: asyncio.run(serve(folder)))
+    thread.start()
+    assert ready.wait(30)
+    gateway, loop, stop = box[0]
+    yield gateway
+    loop.call_soon_threadsafe(stop.set)
+    thread.join()
+
+
+def check_answer(case: schemathesis.Case, gateway: Gateway) -> None:
+    case.headers = {**(case.headers or {}), "x-api-key": gateway.key}
+    case.headers["compat-version"] = "2023-06-01"
+    if isinstance(case.body, dict):
+        # Most of what is made up names no model, and would be refused for that alone.
+        case.body["model"] = "sandbox/echo"
+        case.body.pop("stream", None)
+    response = case.call(base_url=gateway.url)
+    assert response.status_code in (501, 503) or response.status_code < 500, response.text
+    case.validate_response(response, checks=CONFORMANCE)
+
+
+@SCHEMA.parametrize()
+@hypothesis.settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+def test_any_request_made_from_the_document_gets_a_documented_answer(case, elsewhere: Gateway):
+    check_answer(case, elsewhere)
+
+
+@pytest.mark.soak
+@SCHEMA.parametrize()
+@hypothesis.settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+def test_many_requests_made_from_the_document_get_documented_answers(case, elsewhere: Gateway):
+    check_answer(case, elsewhere)
+
+
+def test_the_document_describes_every_route_but_those_for_people_and_monitors():
+    app = create_app(SimpleNamespace(settings=Settings()))
+    served = {
+        (route.method, route.resource.canonical.replace("{name}", "{model}"))
+        for route in app.router.routes()
+        if route.method != "HEAD"
+    }
+    described = {
+        (method.upper(), path)
+        for path, operations in orjson.loads(openapi.document())["paths"].items()
+        for method in operations
+    }
+    assert served - described == {("GET", "/metrics"), ("GET", "/docs")}
+    assert described <= served
+
+
+def test_the_page_names_every_endpoint():
+    page = openapi.page()
+    for path in orjson.loads(openapi.document())["paths"]:
+        assert path in page
