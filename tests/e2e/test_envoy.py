@@ -68,7 +68,8 @@ async def test_a_body_announced_too_large_is_refused_unread(
     writer.write(
         f"POST {path} HTTP/1.1\r\nhost: gateway\r\ncontent-length: {TOO_LARGE}\r\n\r\n".encode()
     )
-    head = await reader.readuntil(b"\r\n\r\n")
+    async with asyncio.timeout(10):
+        head = await reader.readuntil(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 413 ")
     size = next(
         int(line.split(b":")[1]) for line in head.split(b"\r\n") if b"content-length" in line

@@ -1,0 +1,234 @@
+"""What the engine adds to a provider, with a provider that plays what a test hands it."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from gateway.conversation.v1 import conversation_pb2 as conversation
+from gateway.conversation.v1.conversation_pb2 import Block, Message, Thinking, Usage
+from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1 import inference_pb2 as pb
+from gateway.inference.v1.inference_pb2 import Event, Finish, GenerateRequest, Start
+from services.common.errors import GatewayError, UpstreamError
+from services.common.settings import Model, Provider
+from services.inference.engine import Engine, Routes
+from services.inference.providers.base import Call
+from services.inference.routing import Models
+from services.inference.thinking import Signer
+
+SIGNER = Signer({"k1": b"s" * 32}, "k1")
+
+
+class Played:
+    """A provider that plays batches; an exception among them is raised."""
+
+    name = "played"
+    dialect = conversation.DIALECT_OPENAI
+    signs_thinking = False
+    prefills = False
+    tells_stop_sequence = False
+
+    def __init__(self, *answers: Sequence[Sequence[Event] | Exception]) -> None:
+        self.answers = list(answers)
+        self.calls: list[Call] = []
+        self.closed = 0
+        self.counts: int | Exception | None = None
+
+    async def generate(self, call: Call):
+        self.calls.append(call)
+        call.dropped.append("seed")
+        try:
+            for batch in self.answers.pop(0):
+                if isinstance(batch, Exception):
+                    raise batch
+                yield batch
+        finally:
+            self.closed += 1
+
+    async def count_tokens(self, call: Call) -> int | None:
+        if isinstance(self.counts, Exception):
+            raise self.counts
+        return self.counts
+
+    async def close(self) -> None:
+        pass
+
+
+def start() -> Event:
+    return Event(start=Start(id="1", model="up"))
+
+
+def text(*pieces: str) -> list[Event]:
+    events = [Event(block_start=Block(text=""))]
+    return [*events, *(Event(text=piece) for piece in pieces), Event(block_stop=pb.BlockStop())]
+
+
+def end(reason=conversation.FINISH_REASON_END_TURN) -> list[Event]:
+    return [Event(finish=Finish(reason=reason)), Event(usage=Usage(input_tokens=3))]
+
+
+def engine(provider: Played, **model: object) -> Engine:
+    settings = {"played": Provider(kind="openai", base_url="http://127.0.0.1")}
+    models = Models([Model(name="m", provider="played", **model)], settings, {}, {})
+    clock = iter(range(1000))
+    return Engine(Routes(models, {"played": provider}), SIGNER, lambda: next(clock))
+
+
+def request(**fields: object) -> GenerateRequest:
+    asked = Message(role=conversation.ROLE_USER, blocks=[Block(text="Hi")])
+    return GenerateRequest(**{"model": "m", "messages": [asked], **fields})
+
+
+async def events_of(engine: Engine, wanted: GenerateRequest) -> list[Event]:
+    return [event async for batch in engine.stream(wanted) for event in batch]
+
+
+async def test_a_stream_and_a_whole_answer_are_the_same():
+    batches = [[start(), *text("a", "b")], end()]
+    whole = await engine(Played(batches)).generate(request())
+    streamed = await events_of(engine(Played(batches)), request())
+    assert whole.choices[0].blocks[0].text == "ab"
+    assert "".join(event.text for event in streamed) == "ab"
+    assert whole.served == streamed[0].start.served
+    assert whole.served.model == "m"
+    assert whole.served.provider == "played"
+    assert list(whole.served.dropped) == ["seed"]
+
+
+async def test_a_failure_tells_what_was_tried_and_for_how_long():
+    failure = UpstreamError(errors_pb2.REASON_UPSTREAM_ERROR, "it failed", status=500)
+    with pytest.raises(UpstreamError) as failed:
+        await engine(Played([failure]), upstream="u").generate(request())
+    (attempt,) = failed.value.attempts
+    assert (attempt.model, attempt.status, attempt.duration_ms) == ("played/u", 500, 1000)
+
+
+async def test_a_stop_string_ends_the_answer_and_the_providers_call():
+    provider = Played([[start(), *text("one ", "tw", "o three")[:-1]], text("never read"), end()])
+    wanted = request(stop_sequences=["two"])
+    events = await events_of(engine(provider), wanted)
+    assert "".join(event.text for event in events) == "one "
+    finish = next(event.finish for event in events if event.HasField("finish"))
+    assert finish.reason == conversation.FINISH_REASON_STOP_SEQUENCE
+    assert finish.stop_sequence == "two"
+    assert provider.closed == 1
+    # The provider is asked without them, and as a stream, so that it can be left.
+    assert provider.calls[0].stream
+    assert not provider.calls[0].request.stop_sequences
+    assert list(wanted.stop_sequences) == ["two"]
+
+
+async def test_usage_is_estimated_where_the_provider_was_left_before_it_told():
+    provider = Played([[start(), *text("one two three")[:-1]], end()])
+    whole = await engine(provider).generate(request(stop_sequences=["two"]))
+    assert whole.usage.input_tokens > 0
+    assert whole.usage.output_tokens > 0
+
+
+async def test_usage_that_was_told_is_not_estimated():
+    provider = Played([[start(), *text("one two"), *end()]])
+    whole = await engine(provider).generate(request(stop_sequences=["two"]))
+    assert whole.usage == Usage(input_tokens=3)
+
+
+async def test_a_caller_of_the_same_dialect_leaves_stop_strings_to_the_provider():
+    provider = Played([[start(), *text("one"), *end()]])
+    await engine(provider).generate(
+        request(stop_sequences=["two"], dialect=conversation.DIALECT_OPENAI)
+    )
+    assert list(provider.calls[0].request.stop_sequences) == ["two"]
+    assert not provider.calls[0].stream
+
+
+async def test_a_prefill_is_never_repeated():
+    provider = Played([[start(), *text("Once upon", " a time"), *end()]])
+    prefill = Message(role=conversation.ROLE_ASSISTANT, blocks=[Block(text="Once upon")])
+    wanted = request()
+    wanted.messages.append(prefill)
+    whole = await engine(provider).generate(wanted)
+    assert whole.choices[0].blocks[0].text == " a time"
+
+
+async def test_thinking_that_nobody_signed_is_signed_by_the_gateway():
+    thinking = [
+        Event(block_start=Block(thinking=Thinking())),
+        Event(thinking="hmm"),
+        Event(block_stop=pb.BlockStop()),
+    ]
+    provider = Played([[start(), *thinking, *end()]])
+    whole = await engine(provider).generate(request())
+    signed = whole.choices[0].blocks[0].thinking
+    assert SIGNER.verify(signed.signature, signed.text)
+
+
+def doubting() -> UpstreamError:
+    return UpstreamError(
+        errors_pb2.REASON_UPSTREAM_REJECTED, "no", status=400, body="Invalid `signature` in block"
+    )
+
+
+def thoughtful() -> GenerateRequest:
+    wanted = request()
+    signed = Thinking(text="hmm", signature=SIGNER.sign("hmm", "u"))
+    said = Message(
+        role=conversation.ROLE_ASSISTANT, blocks=[Block(thinking=signed), Block(text="Hello")]
+    )
+    wanted.messages.extend([said, wanted.messages[0]])
+    return wanted
+
+
+async def test_a_provider_that_doubts_a_signature_is_asked_once_more_without_thinking():
+    provider = Played([doubting()], [[start(), *text("ok"), *end()]])
+    whole = await engine(provider).generate(thoughtful())
+    assert whole.choices[0].blocks[0].text == "ok"
+    assert whole.served.attempts == 2
+    first, second = (
+        sum(block.HasField("thinking") for m in call.request.messages for block in m.blocks)
+        for call in provider.calls
+    )
+    assert (first, second) == (1, 0)
+
+
+async def test_it_is_not_asked_a_third_time():
+    provider = Played([doubting()], [doubting()])
+    with pytest.raises(UpstreamError):
+        await engine(provider).generate(thoughtful())
+    assert len(provider.calls) == 2
+
+
+async def test_an_answer_that_has_begun_is_never_begun_again():
+    provider = Played([[start()], doubting()], [[start(), *end()]])
+    with pytest.raises(UpstreamError):
+        await events_of(engine(provider), thoughtful())
+    assert len(provider.calls) == 1
+
+
+async def test_more_tokens_than_the_model_writes_are_refused_before_it_is_asked():
+    provider = Played()
+    with pytest.raises(GatewayError) as refused:
+        await engine(provider, max_output_tokens=10).generate(request(max_tokens=11))
+    assert refused.value.param == "max_tokens"
+    assert provider.calls == []
+
+
+@pytest.mark.parametrize(
+    ("counts", "estimated"),
+    [
+        (7, False),
+        (None, True),
+        (UpstreamError(errors_pb2.REASON_UPSTREAM_ERROR, "down", status=500), True),
+    ],
+)
+async def test_tokens_are_the_providers_count_or_else_an_estimate(counts, estimated):
+    provider = Played()
+    provider.counts = counts
+    counted = await engine(provider).count_tokens(request())
+    assert counted.estimated is estimated
+    assert counted.input_tokens == 7 or estimated
+
+
+async def test_a_request_that_the_provider_refuses_to_count_is_refused():
+    provider = Played()
+    provider.counts = UpstreamError(errors_pb2.REASON_UPSTREAM_REJECTED, "no", status=400)
+    with pytest.raises(UpstreamError):
+        await engine(provider).count_tokens(request())
