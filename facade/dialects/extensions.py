@@ -304,7 +304,6 @@ def _set_memory(request: pb.GenerateRequest, fields: ExtensionFields) -> None:
             raise invalid("memory_id", "memory_id: must be 1 to 256 printable characters")
         request.memory.memory_id = fields.memory_id
     if config is None:
-        request.memory.SetInParent()
         return
     given = _given(config)
     if "memory_mode" in given:

@@ -19,6 +19,9 @@ from services.common.errors import GatewayError, invalid
 # Marks names of union members in the places that pydantic reports.
 TAG = "#"
 
+# Characters of a name of the caller's making that an error repeats.
+_LONGEST_NAME = 128
+
 Location = Sequence[int | str]
 _T = TypeVar("_T")
 
@@ -84,6 +87,11 @@ def to_gateway_error(error: ValidationError, prefix: str = "") -> GatewayError:
     if first["type"] == "union_tag_not_found" and isinstance(first["input"], Mapping):
         location.append("type")
     path = to_path(location, prefix)
+    if first["type"] == "extra_forbidden":
+        # The caller's own name comes last, whatever it begins with and however long it is.
+        path = to_path(location[:-1], prefix)
+        name = str(location[-1])[:_LONGEST_NAME]
+        path = f"{path}.{name}" if path else name
     said = " or ".join(dict.fromkeys(_words(detail) for detail in details))
     return invalid(path, f"{path or 'the body'}: {said.replace(' or must be ', ' or ')}")
 

@@ -2,7 +2,7 @@
 
 import orjson
 
-from gateway.errors.v1.errors_pb2 import Attempt, Reason
+from facade.dialects.attempts import attempt_object
 from services.common.errors import GatewayError
 
 _TYPES = {
@@ -38,15 +38,5 @@ def error_body(error: GatewayError, request_id: str) -> dict[str, object]:
     if error.param:
         told["param"] = error.param
     if error.attempts:
-        told["attempts"] = [_attempt(attempt) for attempt in error.attempts]
+        told["attempts"] = [attempt_object(attempt) for attempt in error.attempts]
     return {"type": "error", "error": told, "request_id": request_id}
-
-
-def _attempt(attempt: Attempt) -> dict[str, object]:
-    return {
-        "step": attempt.step,
-        "model": attempt.model,
-        "status": attempt.status if attempt.HasField("status") else None,
-        "reason": Reason.Name(attempt.reason).removeprefix("REASON_").lower(),
-        "ms": attempt.duration_ms,
-    }

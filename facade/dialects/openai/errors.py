@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from gateway.errors.v1.errors_pb2 import Attempt, Reason
+from facade.dialects.attempts import attempt_object
 from services.common.errors import GatewayError
 
 _TYPES = {
@@ -36,15 +36,5 @@ def error_object(error: GatewayError) -> dict[str, Any]:
         "code": error.code,
     }
     if error.attempts:
-        told["attempts"] = [_attempt(attempt) for attempt in error.attempts]
+        told["attempts"] = [attempt_object(attempt) for attempt in error.attempts]
     return told
-
-
-def _attempt(attempt: Attempt) -> dict[str, Any]:
-    return {
-        "step": attempt.step,
-        "model": attempt.model,
-        "status": attempt.status if attempt.HasField("status") else None,
-        "reason": Reason.Name(attempt.reason).removeprefix("REASON_").lower(),
-        "ms": attempt.duration_ms,
-    }

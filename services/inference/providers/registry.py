@@ -13,14 +13,17 @@ from services.inference.providers.upstream import Gauge, Upstream
 
 SANDBOX = "sandbox"
 
-# Hosts of the providers themselves: what they take differs a little from what
-# servers of the same dialect take, and they fetch media from addresses.
+# Hosts of the providers themselves, and of those who run their models for them: what
+# they take differs a little from what servers of the same dialect take, and they fetch
+# media from addresses.
 _OFFICIAL_HOSTS = frozenset({"api.openai.com", "api.anthropic.com"})
+_OFFICIAL_DOMAINS = (".openai.azure.com", ".cognitiveservices.azure.com")
 
 
 def is_official(settings: ProviderSettings) -> bool:
     """Tell whether the provider is the maker of its dialect."""
-    return URL(settings.base_url).host in _OFFICIAL_HOSTS
+    host = URL(settings.base_url).host or ""
+    return host in _OFFICIAL_HOSTS or host.endswith(_OFFICIAL_DOMAINS)
 
 
 def build(

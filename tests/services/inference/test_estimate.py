@@ -70,6 +70,16 @@ def test_every_part_of_a_conversation_counts() -> None:
         assert alone * 0.9 <= cost(block) <= alone + 60
 
 
+def test_each_kind_of_character_has_a_rate_of_its_own() -> None:
+    kinds = {"az \n": 35, "AZ": 70, "é": 100, "19{~": 100}
+    for characters, hundredths in kinds.items():
+        for character in characters:
+            assert estimate_output_tokens(character * 100) == hundredths + 1
+    mixed = "".join(character * 100 for characters in kinds for character in characters)
+    rates = sum(hundredths * len(characters) for characters, hundredths in kinds.items())
+    assert estimate_output_tokens(mixed) == rates + 1
+
+
 def test_every_message_and_tool_has_a_price_of_its_own() -> None:
     one, two = (estimate_input_tokens(request(Block(text="x"), messages=n)) for n in (1, 2))
     assert two - one >= 5
@@ -77,7 +87,11 @@ def test_every_message_and_tool_has_a_price_of_its_own() -> None:
     tool = Tool(name="weather", description="Tells it", input_schema=schema.encode())
     with_tool = estimate_input_tokens(request(Block(text="x"), tools=(tool,)))
     with_two = estimate_input_tokens(request(Block(text="x"), tools=(tool, tool)))
-    assert with_tool - one > with_two - with_tool > estimate_output_tokens(schema)
+    parts = sum(map(estimate_output_tokens, ("weather", "Tells it", schema)))
+    assert with_tool - one > with_two - with_tool > parts
+    own = Tool(opaque=True, extra=Opaque(json=schema.encode()))
+    with_own = estimate_input_tokens(request(Block(text="x"), tools=(tool, own)))
+    assert with_own - with_tool > estimate_output_tokens(schema)
 
 
 def test_the_schema_of_the_answer_counts() -> None:

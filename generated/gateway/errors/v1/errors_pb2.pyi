@@ -58,6 +58,12 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """DEADLINE_EXCEEDED, 504: a time limit of the caller or of the gateway passed."""
     REASON_CANCELLED: _Reason.ValueType  # 13
     """CANCELLED, 499: the caller left."""
+    REASON_STORAGE_QUOTA_EXCEEDED: _Reason.ValueType  # 14
+    """PERMISSION_DENIED, 403: the owner's files take up all the storage of their plan."""
+    REASON_STORAGE_UNAVAILABLE: _Reason.ValueType  # 15
+    """UNAVAILABLE, 503: files cannot be read or written now; try again after `retry_after_s`."""
+    REASON_RANGE_NOT_SATISFIABLE: _Reason.ValueType  # 16
+    """OUT_OF_RANGE, 416: the range begins behind the file's end."""
     REASON_UPSTREAM_REJECTED: _Reason.ValueType  # 20
     """INVALID_ARGUMENT, 400: the provider refused the request; the message holds its words."""
     REASON_CONTEXT_LENGTH_EXCEEDED: _Reason.ValueType  # 21
@@ -110,6 +116,12 @@ REASON_TIMEOUT: Reason.ValueType  # 12
 """DEADLINE_EXCEEDED, 504: a time limit of the caller or of the gateway passed."""
 REASON_CANCELLED: Reason.ValueType  # 13
 """CANCELLED, 499: the caller left."""
+REASON_STORAGE_QUOTA_EXCEEDED: Reason.ValueType  # 14
+"""PERMISSION_DENIED, 403: the owner's files take up all the storage of their plan."""
+REASON_STORAGE_UNAVAILABLE: Reason.ValueType  # 15
+"""UNAVAILABLE, 503: files cannot be read or written now; try again after `retry_after_s`."""
+REASON_RANGE_NOT_SATISFIABLE: Reason.ValueType  # 16
+"""OUT_OF_RANGE, 416: the range begins behind the file's end."""
 REASON_UPSTREAM_REJECTED: Reason.ValueType  # 20
 """INVALID_ARGUMENT, 400: the provider refused the request; the message holds its words."""
 REASON_CONTEXT_LENGTH_EXCEEDED: Reason.ValueType  # 21

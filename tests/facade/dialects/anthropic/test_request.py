@@ -130,6 +130,7 @@ def test_a_later_system_message_stays_at_its_place():
     request = parsed(
         system="First.",
         messages=[
+            {"role": "user", "content": ""},
             {"role": "system", "content": "Second."},
             {"role": "user", "content": "Hi"},
             {"role": "system", "content": [{"type": "text", "text": "Third."}]},
@@ -401,13 +402,17 @@ def test_fields_without_a_name_here_are_kept(coding):
     assert orjson.loads(request.extra.json) == fields
 
 
-def test_an_object_known_in_part_is_kept_whole():
-    fields = {
-        "metadata": {"user_id": "u", "more": 1},
-        "output_config": {"effort": "low", "task_budget": 5},
-    }
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"metadata": {"user_id": "u", "more": 1}},
+        {"output_config": {"effort": "low", "task_budget": 5}},
+        {"output_config": {"format": {"type": "json_schema", "schema": {}, "name": "n"}}},
+    ],
+)
+def test_an_object_known_in_part_is_kept_whole(fields):
     request = parsed(**fields)
-    assert (request.end_user, request.thinking.effort) == ("u", "low")
+    assert request.end_user or request.thinking.effort or request.output_format.schema
     assert orjson.loads(request.extra.json) == fields
 
 

@@ -185,6 +185,8 @@ def test_blocks_and_deltas_of_another_dialect_leave_no_gap():
         pb.Event(block_start=c.Block(opaque=foreign)),
         pb.Event(opaque=foreign),
         pb.Event(text="hidden"),
+        pb.Event(input="hidden"),
+        pb.Event(signature="hidden"),
         pb.Event(block_stop=pb.BlockStop()),
         pb.Event(block=1, block_start=c.Block(text="")),
         pb.Event(block=1, opaque=foreign),
@@ -192,7 +194,9 @@ def test_blocks_and_deltas_of_another_dialect_leave_no_gap():
         pb.Event(block=1, block_stop=pb.BlockStop()),
         pb.Event(finish=pb.Finish(reason=c.FINISH_REASON_END_TURN)),
     ]
-    assert accumulated(streamed(batch))["content"] == [{"type": "text", "text": "shown"}]
+    shown = streamed(batch)
+    assert kinds(shown)[1:-2] == ["start", "delta", "stop"]
+    assert accumulated(shown)["content"] == [{"type": "text", "text": "shown"}]
 
 
 def test_deltas_without_a_name_here_are_put_back():

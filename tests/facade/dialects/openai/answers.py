@@ -114,6 +114,7 @@ def chunks(raw: bytes) -> list[dict[str, Any]]:
     *events, rest = raw.decode().split("\n\n")
     assert rest == ""
     assert events.pop() == "data: [DONE]"
+    assert all(event.startswith("data: ") and "\n" not in event for event in events)
     return [json.loads(event.removeprefix("data: ")) for event in events]
 
 

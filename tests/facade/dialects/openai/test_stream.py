@@ -144,6 +144,12 @@ def test_what_a_block_starts_with_is_part_of_it() -> None:
     ]
 
 
+def test_a_block_that_begins_empty_is_not_told_before_it_says_something() -> None:
+    assert deltas(opened(text("a")), opened(text(""), 1), opened(Block(refusal=""), 2)) == [
+        {"role": "assistant", "content": "a"}
+    ]
+
+
 def test_what_has_no_place_in_a_chat_is_left_out() -> None:
     assert deltas(
         opened(text("a", FOREIGN)),
@@ -182,6 +188,14 @@ def test_fields_of_the_answer_are_in_every_chunk() -> None:
     response = answer(choice(text("a")), extra=own(system_fingerprint="fp", id="other"))
     for one in streamed([stream_events(response)]):
         assert (one["system_fingerprint"], one["id"]) == ("fp", "chatcmpl-1")
+
+
+def test_fields_of_the_end_are_in_its_chunk() -> None:
+    ended = choice(text("a"))
+    ended.finish.extra.CopyFrom(own(content_filter_results={"hate": 0}, index=7))
+    last = streamed([stream_events(answer(ended))])[-2]["choices"][0]
+    assert last["content_filter_results"] == {"hate": 0}
+    assert (last["index"], last["finish_reason"]) == (0, "stop")
 
 
 def test_log_probabilities_go_with_their_delta_on_one_line() -> None:

@@ -159,7 +159,7 @@ class Setting:
     def upstream(self, url: str | None = None, **limits: float) -> Upstream:
         """Give an upstream; limits left out are small enough for a test."""
         bounds = Limits.model_validate({"step_timeout_s": 5, "stream_idle_s": 5, **limits})
-        headers = {"Authorization": "Bearer sk-very-secret"}
+        headers = {"Authorization": "Bearer very-secret-word"}
         return Upstream(
             "acme",
             url or self.server.url,

@@ -3,7 +3,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.conversation.v1 import conversation_pb2
@@ -128,6 +128,7 @@ def test_a_system_prompt_takes_text_alone() -> None:
     assert refusal_of(call_of(says(SYSTEM, PNG), dialect=ANTHROPIC)) == ("UNSUPPORTED", "system[0]")
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["", "x"]), max_size=4))
 def test_empty_text_is_never_sent(texts: list[str]) -> None:
     sent = messages_of(says(USER, "first"), says(ASSISTANT, *texts), says(USER, "last"))

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 from anthropic.types import Message as SdkMessage
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -131,6 +131,7 @@ def test_a_whole_answer_and_its_stream_add_up_to_the_same() -> None:
     assert added_up(events_from_whole(WHOLE, "claude")) == added_up(events_of(*STREAM))
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, len(wire(STREAM))), max_size=8))
 def test_a_stream_may_be_cut_at_any_byte(cuts: list[int]) -> None:
     text = wire(STREAM)
@@ -144,6 +145,7 @@ def test_a_stream_may_come_byte_by_byte() -> None:
     assert read(*(text[place : place + 1] for place in range(len(text)))) == (read(text)[0], None)
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(STREAM) - 1), st.booleans())
 def test_a_stream_that_ends_before_the_reason_to_stop_is_broken(end: int, cut: bool) -> None:
     text = wire(STREAM[:end])[: -1 if cut else None]

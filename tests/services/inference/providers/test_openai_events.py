@@ -226,6 +226,18 @@ def test_interleaved_calls_come_whole_and_in_order() -> None:
     ]
 
 
+def test_text_behind_a_call_that_is_not_done_is_one_block() -> None:
+    events = read(
+        says(**calls(0, "{", id="c1", name="f")),
+        says(content="a"),
+        says(content="b"),
+        says(**calls(0, "}")),
+        says("tool_calls"),
+    )
+    blocks = answer(events).choices[0].blocks
+    assert [(b.tool_use.input, b.text) for b in blocks] == [("{}", ""), ("", "ab")]
+
+
 def test_a_call_whose_name_comes_late_waits_for_it() -> None:
     events = read(
         says(**calls(0, '{"a"', id="c1")), says(**calls(0, ":1}", name="f")), says("tool_calls")
@@ -380,6 +392,12 @@ def test_log_probabilities_stay_as_they_are_with_their_delta() -> None:
     assert merged == {"content": [{"token": "a"}, {"token": "b"}]}
 
 
+def test_log_probabilities_belong_to_the_text_and_not_to_the_thinking_before_it() -> None:
+    given = delta(reasoning="hm", content="a") | {"logprobs": {"content": []}}
+    events = read(chunk(given), says("stop"))
+    assert [event.WhichOneof("kind") for event in events if event.logprobs] == ["text"]
+
+
 def test_usage_counts_cached_tokens_apart_and_keeps_further_figures() -> None:
     given = {
         "prompt_tokens": 100,
@@ -448,8 +466,8 @@ def test_an_error_in_the_stream_is_that_error() -> None:
 
 def test_an_event_named_error_is_an_error_whatever_it_holds() -> None:
     with pytest.raises(UpstreamError) as raised:
-        reader_of().feed([ServerSentEvent("error", b"out of memory")], [])
-    assert reason_of(raised.value) == "UPSTREAM_ERROR"
+        reader_of().feed([ServerSentEvent("error", b'{"code":429}')], [])
+    assert reason_of(raised.value) == "UPSTREAM_RATE_LIMITED"
 
 
 @pytest.mark.parametrize(

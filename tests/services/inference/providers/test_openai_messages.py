@@ -129,6 +129,13 @@ def test_images_of_results_follow_in_a_user_message_after_all_results() -> None:
     assert said[3]["content"] == [text("[Attached to the result of tool call c1]"), IMAGE_PART]
 
 
+def test_images_of_results_stand_before_what_the_user_says_with_them() -> None:
+    message = says(USER, "what is it?", result("c1", image()))
+    last = sent(says(ASSISTANT, use("c1")), message)[-1]
+    label = text("[Attached to the result of tool call c1]")
+    assert last["content"] == [label, IMAGE_PART, text("what is it?")]
+
+
 def test_a_failed_result_is_sent_and_its_mark_told_as_dropped() -> None:
     call = call_of(says(ASSISTANT, use()), says(USER, result("c1", "bad", is_error=True)))
     assert body_of(call)["messages"][1]["content"] == "bad"

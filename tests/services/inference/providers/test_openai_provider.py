@@ -98,7 +98,7 @@ async def test_a_whole_answer_is_asked_for_and_given_as_one_batch(here: Setting)
     assert response.usage.input_tokens == 3
     [request] = here.server.requests
     assert request.target == "/v1/chat/completions"
-    assert request.headers["authorization"] == "Bearer sk-very-secret"
+    assert request.headers["authorization"] == "Bearer very-secret-word"
     assert orjson.loads(request.body)["model"] == "gpt-1"
 
 

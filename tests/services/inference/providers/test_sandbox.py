@@ -254,6 +254,12 @@ async def test_what_only_a_provider_has_a_name_for_is_refused(fields, param):
     assert raised.value.message.startswith(param)
 
 
+async def test_fields_of_a_dialect_alone_are_told_as_dropped():
+    asked = call("hi", extra=Opaque(json=b'{"verbosity":"low","audio":null}'))
+    await batches(asked)
+    assert asked.dropped == ["verbosity"]
+
+
 async def test_a_schema_that_is_no_json_object_is_refused():
     form = OutputFormat(kind=OutputFormat.KIND_JSON_SCHEMA, schema=b"[")
     with pytest.raises(GatewayError) as raised:

@@ -57,7 +57,7 @@ async def test_a_post_sends_the_body_with_the_providers_headers_and_gives_the_an
     assert (request.target, request.body) == ("/v1/x", b'{"q":2}')
     sent = {name: request.headers[name] for name in ("authorization", "content-type", "beta")}
     assert sent == {
-        "authorization": "Bearer sk-very-secret",
+        "authorization": "Bearer very-secret-word",
         "content-type": "application/json",
         "beta": "b",
     }
@@ -92,6 +92,25 @@ async def test_calls_one_after_the_other_share_a_connection(here: Setting) -> No
     assert here.server.connections == 1
 
 
+async def test_a_stream_whose_end_comes_after_its_last_event_gives_its_connection_back(
+    here: Setting,
+) -> None:
+    seen = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        await connection.send(SSE_HEAD)
+        await connection.chunk(b"data: last\n\n")
+        await seen.wait()
+        await connection.send(END)
+
+    here.server.plays(script)
+    for _ in range(2):
+        seen.clear()
+        async for _batch in here.upstream().stream("/x", b"{}", is_last=is_last):
+            seen.set()
+    assert here.server.connections == 1
+
+
 async def test_a_redirect_is_a_failure_and_is_not_followed(here: Setting) -> None:
     here.server.plays(lambda c: c.answer(b"", 307, f"location: {here.server.url}/y"))
     error = await failure(here.upstream(), stream=False)
@@ -115,7 +134,7 @@ async def test_a_refusal_is_classified_with_its_body_and_wait(here: Setting, str
 
 
 async def test_the_key_sent_is_taken_out_of_the_providers_words(here: Setting) -> None:
-    here.server.plays(lambda c: c.answer(b'{"error":"I saw sk-very-secret"}', 400))
+    here.server.plays(lambda c: c.answer(b'{"error":"I saw very-secret-word"}', 400))
     error = await failure(here.upstream(), stream=False)
     assert error.message == "I saw [redacted]"
 
@@ -250,10 +269,14 @@ async def test_silence_within_a_stream_ends_at_the_idle_limit(here: Setting) -> 
 
     here.server.plays(script)
     seen: list[bytes] = []
+    began = asyncio.get_running_loop().time()
     with pytest.raises(UpstreamError) as raised:
-        async for batch in here.upstream(stream_idle_s=0.05).stream("/x", b"", is_last=is_last):
+        async for batch in here.upstream(stream_idle_s=0.05, step_timeout_s=9).stream(
+            "/x", b"", is_last=is_last
+        ):
             seen += [event.data for event in batch]
     assert (seen, reason_of(raised.value)) == ([b"a"], "UPSTREAM_TIMEOUT")
+    assert asyncio.get_running_loop().time() - began < 5
     await asyncio.wait_for(here.server.left.wait(), 1)
 
 

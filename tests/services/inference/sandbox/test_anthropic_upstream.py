@@ -77,12 +77,16 @@ async def test_events_come_in_order_each_with_its_name(upstream):
     ):
         text = await response.text()
     names = []
+    values = []
     for event in text.removesuffix("\n\n").split("\n\n"):
         name, data = event.split("\n")
         value = json.loads(data.removeprefix("data: "))
         names.append(value["type"])
+        values.append(value)
         assert name == f"event: {value['type']}"
     assert names[:4] == ["message_start", "ping", "content_block_start", "content_block_delta"]
+    assert values[0]["message"]["usage"]["input_tokens"] == 1
+    assert values[0]["message"]["stop_reason"] is None
     assert names[-3:] == ["content_block_stop", "message_delta", "message_stop"]
     assert names.count("content_block_start") == names.count("content_block_stop") == 2
 

@@ -118,10 +118,13 @@ def test_a_tool_choice_decides(choice, names):
 def test_results_are_quoted_and_call_nothing_more():
     results = (ToolResult("a", "sunny"), ToolResult("b", "broken", is_error=True))
     answered = ask("use the tool", Turn("assistant"), Turn("user", results=results), tools=(CLOCK,))
-    assert calls(answered) == []
     assert said(answered) == (
         'Sandbox echo: The tool answered "sunny". The tool failed with "broken".'
     )
+    with_words = Turn("user", ("another tool?",), results=results[:1])
+    answered = ask("use the tool", Turn("assistant"), with_words, tools=(CLOCK,))
+    assert calls(answered) == []
+    assert said(answered) == ('Sandbox echo: you said "another tool?". The tool answered "sunny".')
 
 
 def test_calls_of_later_turns_have_other_ids():

@@ -136,6 +136,8 @@ def test_a_chat_request_that_openai_refuses_is_refused_by_its_field(body, path):
         messages(HI, HI, {"role": "assistant", "content": "Well,"}),
         messages(HI, USING, user(RESULT, TEXT), tools=[TOOL]),
         messages(HI, USING, user(RESULT), user(TEXT), tools=[TOOL]),
+        messages({"role": "system", "content": "x"}, HI, USING,
+                 {"role": "system", "content": "x"}, user(RESULT)),
         messages(HI, USING, {"role": "assistant", "content": [{**USE, "id": "t2"}]}, user(
             {**RESULT, "tool_use_id": "t2"}, RESULT)),
         messages(tools=[TOOL], tool_choice={"type": "tool", "name": "weather"}),

@@ -122,6 +122,8 @@ def test_an_instance_matches_its_schema(schema, text):
         ({"oneOf": [False, {"type": "boolean"}]}, False),
         ({"type": "integer", "anyOf": [{"minimum": 4}, {"maximum": 1}]}, 4),
         ({"allOf": [{"type": "integer", "minimum": 2}, {"type": "number", "minimum": 5}]}, 5),
+        ({"allOf": [{"type": "integer", "minimum": 5}, {"minimum": 2}]}, 5),
+        ({"allOf": [{"type": "string", "maxLength": 2}, {"maxLength": 4}]}, "he"),
         ({"$ref": "#/$defs/a~1b%20c", "$defs": {"a/b c": {"const": 1}}}, 1),
         (
             {

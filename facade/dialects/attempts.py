@@ -1,0 +1,14 @@
+"""The attempts behind a failure, told alike in both shapes."""
+
+from gateway.errors.v1.errors_pb2 import Attempt, Reason
+
+
+def attempt_object(attempt: Attempt) -> dict[str, object]:
+    """Give step, model, HTTP status (null where none came), reason and milliseconds."""
+    return {
+        "step": attempt.step,
+        "model": attempt.model,
+        "status": attempt.status if attempt.HasField("status") else None,
+        "reason": Reason.Name(attempt.reason).removeprefix("REASON_").lower(),
+        "ms": attempt.duration_ms,
+    }
