@@ -39,8 +39,10 @@ class Caller:
 # Takes an API key; raises `invalid_api_key` when it belongs to nobody.
 Identify = Callable[[str], Awaitable[Caller]]
 
-# The caller of the gRPC call that the current task serves.
+# The caller of the gRPC call that the current task serves, and the key the call came
+# with, which goes along with every call that is made for the caller.
 caller: ContextVar[Caller] = ContextVar("caller")
+caller_key: ContextVar[str] = ContextVar("caller_key")
 
 
 def is_key(text: str) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from services.common import errors, logs
-from services.common.authentication import Identify, bearer_key, caller
+from services.common.authentication import Identify, bearer_key, caller, caller_key
 from services.common.channels import REQUEST_ID_KEY
 
 _OPEN = ("/grpc.health.v1.Health/", "/grpc.reflection.")
@@ -86,7 +86,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             elif key == REQUEST_ID_KEY:
                 request_id = str(value)
         logs.request_id.set(request_id)
-        caller.set(await self._identify(bearer_key(authorization)))
+        key = bearer_key(authorization)
+        caller.set(await self._identify(key))
+        caller_key.set(key)
 
 
 async def _abort(context: Context, error: Exception) -> None:

@@ -4,7 +4,6 @@ The facade has checked a caller's JSON already and named the caller's own fields
 this is the door for everybody who speaks gRPC, and it names those of the message.
 """
 
-from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig, ToolChoice
 from services.common.errors import invalid
 
@@ -54,9 +53,6 @@ def _check_messages(request: GenerateRequest) -> None:
             if block.WhichOneof("kind") is None:
                 path = f"messages[{index}].blocks[{place}]"
                 raise invalid(path, f"{path}: a kind is needed")
-    roles = {conversation_pb2.ROLE_USER, conversation_pb2.ROLE_ASSISTANT}
-    if not any(message.role in roles for message in request.messages):
-        raise invalid("messages", "messages: one of a user or an assistant is needed")
 
 
 def _check_range(request: GenerateRequest, name: str, low: float, high: float | None) -> None:
