@@ -78,6 +78,19 @@ class Inference:
         self.engine.routes = self._routes()
         log.info("settings reloaded")
 
+    async def learn(self) -> None:
+        """Ask servers that are not the dialects' makers which models they have."""
+        askable = {
+            name: one
+            for name, one in {**self._local(), **self._configured()}.items()
+            if one.kind == "openai" and not registry.is_official(one)
+        }
+        learnt = await discovery.learn(self._session, askable)
+        if learnt != self._learnt:
+            self._learnt = learnt
+            self.engine.routes = self._routes()
+            log.info("models learnt", extra={"providers": sorted(learnt)})
+
     async def stop(self) -> None:
         """Close every connection to a provider."""
         self._learning.cancel()
@@ -112,16 +125,6 @@ class Inference:
         )
 
     async def _keep_learning(self) -> None:
-        """Ask servers that are not the dialects' makers which models they have."""
         while True:
-            askable = {
-                name: one
-                for name, one in {**self._local(), **self._configured()}.items()
-                if one.kind == "openai" and not registry.is_official(one)
-            }
-            learnt = await discovery.learn(self._session, askable)
-            if learnt != self._learnt:
-                self._learnt = learnt
-                self.engine.routes = self._routes()
-                log.info("models learnt", extra={"providers": sorted(learnt)})
+            await self.learn()
             await asyncio.sleep(_LEARN_EVERY_S)

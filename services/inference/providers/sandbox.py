@@ -134,6 +134,7 @@ class SandboxProvider:
     async def generate(self, call: ProviderCall) -> AsyncGenerator[Sequence[Event], None]:
         """Answer; see `base.Provider.generate`."""
         prompt = read_prompt(call.request)
+        call.dropped += _nameless(call.request)
         try:
             model = models.find_model(call.target.upstream)
             writer = _EventWriter(behaviours.answer(prompt, model), self._new_id("sandbox-"), model)
@@ -169,6 +170,14 @@ class SandboxProvider:
 
 def _body(error: SandboxError) -> bytes:
     return orjson.dumps(openai_wire.error_body(error))
+
+
+def _nameless(request: GenerateRequest) -> list[str]:
+    """Give the fields of the caller's dialect alone; they say nothing to the sandbox."""
+    if not request.extra.json:
+        return []
+    fields = _json_object(request.extra.json, "extra")
+    return [name for name, value in fields.items() if value is not None]
 
 
 def read_prompt(request: GenerateRequest) -> Prompt:

@@ -81,7 +81,7 @@ class Conversation:
 
     def _close(self, into: list[Json], written: Json, message: Message) -> None:
         """Add a message, unless nothing of it is left."""
-        if message.name and written["role"] != "tool":
+        if message.name:
             written["name"] = message.name
         own = self._own_fields(message)
         if written["content"] or own or len(written.keys() - {"role", "content", "name"}):
