@@ -1,8 +1,10 @@
 """Fixtures: every test that takes `storage` runs on SQLite and on a real PostgreSQL."""
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -47,8 +49,10 @@ class PostgreSQL:
 
 
 @pytest.fixture(scope="session")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSQL]:
-    folder = tmp_path_factory.mktemp("pg")
+def postgresql() -> Iterator[PostgreSQL]:
+    # Not among pytest's folders, which every run closes to other users: where root runs
+    # the tests the server has a user of its own.
+    folder = Path(tempfile.mkdtemp(prefix="gateway-pg-"))
     server = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", _SERVER, str(folder / "data")],
         stdin=subprocess.PIPE,
@@ -66,6 +70,7 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSQL]
         server.stdin.close()
         server.wait()
         server.stdout.close()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

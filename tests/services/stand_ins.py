@@ -11,6 +11,9 @@ from pathlib import Path
 
 from services.supervisor import Program
 
+# What never comes fails a test after this long, rather than keep it for ever.
+PATIENCE_S = 30
+
 # Says on the test's socket who it is and which signals come; does what it reads there.
 _SCRIPT = """
 import json, os, select, signal, socket, sys
@@ -58,7 +61,8 @@ class StandIn:
 
     async def heard(self) -> str:
         """Give what it says next: the name of a signal, `orphaned`; "" when it has ended."""
-        return (await self.reader.readline()).decode().strip()
+        async with asyncio.timeout(PATIENCE_S):
+            return (await self.reader.readline()).decode().strip()
 
     def tell(self, command: str) -> None:
         self.writer.write(f"{command}\n".encode())
@@ -86,7 +90,8 @@ class StandIns:
 
     async def started(self, name: str) -> StandIn:
         """Give the next run of a program, once it has started."""
-        return await self._queue(name).get()
+        async with asyncio.timeout(PATIENCE_S):
+            return await self._queue(name).get()
 
     async def ready(self, *names: str) -> list[StandIn]:
         """Wait for programs to start, and have them say that they are ready."""

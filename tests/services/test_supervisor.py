@@ -9,7 +9,7 @@ import pytest
 
 from services import supervisor as module
 from services.supervisor import Program, StartError, Supervisor, backoff_s
-from tests.services.stand_ins import StandIn, StandIns, stand_ins
+from tests.services.stand_ins import PATIENCE_S, StandIn, StandIns, stand_ins
 
 _PARENT = """
 import asyncio, os, sys
@@ -72,7 +72,9 @@ async def running(supervisor: Supervisor, notes: Notes) -> AsyncIterator["asynci
     finally:
         supervisor.stop()
         supervisor.stop()
-        await asyncio.wait([task])
+        _, late = await asyncio.wait([task], timeout=PATIENCE_S)
+        task.cancel()
+        assert not late
 
 
 async def _pong(stand_in: StandIn) -> None:
@@ -188,16 +190,9 @@ async def test_a_program_that_cannot_be_started_ends_the_start() -> None:
         await Supervisor([[program]], environ={}, drain_s=0).run(lambda: None)
 
 
-async def test_a_program_that_is_never_ready_ends_the_start(
-    supervise: Start, programs: StandIns
-) -> None:
-    start = asyncio.create_task(supervise("facade services").run(lambda: None, 0.2))
-    facade, services = [await programs.started(name) for name in ("facade", "services")]
-    await facade.ready()
-    for run in (facade, services):
-        assert await run.heard() == "SIGTERM"
-        run.tell("exit 0")
-    with pytest.raises(StartError, match=r"^services: not ready"):
+async def test_programs_that_are_not_ready_in_time_end_the_start(supervise: Start) -> None:
+    start = supervise("facade", "services", drain_s=0).run(lambda: None, ready_within_s=0)
+    with pytest.raises(StartError, match=r"^facade, services: not ready"):
         await start
 
 

@@ -30,7 +30,7 @@ from services.up import (
     runtime_folder,
     up,
 )
-from tests.services.stand_ins import StandIns, stand_ins
+from tests.services.stand_ins import PATIENCE_S, StandIns, stand_ins
 
 KEY = "gw-" + "k" * 43
 BODY = '{"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello"}]}'
@@ -178,7 +178,7 @@ async def test_a_second_one_in_the_same_folder_is_told_who_is_there(
     await gateway.output.written.wait()
     words = rf"runs there already \(process {os.getpid()}\).*GATEWAY_DATA_DIR"
     with pytest.raises(StartError, match=words):
-        await gateway.run()
+        await asyncio.wait_for(gateway.run(), PATIENCE_S)
     _signal(signal.SIGTERM)
     _signal(signal.SIGTERM)
     await task
@@ -188,8 +188,10 @@ async def test_a_failed_start_frees_the_folder_and_the_port(
     gateway: Up, programs: StandIns, tmp_path: Path
 ) -> None:
     task = asyncio.create_task(gateway.run())
-    (await programs.started("facade")).tell("exit 1")
-    (await programs.started("services")).tell("exit 1")
+    facade, services = [await programs.started(name) for name in ("facade", "services")]
+    facade.tell("exit 1")
+    assert await services.heard() == "SIGTERM"
+    services.tell("exit 0")
     with pytest.raises(StartError, match="ended before it was ready"):
         await task
     with locked(tmp_path / "var"), held_port("127.0.0.1", gateway.port):

@@ -160,6 +160,22 @@ def test_citations_join_those_the_block_began_with() -> None:
     }
 
 
+def test_two_pieces_of_log_probabilities_are_joined_and_one_keeps_its_bytes() -> None:
+    first, second = (text(p, logprobs={"content": [p]}) for p in "ab")
+    for deltas, merged in (
+        ([first], b'{"content":["a"]}'),
+        ([first, second], b'{"content":["a","b"]}'),
+    ):
+        answer = fold(start(), begin(Block(text="")), *deltas, stop(), finish())
+        assert answer.choices[0].logprobs == merged
+
+
+def test_citations_of_a_block_that_began_without_any_are_of_the_deltas_dialect() -> None:
+    delta = Event(opaque=opaque({"type": "citations_delta", "citation": {"n": 1}}))
+    block = only_block(delta, block=Block(text=""))
+    assert block.extra == opaque({"citations": [{"n": 1}]})
+
+
 def test_a_null_list_of_citations_becomes_a_list() -> None:
     block = only_block(
         Event(opaque=opaque({"type": "citations_delta", "citation": {"n": 1}})),

@@ -419,6 +419,9 @@ def test_fields_of_a_message_that_is_not_sent_go_with_it() -> None:
     empty = says(USER, "", extra=opaque({"y": 1}))
     call = call_of(prompt, empty, says(ASSISTANT, "a"), dialect=ANTHROPIC)
     assert body_of(call)["messages"] == [{"role": "assistant", "content": "a"}]
+    between = [says(USER, "a"), says(SYSTEM, "s", extra=opaque({"x": 1})), says(USER, "b")]
+    (message,) = messages_of(*between, dialect=NONE)
+    assert message.keys() == {"role", "content"}
 
 
 def test_a_hundred_thousand_messages_are_translated() -> None:

@@ -23,6 +23,7 @@ from tests.services.inference.providers.anthropic_calls import (
 
 ENABLED = ThinkingConfig.MODE_ENABLED
 TOOL = Tool(name="f", input_schema=b'{"type":"object"}')
+SIGNED = Block(thinking=Thinking(text="x", signature="AAA="))
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 
 
@@ -274,10 +275,18 @@ def tool_loop(*begin: Block) -> list[Message]:
         ([], {"max_tokens": 1024}),
         ([], {"tools": [TOOL], "tool_choice": ToolChoice(mode=ToolChoice.MODE_ANY)}),
         ([says(USER, "a"), says(ASSISTANT, "prefill")], {}),
+        ([says(USER, "a"), says(ASSISTANT, SIGNED, "prefill")], {}),
         (tool_loop(), {}),
         ([*tool_loop(Block(text="let me see")), says(USER, "and?")], {}),
     ],
-    ids=["no room", "forced tool", "prefill", "tool loop", "tool loop and text"],
+    ids=[
+        "no room",
+        "forced tool",
+        "prefill",
+        "prefill after thinking",
+        "tool loop",
+        "tool loop and text",
+    ],
 )
 def test_where_no_thinking_can_begin_the_effort_is_dropped_and_told(
     messages: list[Message], fields: dict[str, Any]
@@ -290,11 +299,12 @@ def test_where_no_thinking_can_begin_the_effort_is_dropped_and_told(
 @pytest.mark.parametrize(
     "messages",
     [
-        tool_loop(Block(thinking=Thinking(text="x", signature="AAA="))),
+        tool_loop(SIGNED),
+        [says(USER, "a"), says(ASSISTANT, SIGNED), *tool_loop()[1:]],
         tool_loop(Block(redacted_thinking="AAA=")),
         [*tool_loop(), says(ASSISTANT, "done"), says(USER, "thanks")],
     ],
-    ids=["signed", "redacted", "over"],
+    ids=["signed", "signed in a message before", "redacted", "over"],
 )
 def test_a_turn_that_began_with_thinking_and_one_that_is_over_can_think(
     messages: list[Message],

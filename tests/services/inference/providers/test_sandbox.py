@@ -74,6 +74,8 @@ async def test_a_whole_answer_is_one_batch():
     assert len(only) == 1
     assert only[0][0].start.id == "sandbox-1"
     assert only[0][0].start.model == "echo"
+    told = [event.usage for event in only[0] if event.HasField("usage")]
+    assert [(usage.input_tokens, usage.output_tokens) for usage in told] == [(1, 0), (1, 5)]
     assert texts(await answered(call("hi"))) == 'Sandbox echo: you said "hi".'
 
 
@@ -126,6 +128,13 @@ async def test_a_tool_is_called_and_its_result_quoted():
     assert texts(told) == 'Sandbox echo: The tool failed with "sunny".'
 
 
+async def test_media_of_the_message_and_of_all_its_results_are_named():
+    picture = Block(media=Media(kind=conversation_pb2.MEDIA_KIND_IMAGE, data=PNG))
+    result = Block(tool_result=ToolResult(tool_use_id="1", blocks=[picture, picture]))
+    told = texts(await answered(call("hi", message(USER, result, picture, result))))
+    assert told.count("PNG of 3x2 pixels") == 5
+
+
 async def test_a_refusal_hidden_thinking_and_a_stop_string():
     refused = await answered(call("sandbox: refuse"))
     assert refused.choices[0].blocks[0].refusal == "Sandbox echo: I refuse, as I was asked to."
@@ -157,6 +166,18 @@ async def test_a_count_is_what_the_usage_will_say():
     asked = call(message(SYSTEM, "be brief"), "hi", tools=[TOOL])
     counted = await provider().count_tokens(asked)
     assert counted == (await answered(asked)).usage.input_tokens > 5
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"messages": [message(USER, Block(text="x" * 400, cache_control=b"{}"))]},
+        {"messages": ["x" * 400], "tools": [Tool(name="", cache_control=b"{}")]},
+    ],
+)
+async def test_what_is_marked_for_the_cache_is_counted_as_put_there(fields):
+    usage = (await answered(call(*fields.pop("messages"), **fields))).usage
+    assert (usage.input_tokens, usage.cache_creation_input_tokens) == (50, 50)
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,7 @@ async def test_a_streamed_answer_is_the_whole_one(client):
     assert chunks[-1].choices == []
     assert chunks[-1].usage.prompt_tokens == 1
     assert all(chunk.usage is None for chunk in chunks[:-1])
+    assert all("usage" in chunk.model_fields_set for chunk in chunks)
 
 
 async def test_a_tool_loop(client):
@@ -100,6 +101,21 @@ async def test_a_custom_tool_is_given_text(client):
     )
     call = answer.choices[0].message.tool_calls[0]
     assert (call.type, call.custom.name, call.custom.input) == ("custom", "run", "run 1+1")
+
+
+async def test_only_allowed_tools_are_called(client):
+    other = {"type": "function", "function": {"name": "other"}}
+    named = {"type": "function", "function": {"name": "get_weather"}}
+    answer = await client.chat.completions.create(
+        model="echo",
+        messages=HI,
+        tools=[other, WEATHER],
+        tool_choice={
+            "type": "allowed_tools",
+            "allowed_tools": {"mode": "required", "tools": [named]},
+        },
+    )
+    assert [call.function.name for call in answer.choices[0].message.tool_calls] == ["get_weather"]
 
 
 async def test_parse_gives_an_object(client):
