@@ -1,9 +1,8 @@
 """What is known of well-known models, by the names their makers give them.
 
-Only what the makers' own pages say is here (OpenAI's and Anthropic's lists of
-models, autumn 2026); a limit that is not certain is left unknown, because a wrong
-one refuses requests that would be served. A model that is not listed by name has
-what all of its family can do, and no limits.
+From OpenAI's and Anthropic's lists of models. One whose limits are not certain is
+not here by name, because a wrong limit refuses requests that would be served: it has
+what all of its family can do, and no limits. The settings (`[[models]]`) know better.
 """
 
 import re
@@ -76,11 +75,9 @@ def _text(name: str, window: int, output: int, *, thinking: bool = False) -> Fac
     return Facts(name, _NOTHING, window, output, None, thinking, None)
 
 
-def _reasoning(name: str, window: int = 400_000) -> Facts:
-    return _gpt(name, window, 128_000, thinking=True)
+def _reasoning(name: str) -> Facts:
+    return _gpt(name, 400_000, 128_000, thinking=True)
 
-
-_MILLION = 1_050_000
 
 _OPENAI = Maker(
     hosts=("api.openai.com",),
@@ -108,11 +105,6 @@ _OPENAI = Maker(
         "gpt-5-nano": _reasoning("GPT-5 nano"),
         "gpt-5-chat": Facts("GPT-5 Chat", _IMAGE, 128_000, 16_384, None, False, None),
         "gpt-5.1": _reasoning("GPT-5.1"),
-        "gpt-5.2": _reasoning("GPT-5.2"),
-        "gpt-5.4": _reasoning("GPT-5.4", _MILLION),
-        "gpt-5.4-mini": _reasoning("GPT-5.4 mini"),
-        "gpt-5.4-nano": _reasoning("GPT-5.4 nano"),
-        "gpt-5.6-sol": _reasoning("GPT-5.6 Sol", _MILLION),
     },
     families=(
         (("gpt-audio", "gpt-4o-audio", "gpt-4o-mini-audio"), Facts(inputs=_AUDIO)),
@@ -159,15 +151,9 @@ _ANTHROPIC = Maker(
         "claude-opus-4-5": _claude("Claude Opus 4.5", 200_000, 64_000),
         "claude-opus-4-6": _claude_5("Claude Opus 4.6"),
         "claude-sonnet-4-6": _claude_5("Claude Sonnet 4.6"),
-        "claude-opus-4-7": _claude_5("Claude Opus 4.7"),
         "claude-opus-4-8": _claude_5("Claude Opus 4.8"),
-        "claude-fable-5": _claude_5("Claude Fable 5"),
         "claude-opus-5": _claude_5("Claude Opus 5"),
         "claude-sonnet-5": _claude_5("Claude Sonnet 5"),
-        "claude-fable-5-1": _claude_5("Claude Fable 5.1"),
-        "claude-opus-5-5": _claude_5("Claude Opus 5.5"),
-        "claude-sonnet-5-5": _claude_5("Claude Sonnet 5.5"),
-        "claude-haiku-5-5": _claude_5("Claude Haiku 5.5"),
     },
     families=(
         (("claude-2", "claude-instant"), UNKNOWN),

@@ -88,6 +88,7 @@ class Engine:
         )
 
     def _route(self, request: GenerateRequest) -> tuple[Target, Provider]:
+        extensions.check_request(request)
         target = self.routes.models.resolve(request.model)
         extensions.check(request, target)
         limit = target.max_output_tokens
@@ -150,12 +151,11 @@ class Engine:
                     if not started and batch:
                         started = True
                         batch[0].start.served.CopyFrom(_served(call, number))
-                    if ending is None:
+                    if ending is not None:
+                        batch = ending.feed(batch)
+                    if batch:
                         yield batch
-                        continue
-                    if batch := ending.feed(batch):
-                        yield batch
-                    if ending.done:
+                    if ending is not None and ending.done:
                         return
         except UpstreamError as error:
             error.attempts.append(

@@ -220,11 +220,13 @@ async def test_an_error_inside_a_stream_comes_after_what_was_said(
     server: Server, provider: AnthropicProvider
 ) -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    # One write holds both: what came before the error is passed on all the same.
-    server.answer = streamed(wire([BEGIN, TEXT, delta(0, "text_delta", text="said"), error]))
+    # One write holds both: what came before the error is passed on all the same, and
+    # nothing more is waited for.
+    said = wire([BEGIN, TEXT, delta(0, "text_delta", text="said"), error])
+    server.answer = streamed(said, then_wait=True)
     texts = []
     with pytest.raises(UpstreamError) as raised:
-        async with aclosing(provider.generate(call_of(stream=True))) as batches:
+        async with asyncio.timeout(5), aclosing(provider.generate(call_of(stream=True))) as batches:
             async for batch in batches:
                 texts += [event.text for event in batch if event.text]
     assert texts == ["said"]
