@@ -25,7 +25,7 @@ READY = b"READY"
 STEADY_S = 10.0
 # What a program gets beyond its own time to drain, to cut what is left and close.
 MARGIN_S = 3.0
-READY_WITHIN_S = 30.0
+READY_WITHIN_S = 60.0
 
 _LONGEST_LINE = 1 << 16
 _LONGEST_BACKOFF_S = 10.0

@@ -15,6 +15,7 @@ from services.common.secrets import Secrets
 from services.common.settings import Provider, Settings, SettingsError
 from services.inference import discovery
 from services.inference.engine import Engine, Routes
+from services.inference.files import Files
 from services.inference.metrics import Metrics
 from services.inference.providers import registry, sandbox
 from services.inference.routing import Models
@@ -39,6 +40,7 @@ class Inference:
         source: Source,
         counters: CollectorRegistry,
         session: aiohttp.ClientSession,
+        files: Files,
         environ: Mapping[str, str],
     ) -> None:
         self._settings = settings
@@ -47,7 +49,9 @@ class Inference:
         self._metrics = Metrics(counters)
         self._learnt: dict[str, list[str]] = {}
         signer = Signer(secrets.signing_keys, secrets.current_signing_key)
-        self.engine = Engine(self._routes(), signer, source.monotonic)
+        self.engine = Engine(
+            self._routes(), signer, files, settings.limits.max_body, source.monotonic
+        )
         self._learning = asyncio.create_task(self._keep_learning())
 
     @classmethod
@@ -57,16 +61,17 @@ class Inference:
         secrets: Secrets,
         source: Source,
         counters: CollectorRegistry,
+        files: Files,
         environ: Mapping[str, str] = os.environ,
     ) -> Self:
-        """Build it; nothing waits for a provider."""
+        """Build it, over a FileStore to read from; nothing waits for a provider."""
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=True,
             auto_decompress=True,
         )
-        return cls(settings, secrets, source, counters, session, environ)
+        return cls(settings, secrets, source, counters, session, files, environ)
 
     def reload(self) -> None:
         """Read the settings again; wrong ones are logged, and those in force stay."""

@@ -22,6 +22,8 @@ from gateway.inference.v1.inference_pb2 import (
 from services.common.errors import UpstreamError, invalid
 from services.inference import estimate, extensions, thinking
 from services.inference.accumulator import Accumulator
+from services.inference.files import Files, place_files, texts_as_blocks
+from services.inference.media import find_media
 from services.inference.prefill import WithoutEcho, prefill_of
 from services.inference.providers.base import Call, Provider, Target
 from services.inference.routing import Models
@@ -48,14 +50,23 @@ class Engine:
     Args:
         routes: the models and the providers behind them.
         signer: signs the thinking of providers that sign nothing.
+        files: where the files are read that requests name.
+        max_files: bytes that the files of one request may have in all.
         monotonic: seconds of a clock that never goes back.
     """
 
     def __init__(
-        self, routes: Routes, signer: thinking.Signer, monotonic: Callable[[], float]
+        self,
+        routes: Routes,
+        signer: thinking.Signer,
+        files: Files,
+        max_files: int,
+        monotonic: Callable[[], float],
     ) -> None:
         self.routes = routes
         self._signer = signer
+        self._files = files
+        self._max_files = max_files
         self._monotonic = monotonic
 
     async def generate(self, request: GenerateRequest) -> GenerateResponse:
@@ -72,7 +83,7 @@ class Engine:
 
     async def count_tokens(self, request: GenerateRequest) -> CountTokensResponse:
         """Count what a request would read; a provider that cannot tell is estimated."""
-        target, provider = self._route(request)
+        target, provider = await self._admit(request)
         request = self._prepare(request, target, provider)
         call = Call(request, target, stream=False)
         try:
@@ -87,14 +98,25 @@ class Engine:
             served=_served(call, 1),
         )
 
-    def _route(self, request: GenerateRequest) -> tuple[Target, Provider]:
+    async def _admit(self, request: GenerateRequest) -> tuple[Target, Provider]:
+        """Find who is to answer, and make the request one that it can be asked."""
         extensions.check_request(request)
         target = self.routes.models.resolve(request.model)
-        extensions.check(request, target)
+        provider = self.routes.providers[target.provider]
+        extensions.check_target(request, target)
         limit = target.max_output_tokens
         if limit and request.max_tokens > limit:
             raise invalid("max_tokens", f"max_tokens: {target.name} writes at most {limit} tokens")
-        return target, self.routes.providers[target.provider]
+        if found := find_media(request):
+            await place_files(
+                found,
+                self._files,
+                at_most=self._max_files,
+                keep_foreign=provider.pass_stateful,
+            )
+            rest = texts_as_blocks(found, target)
+            extensions.check_media(rest, request.multimodal, target)
+        return target, provider
 
     def _prepare(
         self, request: GenerateRequest, target: Target, provider: Provider
@@ -107,7 +129,7 @@ class Engine:
         )
 
     async def _answer(self, request: GenerateRequest, *, stream: bool) -> Batches:
-        target, provider = self._route(request)
+        target, provider = await self._admit(request)
         sent = False
         for attempt in (1, 2):
             prepared = self._prepare(request, target, provider)

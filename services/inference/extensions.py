@@ -7,10 +7,11 @@ answered as though the field had not been there.
 from collections.abc import Iterable
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Block, Dialect, Media, MediaKind
+from gateway.conversation.v1.conversation_pb2 import Media, MediaKind
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Multimodal
-from services.common.errors import GatewayError, not_implemented
+from services.common.errors import not_implemented
+from services.inference.media import Found
 from services.inference.providers.base import Target
 
 _EXPLICIT_FALLBACK = {
@@ -30,32 +31,11 @@ _MEDIA: dict[MediaKind.ValueType, tuple[str, str]] = {
 }
 
 
-def check(request: GenerateRequest, target: Target) -> None:
-    """Refuse a request that needs an extension which is not there.
-
-    Raises:
-        GatewayError: not_implemented, naming the field and what to do instead. A part
-            is named by its path in the caller's own JSON as far as that is known:
-            messages that were empty, and so dropped on the way in, are not counted.
-    """
-    check_request(request)
-    if target.fallbacks and request.fallback in (
-        inference_pb2.FALLBACK_MODE_UNSPECIFIED,
-        inference_pb2.FALLBACK_MODE_AUTO,
-    ):
-        raise not_implemented(
-            "fallback",
-            f"fallback: {target.name} has fallbacks configured, and this gateway does not"
-            ' try them yet; send `fallback: "disabled"` to ask that model alone',
-        )
-    _check_media(request, target)
-
-
 def check_request(request: GenerateRequest) -> None:
-    """Do the part of `check` for which the target need not be known.
+    """Refuse a request that needs an extension which is not there, whatever its target.
 
     Raises:
-        GatewayError: not_implemented, as of `check`.
+        GatewayError: not_implemented, naming the field and what to do instead.
     """
     if mode := _EXPLICIT_FALLBACK.get(request.fallback):
         raise not_implemented(
@@ -83,53 +63,45 @@ def check_request(request: GenerateRequest) -> None:
         )
 
 
-def _check_media(request: GenerateRequest, target: Target) -> None:
-    unreadable = frozenset(
-        kind for kind in _MEDIA if kind not in target.inputs and _adapts(request.multimodal, kind)
-    )
-    adapts_documents = _adapts(request.multimodal, conversation_pb2.MEDIA_KIND_DOCUMENT)
-    for index, message in enumerate(request.messages):
-        for place, block in enumerate(message.blocks):
-            kind = block.WhichOneof("kind")
-            if kind == "media":
-                found = _refusal(block.media, target, unreadable, adapts_documents)
-                if found:
-                    raise _named(found, _path(request, index, place))
-            elif kind == "tool_result":
-                for inner, media in _media_of(block.tool_result.blocks):
-                    found = _refusal(media, target, unreadable, adapts_documents)
-                    if found:
-                        raise _named(found, _path(request, index, place, inner))
+def check_target(request: GenerateRequest, target: Target) -> None:
+    """Refuse a request whose target would have the gateway fall back by itself.
+
+    Raises:
+        GatewayError: not_implemented, saying what to send instead.
+    """
+    if target.fallbacks and request.fallback in (
+        inference_pb2.FALLBACK_MODE_UNSPECIFIED,
+        inference_pb2.FALLBACK_MODE_AUTO,
+    ):
+        raise not_implemented(
+            "fallback",
+            f"fallback: {target.name} has fallbacks configured, and this gateway does not"
+            ' try them yet; send `fallback: "disabled"` to ask that model alone',
+        )
 
 
-def _media_of(blocks: Iterable[Block]) -> Iterable[tuple[int, Media]]:
-    return (
-        (place, block.media)
-        for place, block in enumerate(blocks)
-        if block.WhichOneof("kind") == "media"
-    )
+def check_media(found: Iterable[Found], multimodal: Multimodal, target: Target) -> None:
+    """Refuse a medium that the target cannot read and that is to be converted for it.
 
-
-def _refusal(
-    media: Media,
-    target: Target,
-    unreadable: frozenset[MediaKind.ValueType],
-    adapts_documents: bool,
-) -> str:
-    """Say why a medium cannot be served, or "" when it can."""
-    if media.WhichOneof("source") == "file_id":
-        return "this gateway has no file store yet; send the file's content in place"
-    if media.kind in unreadable:
-        name, way_out = _MEDIA[media.kind]
-    elif adapts_documents and _is_office_document(media):
-        # Who reads documents reads PDF and text, and no other format.
-        name, way_out = "documents of this format", _PDF_OFF
-    else:
-        return ""
-    return (
-        f"{target.name} cannot read {name}, and this gateway does not convert them yet; ask a"
-        f" model that can, or {way_out} to pass them on as they are"
-    )
+    Raises:
+        GatewayError: not_implemented, naming the part and what to do instead.
+    """
+    for one in found:
+        media = one.block.media
+        if not adapts(multimodal, media.kind):
+            continue
+        if media.kind not in target.inputs:
+            name, way_out = _MEDIA[media.kind]
+        elif _is_office_document(media):
+            # Who reads documents reads PDF and text, and no other format.
+            name, way_out = "documents of this format", _PDF_OFF
+        else:
+            continue
+        raise not_implemented(
+            one.path,
+            f"{one.path}: {target.name} cannot read {name}, and this gateway does not convert"
+            f" them yet; ask a model that can, or {way_out} to pass them on as they are",
+        )
 
 
 def _is_office_document(media: Media) -> bool:
@@ -141,7 +113,7 @@ def _is_office_document(media: Media) -> bool:
     )
 
 
-def _adapts(multimodal: Multimodal, kind: MediaKind.ValueType) -> bool:
+def adapts(multimodal: Multimodal, kind: MediaKind.ValueType) -> bool:
     """Tell whether a medium is to be converted for a target that cannot read it."""
     if multimodal.HasField("enabled") and not multimodal.enabled:
         return False
@@ -155,24 +127,3 @@ def _adapts(multimodal: Multimodal, kind: MediaKind.ValueType) -> bool:
         case conversation_pb2.MEDIA_KIND_VIDEO:
             return multimodal.HasField("video")
     return False
-
-
-def _named(why: str, path: str) -> GatewayError:
-    return not_implemented(path, f"{path}: {why}")
-
-
-def _path(request: GenerateRequest, index: int, place: int, inner: int | None = None) -> str:
-    """Give the path of a block in the words of the request's dialect.
-
-    Anthropic's `system` stands beside `messages`, so a system prompt at the head is
-    not counted there; OpenAI's tool message is what holds its one result.
-    """
-    if request.dialect == Dialect.DIALECT_UNSPECIFIED:
-        path = f"messages[{index}].blocks[{place}]"
-        return path if inner is None else f"{path}.tool_result.blocks[{inner}]"
-    if request.dialect == Dialect.DIALECT_OPENAI:
-        return f"messages[{index}].content[{place if inner is None else inner}]"
-    if request.messages[0].role == conversation_pb2.ROLE_SYSTEM:
-        index -= 1
-    path = f"messages[{index}].content[{place}]"
-    return path if inner is None else f"{path}.content[{inner}]"

@@ -58,6 +58,7 @@ class Provider(Protocol):
         signs_thinking: whether it signs its thinking and checks those signatures.
         prefills: whether it continues an assistant message at the end by itself.
         tells_stop_sequence: whether it tells which stop sequence ended an answer.
+        pass_stateful: whether callers may name things kept at the provider.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Provider(Protocol):
     signs_thinking: bool
     prefills: bool
     tells_stop_sequence: bool
+    pass_stateful: bool
 
     def generate(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
         """Answer, a batch of events for each read; a whole answer is one batch.

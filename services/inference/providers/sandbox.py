@@ -119,6 +119,7 @@ class SandboxProvider:
     # It continues a prefill, but can be asked to say it again, which is to be taken out.
     prefills = False
     tells_stop_sequence = True
+    pass_stateful = False
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from services.common.settings import Provider, parse
 from services.inference import discovery
 from services.inference.assembly import Inference
 from tests.running import serving
+from tests.services.inference.kept import Kept
 
 SECRETS = Secrets({"k": b"s" * 32}, "k", b"c" * 32)
 
@@ -72,7 +73,7 @@ async def test_a_local_server_joins_with_its_models(monkeypatch):
     async with serving(server({"data": [{"id": "llama"}]})) as url:
         monkeypatch.setattr(discovery, "LOCAL_SERVERS", {"ollama": f"{url}/v1"})
         inference = await Inference.start(
-            parse({}, "test"), SECRETS, Source(), CollectorRegistry(), {}
+            parse({}, "test"), SECRETS, Source(), CollectorRegistry(), Kept({}), {}
         )
         try:
             await inference.learn()
@@ -88,7 +89,9 @@ async def test_settings_read_again_take_effect_and_wrong_ones_do_not(tmp_path):
     closed = "[discovery]\nenabled = false\n"
     path.write_text(closed)
     settings = parse({"discovery": {"enabled": False}}, "test")
-    inference = await Inference.start(settings, SECRETS, Source(), CollectorRegistry(), environ)
+    inference = await Inference.start(
+        settings, SECRETS, Source(), CollectorRegistry(), Kept({}), environ
+    )
     try:
         model = '[[models]]\nname = "mine"\nprovider = "sandbox"\nupstream = "echo"\n'
         path.write_text(closed + model)

@@ -15,6 +15,7 @@ from services.inference.engine import Engine, Routes
 from services.inference.providers.base import Call
 from services.inference.routing import Models
 from services.inference.thinking import Signer
+from tests.services.inference.kept import Kept
 
 SIGNER = Signer({"k1": b"s" * 32}, "k1")
 
@@ -71,7 +72,7 @@ def engine(provider: Played, **model: object) -> Engine:
     settings = {"played": Provider(kind="openai", base_url="http://127.0.0.1")}
     models = Models([Model(name="m", provider="played", **model)], settings, {}, {})
     clock = iter(range(1000))
-    return Engine(Routes(models, {"played": provider}), SIGNER, lambda: next(clock))
+    return Engine(Routes(models, {"played": provider}), SIGNER, Kept({}), 100, lambda: next(clock))
 
 
 def request(**fields: object) -> GenerateRequest:

@@ -18,7 +18,9 @@ from gateway.inference.v1.inference_pb2 import (
     VideoAdaptation,
 )
 from services.common.errors import GatewayError
-from services.inference.extensions import check, check_request
+from services.inference import extensions
+from services.inference.extensions import check_request
+from services.inference.media import find_media
 from services.inference.providers.base import Target
 
 IMAGE = conversation.MEDIA_KIND_IMAGE
@@ -29,6 +31,12 @@ PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 ENABLED = inference_pb2.FALLBACK_MODE_ENABLED
 STRICT = inference_pb2.FALLBACK_MODE_STRICT
+
+
+def check(request: GenerateRequest, to: Target) -> None:
+    extensions.check_request(request)
+    extensions.check_target(request, to)
+    extensions.check_media(find_media(request), request.multimodal, to)
 
 
 def target(*inputs: MediaKind.ValueType, fallbacks: Sequence[str] = ()) -> Target:
@@ -148,12 +156,6 @@ def test_office_documents_need_conversion_where_pdf_does_not() -> None:
     assert "of this format" in refusal(asked(media(DOCUMENT, DOCX)), reads).message
     off = Multimodal(pdf=PdfAdaptation(enabled=False))
     check(asked(media(DOCUMENT, DOCX), multimodal=off), reads)
-
-
-def test_files_of_the_gateways_store_are_refused_whatever_the_model_reads() -> None:
-    stored = Block(media=Media(kind=IMAGE, file_id="file-x"))
-    error = refusal(asked(stored, multimodal=Multimodal(enabled=False)), target(IMAGE))
-    assert "no file store" in error.message
 
 
 RESULT = Block(tool_result=ToolResult(tool_use_id="t", blocks=[Block(text="x"), media(IMAGE)]))

@@ -51,13 +51,13 @@ class AnthropicProvider:
     ) -> None:
         self.name = name
         self._upstream = upstream
-        self._pass_stateful = pass_stateful
+        self.pass_stateful = pass_stateful
         self._fetches_urls = fetches_urls
 
     async def generate(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
         """Answer, as `Provider.generate` says."""
         body = build_request(
-            call, pass_stateful=self._pass_stateful, fetches_urls=self._fetches_urls
+            call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls
         )
         betas = beta_header(call.request)
         if not call.stream:
@@ -79,7 +79,7 @@ class AnthropicProvider:
 
     async def count_tokens(self, call: Call) -> int:
         """Give the provider's own count of the input tokens."""
-        body = build_count(call, pass_stateful=self._pass_stateful, fetches_urls=self._fetches_urls)
+        body = build_count(call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls)
         _, whole = await self._upstream.post(_COUNT, body, headers=beta_header(call.request))
         counted = self._upstream.json_object(whole).get("input_tokens")
         if not isinstance(counted, int) or counted < 0:

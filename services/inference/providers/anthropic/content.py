@@ -8,7 +8,7 @@ import orjson
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, ToolResult, ToolUse
-from services.common.errors import GatewayError, invalid, not_implemented, unsupported
+from services.common.errors import GatewayError, invalid, unsupported
 from services.inference.providers.anthropic.caller import Caller, json_object, kept_at_provider
 from services.inference.thinking import is_gateway_signature
 
@@ -30,7 +30,6 @@ _MEDIA_NAMES = {
 # Fields of an OpenAI message that stand for content, so that losing them would change it.
 _FOREIGN_CONTENT = ("audio", "function_call")
 # How ids of the gateway's own file store begin.
-_GATEWAY_FILE = "file-"
 
 
 class Conversation:
@@ -249,10 +248,6 @@ class Conversation:
                 raise refuse(path, f"a {what} by its address; send the {what} itself, in base64")
             return {"type": "url", "url": media.url}
         if source == "file_id":
-            if media.file_id.startswith(_GATEWAY_FILE):
-                raise not_implemented(
-                    path, f"{path}: files of the gateway's store cannot be used in a request yet"
-                )
             if not self._caller.pass_stateful:
                 raise kept_at_provider(path)
             return {"type": "file", "file_id": media.file_id}

@@ -1,6 +1,5 @@
 """What a translation knows of the caller and the server: whose words, and what may go on."""
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +7,7 @@ import orjson
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Opaque
-from services.common.errors import GatewayError, invalid, not_implemented, unsupported
+from services.common.errors import GatewayError, invalid, unsupported
 from services.inference.providers.base import Call
 
 Json = dict[str, Any]
@@ -16,7 +15,6 @@ Part = Json | orjson.Fragment  # of a message's content
 
 # What Anthropic's dialect calls fields of the canonical request, where names differ.
 _ANTHROPIC_NAMES = {"end_user": "metadata.user_id", "betas": "anthropic-beta"}
-_GATEWAY_FILE = re.compile(r"file-[0-9A-HJKMNP-TV-Z]{26}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +90,11 @@ class Caller:
         if b'"file_id"' in json and not self.server.pass_stateful:
             raise self.kept_at_provider(path)
 
-    def check_file(self, file_id: str, path: str) -> None:
-        """Refuse the id of a file that is the gateway's own, or not the caller's to name."""
-        if _GATEWAY_FILE.fullmatch(file_id):
-            raise not_implemented(
-                path, f"{path}: files of the gateway's store cannot be used in a request yet"
-            )
+    def check_file(self, path: str) -> None:
+        """Refuse the id of a file kept at the provider, unless that is allowed.
+
+        The gateway's own files have been put in their places before.
+        """
         if not self.server.pass_stateful:
             raise self.kept_at_provider(path)
 

@@ -214,7 +214,7 @@ class Conversation:
     def _image(self, media: Media) -> Json:
         image: Json = {}
         if media.HasField("file_id"):
-            self._caller.check_file(media.file_id, self._path())
+            self._caller.check_file(self._path())
             raise self._caller.unsupported(self._path(), "an image by the id of a file")
         if media.HasField("url"):
             if not self._caller.server.fetches_urls:
@@ -228,7 +228,7 @@ class Conversation:
 
     def _document(self, media: Media) -> Json:
         if media.HasField("file_id"):
-            self._caller.check_file(media.file_id, self._path())
+            self._caller.check_file(self._path())
             return {"type": "file", "file": {"file_id": media.file_id}}
         if media.HasField("url"):
             raise self._by_value("a document")

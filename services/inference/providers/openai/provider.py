@@ -46,6 +46,7 @@ class OpenAIProvider:
     ) -> None:
         self.name = name
         self._upstream = upstream
+        self.pass_stateful = pass_stateful
         self._server = Server(name, official, fetches_urls, pass_stateful)
         self._new_id = new_id
 

@@ -230,11 +230,6 @@ def test_a_file_kept_at_the_provider_needs_the_operators_leave() -> None:
     assert sent["source"] == {"type": "file", "file_id": "file_011"}
 
 
-def test_a_file_of_the_gateways_own_store_is_not_sent_as_the_providers() -> None:
-    call = call_of(says(USER, Block(media=Media(kind=DOCUMENT, file_id="file-01ABC"))))
-    assert refusal_of(call, pass_stateful=True) == ("NOT_IMPLEMENTED", "messages[0].content[0]")
-
-
 @pytest.mark.parametrize("detail", ["low", "high"])
 def test_detail_of_an_image_is_dropped_and_told_once(detail: str) -> None:
     block = Block(media=Media(kind=IMAGE, data=b"x", mime_type="image/png", detail=detail))

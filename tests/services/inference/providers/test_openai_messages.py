@@ -305,11 +305,6 @@ def test_sound_kept_at_the_provider_may_not_be_named() -> None:
     assert body_of(call, pass_stateful=True)["messages"][0]["audio"] == {"id": "x"}
 
 
-def test_a_file_of_the_gateways_own_store_is_not_taken_yet() -> None:
-    call = call_of(says(USER, medium("document", file_id="file-01ARZ3NDEKTSV4RRFFQ69G5FAV")))
-    assert refusal_of(call, pass_stateful=True)[0] == "NOT_IMPLEMENTED"
-
-
 def test_a_message_at_the_end_from_the_model_is_followed_by_the_wish_to_continue_it() -> None:
     messages = sent(says(USER, "a"), says(ASSISTANT, "Once upon"))
     assert [message["role"] for message in messages] == ["user", "assistant", "user"]

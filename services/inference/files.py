@@ -1,0 +1,173 @@
+"""Files of the gateway's store that a request names: fetched, and put in their places.
+
+A file goes to the provider by value, as its dialect wants it: callers share the
+operator's account there, and the id means nothing to it. What the file is (image,
+document, recording) follows from its own type, whatever the caller called it; text is
+a document that every target reads, as a plain text block where it reads no documents.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterable
+from typing import Protocol
+
+import grpc
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, MediaKind
+from gateway.errors.v1 import errors_pb2
+from gateway.files.v1 import files_pb2, files_pb2_grpc
+from gateway.files.v1.files_pb2 import File
+from services.common import logs
+from services.common.authentication import caller_key
+from services.common.channels import call_metadata
+from services.common.errors import GatewayError, from_rpc_error
+from services.inference.media import Found
+from services.inference.providers.base import Target
+
+_FILE_ID = re.compile(r"file-[0-9A-HJKMNP-TV-Z]{26}", re.ASCII)
+_AT_ONCE = 4
+_KINDS: dict[str, MediaKind.ValueType] = {
+    "image": conversation_pb2.MEDIA_KIND_IMAGE,
+    "audio": conversation_pb2.MEDIA_KIND_AUDIO,
+    "video": conversation_pb2.MEDIA_KIND_VIDEO,
+}
+
+
+class Files(Protocol):
+    """Where files are read, for the caller whom the current task serves."""
+
+    async def read(self, file_id: str, at_most: int) -> tuple[File, bytes]:
+        """Give a file and its bytes.
+
+        Raises:
+            GatewayError: not_found; too_large, when it has more than `at_most` bytes.
+        """
+        ...
+
+
+class FileStore:
+    """Reads files from the FileStoreService, with the caller's own key."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._stub = files_pb2_grpc.FileStoreServiceStub(channel)
+
+    async def read(self, file_id: str, at_most: int) -> tuple[File, bytes]:
+        """Give a file and its bytes; see `Files`."""
+        call = self._stub.ReadFile(
+            files_pb2.ReadFileRequest(id=file_id),
+            metadata=call_metadata(caller_key.get(), logs.request_id.get()),
+        )
+        content = bytearray()
+        file = File()
+        try:
+            async for part in call:
+                if part.HasField("opening"):
+                    file = part.opening.file
+                    if file.size_bytes > at_most:
+                        raise _too_much(at_most)
+                content += part.chunk
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error) from None
+        finally:
+            call.cancel()
+        return file, bytes(content)
+
+
+async def place_files(
+    found: Iterable[Found], files: Files, *, at_most: int, keep_foreign: bool
+) -> None:
+    """Put the bytes of every file that a request names in the place of its id.
+
+    Args:
+        found: the request's media.
+        files: where files are read.
+        at_most: bytes that all of them together may have.
+        keep_foreign: whether ids that are not the gateway's are left as they are.
+
+    Raises:
+        GatewayError: not_found, too_large or storage_unavailable, naming the part.
+    """
+    named: dict[str, list[Found]] = {}
+    for one in found:
+        file_id = one.block.media.file_id
+        if file_id and (not keep_foreign or _FILE_ID.fullmatch(file_id)):
+            named.setdefault(file_id, []).append(one)
+    if not named:
+        return
+    turns = asyncio.Semaphore(_AT_ONCE)
+    left = at_most
+
+    async def place(file_id: str, places: list[Found]) -> None:
+        nonlocal left
+        async with turns:
+            try:
+                file, content = await files.read(file_id, left)
+                left -= len(content) * len(places)
+                if left < 0:
+                    raise _too_much(at_most)
+            except GatewayError as error:
+                raise _at(places[0].path, error) from None
+        for one in places:
+            _put(one.block, file, content)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for file_id, places in named.items():
+                group.create_task(place(file_id, places))
+    except* GatewayError as failures:
+        first = failures.exceptions[0]
+        assert isinstance(first, GatewayError)
+        failure = first
+    else:
+        return
+    raise failure
+
+
+def texts_as_blocks(found: Iterable[Found], target: Target) -> list[Found]:
+    """Make plain text blocks of text files for a target that reads no documents; give the rest."""
+    if conversation_pb2.MEDIA_KIND_DOCUMENT in target.inputs:
+        return list(found)
+    rest: list[Found] = []
+    for one in found:
+        media = one.block.media
+        if media.mime_type.startswith("text/") and media.HasField("data"):
+            text = decoded(media.data)
+            one.block.text = f"[{media.name}]\n{text}" if media.name else text
+        else:
+            rest.append(one)
+    return rest
+
+
+def decoded(content: bytes) -> str:
+    """Read text: by its byte order mark, else as UTF-8, else as Windows-1252, which reads all."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return content.decode("utf-16", "replace")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", "replace")
+
+
+def _put(block: Block, file: File, content: bytes) -> None:
+    media = block.media
+    media.kind = _KINDS.get(file.mime_type.partition("/")[0], conversation_pb2.MEDIA_KIND_DOCUMENT)
+    media.data = content
+    media.mime_type = file.mime_type
+    media.name = media.name or file.filename
+
+
+def _at(path: str, error: GatewayError) -> GatewayError:
+    return GatewayError(
+        error.reason,
+        f"{path}: {error.message}",
+        param=path,
+        retry_after_s=error.retry_after_s,
+    )
+
+
+def _too_much(at_most: int) -> GatewayError:
+    return GatewayError(
+        errors_pb2.REASON_TOO_LARGE,
+        f"the files of one request may have {at_most:,} bytes in all",
+    )
