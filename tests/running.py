@@ -89,7 +89,7 @@ async def running(
         key = await AccountRepository(database).create_key("tester", plan="enterprise")
         await database.dispose()
         services = await Services.start(
-            ["accounts", "inference"], "127.0.0.1:0", settings, Source()
+            ["accounts", "files", "inference"], "127.0.0.1:0", settings, Source()
         )
         grpc = f"127.0.0.1:{services.port}"
         facade = await Facade.start(grpc, "127.0.0.1", 0, settings, Source())

@@ -34,6 +34,8 @@ ENVIRONMENT = {
 }
 CONFIG_VARIABLE = "GATEWAY_CONFIG"
 
+MAX_FILE_LIFETIME_S = 31_536_000
+
 Input = Literal["text", "image", "pdf", "audio", "video"]
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 
@@ -118,6 +120,15 @@ class Discovery(_Section):
     enabled: bool = True
 
 
+class StorageLimits(_Section):
+    """Bytes that the files of one owner may have together, by plan."""
+
+    personal_free: Annotated[int, Field(ge=0)] = 1 << 30
+    personal_pro: Annotated[int, Field(ge=0)] = 5 << 30
+    team_pro: Annotated[int, Field(ge=0)] = 50 << 30
+    enterprise: Annotated[int, Field(ge=0)] = 50 << 30
+
+
 class Limits(_Section):
     """Bounds that an operator may move."""
 
@@ -131,6 +142,12 @@ class Limits(_Section):
     hold_headers_s: Annotated[float, Field(gt=0, le=15)] = 15
     drain_s: Annotated[float, Field(ge=0)] = 30
     identify_cache_s: Annotated[float, Field(ge=0, le=30)] = 30
+    max_file: Annotated[int, Field(ge=1)] = 50 << 20
+    upload_idle_s: Annotated[float, Field(gt=0)] = 60
+    default_file_lifetime_s: Annotated[int, Field(ge=1, le=MAX_FILE_LIFETIME_S)] = 30 * 86_400
+    sweep_every_s: Annotated[float, Field(gt=0)] = 60
+    orphan_grace_s: Annotated[float, Field(gt=0)] = 3600
+    storage: StorageLimits = StorageLimits()
 
 
 class Settings(_Section):
@@ -254,4 +271,15 @@ keepalive_s = 10              # between keep-alives to a waiting caller, at most
 hold_headers_s = 15           # how long a failure still becomes an HTTP status, at most 15
 drain_s = 30                  # what running streams get when the gateway stops
 identify_cache_s = 30         # how long a key is believed without looking, at most 30
+max_file = 52428800           # bytes of a file
+upload_idle_s = 60            # how long an upload may send nothing
+default_file_lifetime_s = 2592000   # of a file that does not say, at most 31536000
+sweep_every_s = 60            # how often expired files are cleared away
+orphan_grace_s = 3600         # how old bytes without a file must be to be cleared away
+
+[limits.storage]              # bytes that an owner's files may have together, by plan
+personal_free = 1073741824
+personal_pro = 5368709120
+team_pro = 53687091200
+enterprise = 53687091200
 """

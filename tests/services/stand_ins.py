@@ -31,7 +31,10 @@ while True:
     if pipe in readable:
         say("orphaned")
         break
-    for line in test.recv(65536).decode().splitlines():
+    commands = test.recv(65536).decode()
+    if not commands:
+        break
+    for line in commands.splitlines():
         word, _, rest = line.partition(" ")
         if word == "exit":
             os._exit(int(rest))

@@ -16,12 +16,21 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
 from services.accounts import repository
-from services.common import migrations, secrets
+from services.common import leases, migrations, secrets
 from services.common.database import metadata, migrate, open_engine, reading, writing
 from services.common.errors import GatewayError
 from services.common.settings import SettingsError, Storage
+from services.files import repository as files
 
-TABLES = {repository.teams, repository.users, repository.api_keys, secrets.table}
+TABLES = {
+    repository.teams,
+    repository.users,
+    repository.api_keys,
+    secrets.table,
+    leases.table,
+    files.files,
+    files.usage,
+}
 
 _MIGRATE = """
 import asyncio, sys

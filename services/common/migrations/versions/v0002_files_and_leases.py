@@ -1,0 +1,55 @@
+"""Files, how much each owner stores, and leases."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    """Make the tables."""
+    op.create_table(
+        "leases",
+        sa.Column("name", sa.String(64), nullable=False),
+        sa.Column("holder", sa.String(64), nullable=False),
+        sa.Column("ends_at_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name="pk_leases"),
+    )
+    op.create_table(
+        "file_usage",
+        sa.Column("owner_id", sa.String(64), nullable=False),
+        sa.Column("files", sa.BigInteger(), nullable=False),
+        sa.Column("size_bytes", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("owner_id", name="pk_file_usage"),
+        sa.CheckConstraint("files >= 0", name="ck_file_usage_files"),
+        sa.CheckConstraint("size_bytes >= 0", name="ck_file_usage_size_bytes"),
+    )
+    op.create_table(
+        "files",
+        sa.Column("id", sa.String(64), nullable=False),
+        sa.Column("owner_id", sa.String(64), nullable=False),
+        sa.Column("filename", sa.String(255), nullable=False),
+        sa.Column("purpose", sa.String(16), nullable=False),
+        sa.Column("size_bytes", sa.BigInteger(), nullable=False),
+        sa.Column("mime_type", sa.String(255), nullable=False),
+        sa.Column("created_at_s", sa.BigInteger(), nullable=False),
+        sa.Column("expires_at_s", sa.BigInteger(), nullable=False),
+        sa.Column("sha256", sa.String(64), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_files"),
+        sa.ForeignKeyConstraint(["owner_id"], ["file_usage.owner_id"], name="fk_files_owner_id"),
+        sa.CheckConstraint(
+            "purpose IN ('assistants', 'batch', 'fine_tune')", name="ck_files_purpose"
+        ),
+    )
+    op.create_index("ix_files_owner_id", "files", ["owner_id", "created_at_s", "id"])
+    op.create_index(
+        "ix_files_owner_id_purpose", "files", ["owner_id", "purpose", "created_at_s", "id"]
+    )
+    op.create_index("ix_files_expires_at_s", "files", ["expires_at_s"])
+
+
+def downgrade() -> None:
+    """Drop the tables."""
+    for table in ("files", "file_usage", "leases"):
+        op.drop_table(table)

@@ -1,0 +1,61 @@
+"""Builds the file store from settings."""
+
+import asyncio
+from typing import Self
+
+from prometheus_client import CollectorRegistry
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.common.ids import Source
+from services.common.leases import Lease
+from services.common.settings import Settings
+from services.files.blobs import open_blobs
+from services.files.metrics import Metrics
+from services.files.repository import FileRepository
+from services.files.servicer import FileStoreServicer
+from services.files.store import FileStore
+from services.files.sweeper import LEASE, LEASE_PERIODS, Sweeper
+from services.files.uploads import Uploads
+
+
+class Files:
+    """The file store of one process, its sweeper at work.
+
+    Attributes:
+        servicer: answers calls.
+    """
+
+    def __init__(self, servicer: FileStoreServicer, sweeper: Sweeper) -> None:
+        self.servicer = servicer
+        self._sweeper = sweeper
+        self._sweeping = asyncio.create_task(sweeper.run())
+
+    @classmethod
+    def start(
+        cls,
+        settings: Settings,
+        database: AsyncEngine,
+        source: Source,
+        counters: CollectorRegistry,
+    ) -> Self:
+        """Build it over a migrated database.
+
+        Raises:
+            SettingsError: `storage` names no usable place for the bytes.
+        """
+        limits = settings.limits
+        blobs = open_blobs(settings.storage)
+        metrics = Metrics(counters)
+        repository = FileRepository(database, source)
+        uploads = Uploads(repository, blobs, limits, source, metrics)
+        lease = Lease(database, LEASE, LEASE_PERIODS * limits.sweep_every_s, source)
+        return cls(
+            FileStoreServicer(repository, FileStore(repository, blobs), uploads, metrics),
+            Sweeper(repository, blobs, lease, limits, source, metrics),
+        )
+
+    async def stop(self) -> None:
+        """End the sweeper."""
+        self._sweeping.cancel()
+        await asyncio.gather(self._sweeping, return_exceptions=True)
+        await self._sweeper.stop()

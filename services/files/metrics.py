@@ -1,0 +1,35 @@
+"""What the file store counts, shown by the facades' /metrics."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+
+class Metrics:
+    """The counters of one process."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.uploads = Counter("gateway_file_uploads", "Files kept.", registry=registry)
+        self.uploaded_bytes = Counter(
+            "gateway_file_uploaded_bytes", "Bytes of files kept.", registry=registry
+        )
+        self.downloaded_bytes = Counter(
+            "gateway_file_downloaded_bytes", "Bytes of files read.", registry=registry
+        )
+        self.swept = Counter(
+            "gateway_files_swept",
+            "What the sweeper cleared away: expired files, bytes without a file.",
+            ["what"],
+            registry=registry,
+        )
+        # Counted by whichever process swept last.
+        self.stored_files = Gauge(
+            "gateway_stored_files",
+            "Files there are, counted at the last sweep.",
+            multiprocess_mode="mostrecent",
+            registry=registry,
+        )
+        self.stored_bytes = Gauge(
+            "gateway_stored_bytes",
+            "Bytes of the files there are, counted at the last sweep.",
+            multiprocess_mode="mostrecent",
+            registry=registry,
+        )

@@ -1,0 +1,168 @@
+"""What kind of file it is: by its content first, then as the caller said, then by its name.
+
+A signature decides where it is long enough to be no accident. Where one signature stands
+for a family (every Office document is a ZIP archive) the caller's word and then the name
+choose within the family, and never outside of it. Text has no signature: it is text
+because nothing in it is not.
+"""
+
+import mimetypes
+import re
+from collections.abc import Iterable
+
+import puremagic
+
+# As much of a file's beginning as is looked at, in bytes.
+HEAD_SIZE = 8192
+
+UNKNOWN = "application/octet-stream"
+_ZIP = "application/zip"
+_OLE = "application/x-ole-storage"
+_WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+_SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+_SLIDES = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+
+_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}", re.ASCII)
+# The bytes that no text holds: control characters but for white space and escape.
+_NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
+
+# Signatures at the very beginning, of files that could pass for text or that the library
+# has another name for.
+_BEGINNINGS: tuple[tuple[bytes, str], ...] = (
+    (b"%PDF-", "application/pdf"),
+    (b"{\\rtf", "application/rtf"),
+    (b"%!PS", "application/postscript"),
+    (b"\x1f\x8b\x08", "application/gzip"),
+    (b"PAR1", "application/vnd.apache.parquet"),
+    (b"\xff\xfb", "audio/mpeg"),
+    (b"\xff\xf3", "audio/mpeg"),
+    (b"\xff\xf2", "audio/mpeg"),
+    (b"ID3", "audio/mpeg"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"BM", "image/bmp"),
+)
+_ZIP_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06")
+_OLE_BEGINNING = bytes.fromhex("d0cf11e0a1b11ae1")
+# What the first entries of an archive are called, and what that makes it.
+_ZIP_ENTRIES: tuple[tuple[bytes, str], ...] = (
+    (b"word/", _WORD),
+    (b"xl/", _SHEET),
+    (b"ppt/", _SLIDES),
+)
+# An archive whose first entry is stored under this name says in it what it is.
+_STORED_TYPE = re.compile(rb"PK\x03\x04.{26}mimetype([a-z]+/[a-z0-9.+-]+)", re.DOTALL)
+_ZIP_FAMILY = re.compile(
+    r"application/(zip|epub\+zip|java-archive|vnd\.(openxmlformats|oasis|ms-|android|google-earth).*)"
+)
+_OLE_FAMILY = re.compile(r"application/(msword|vnd\.ms-.*|vnd\.visio|x-msi)")
+_TEXT_FAMILY = re.compile(
+    r"text/.+|.+\+(json|xml|yaml)|"
+    r"application/(json|jsonl|x-ndjson|ndjson|jsonlines|x-jsonlines|xml|yaml|x-yaml|toml|sql|"
+    r"javascript|x-javascript|typescript|x-sh|x-python|x-httpd-php|graphql|x-tex|x-latex)"
+)
+# A signature shorter than this is found in too many other files to be believed.
+_SIGNATURE_LENGTH = 4
+
+# What the machine it runs on knows of names must not change an answer.
+_BY_NAME = mimetypes.MimeTypes(filenames=())
+_NAMES_ADDED = {
+    ".md": "text/markdown",
+    ".jsonl": "application/jsonl",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+    ".toml": "application/toml",
+    ".webp": "image/webp",
+    ".docx": _WORD,
+    ".xlsx": _SHEET,
+    ".pptx": _SLIDES,
+    ".m4a": "audio/mp4",
+    ".ts": "text/plain",
+}
+# Names of the library that the registry of types has better ones for.
+_BETTER = {
+    "audio/wave": "audio/wav",
+    "audio/x-wav": "audio/wav",
+    "image/x-ms-bmp": "image/bmp",
+    "application/x-gzip": "application/gzip",
+    "video/avi": "video/x-msvideo",
+}
+
+
+def detect_type(head: bytes, claimed: str, filename: str) -> str:
+    """Give the MIME type of a file, without parameters.
+
+    Args:
+        head: its beginning, up to `HEAD_SIZE` bytes.
+        claimed: what the caller said it is, or "".
+        filename: what it is called.
+    """
+    hints = [hint for hint in (_claim(claimed), _by_name(filename)) if hint]
+    if not head:
+        return _first(hints, UNKNOWN)
+    if head.startswith(_ZIP_BEGINNINGS):
+        return _in_archive(head) or _first(filter(_ZIP_FAMILY.fullmatch, hints), _ZIP)
+    if head.startswith(_OLE_BEGINNING):
+        return _first(filter(_OLE_FAMILY.fullmatch, hints), _OLE)
+    for beginning, kind in _BEGINNINGS:
+        if head.startswith(beginning) and not (len(beginning) < 3 and _is_text(head)):
+            return kind
+    if _is_text(head):
+        return _markup(head) or _first(filter(_TEXT_FAMILY.fullmatch, hints), "text/plain")
+    return _by_signature(head, hints) or _first(
+        (hint for hint in hints if not _TEXT_FAMILY.fullmatch(hint)), UNKNOWN
+    )
+
+
+def _first(types: Iterable[str], otherwise: str) -> str:
+    return next(iter(types), otherwise)
+
+
+def _claim(claimed: str) -> str:
+    kind = claimed.partition(";")[0].strip().lower()
+    return kind if kind != UNKNOWN and _TYPE.fullmatch(kind) else ""
+
+
+def _by_name(filename: str) -> str:
+    extension = filename[filename.rfind(".") :].lower() if "." in filename else ""
+    return _NAMES_ADDED.get(extension) or _BY_NAME.guess_type(f"name{extension}")[0] or ""
+
+
+def _in_archive(head: bytes) -> str | None:
+    stored = _STORED_TYPE.match(head)
+    if stored:
+        return stored[1].decode()
+    if b"[Content_Types].xml" in head:
+        for entry, kind in _ZIP_ENTRIES:
+            if entry in head:
+                return kind
+    return None
+
+
+def _is_text(head: bytes) -> bool:
+    return head.startswith(_WIDE_BOMS) or _NOT_TEXT.search(head) is None
+
+
+def _markup(head: bytes) -> str | None:
+    begins = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1024].lower()
+    if begins.startswith((b"<!doctype html", b"<html")):
+        return "text/html"
+    if begins.startswith(b"<svg") or (begins.startswith(b"<?xml") and b"<svg" in begins):
+        return "image/svg+xml"
+    return None
+
+
+def _by_signature(head: bytes, hints: Iterable[str]) -> str | None:
+    """Give the type whose signature is the longest; among equals what a hint says."""
+    try:
+        found = puremagic.magic_string(head)
+    except puremagic.PureError:
+        return None
+    named = [
+        (len(match.byte_match or b""), _BETTER.get(match.mime_type, match.mime_type))
+        for match in found
+        if match.mime_type and len(match.byte_match or b"") >= _SIGNATURE_LENGTH
+    ]
+    longest = max((length for length, _ in named), default=0)
+    best = [kind for length, kind in named if length == longest]
+    return next((hint for hint in hints if hint in best), best[0] if best else None)

@@ -1,0 +1,49 @@
+"""Which bytes of a file a reader asked for (RFC 9110, section 14.1.2)."""
+
+from typing import NamedTuple
+
+from gateway.errors.v1.errors_pb2 import REASON_RANGE_NOT_SATISFIABLE
+from gateway.files.v1.files_pb2 import ReadFileRequest
+from services.common.errors import GatewayError, invalid
+
+
+class Range(NamedTuple):
+    """`length` bytes from the byte `first` on."""
+
+    first: int
+    length: int
+
+
+def check_range(request: ReadFileRequest) -> None:
+    """Check what can be checked before the file is known.
+
+    Raises:
+        GatewayError: invalid_request, when the fields contradict each other.
+    """
+    if request.HasField("suffix"):
+        if request.HasField("first") or request.HasField("last"):
+            raise invalid("suffix", "suffix: takes no first or last beside it")
+        if request.suffix == 0:
+            raise invalid("suffix", "suffix: takes at least 1")
+    if request.HasField("last") and request.last < request.first:
+        raise invalid("last", "last: takes a position that is not before first")
+
+
+def resolve_range(request: ReadFileRequest, size: int) -> Range:
+    """Give the bytes that a checked request means in a file of `size` bytes.
+
+    Raises:
+        GatewayError: range_not_satisfiable, when the range begins behind the file's end.
+    """
+    if request.HasField("suffix"):
+        length = min(request.suffix, size)
+        return Range(size - length, length)
+    asked = request.HasField("first") or request.HasField("last")
+    if asked and request.first >= size:
+        raise GatewayError(
+            REASON_RANGE_NOT_SATISFIABLE,
+            f"range: takes a first byte below {size}, the size of the file",
+            param="range",
+        )
+    end = min(request.last + 1, size) if request.HasField("last") else size
+    return Range(request.first, end - request.first)

@@ -1,0 +1,340 @@
+"""The tables of files, and the account of what each owner stores.
+
+An owner is a team, or a user without one. The row of a file and its owner's account
+change in one transaction, so that the account is exact at any moment, and the one
+statement that adds to it also holds the quota. A file whose time is over is no file any
+more, whether or not its row is still there.
+"""
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Row,
+    Select,
+    String,
+    Table,
+    delete,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from gateway.errors.v1 import errors_pb2
+from gateway.files.v1.files_pb2 import File, ListFilesRequest, Purpose
+from services.common.database import metadata, reading, writing
+from services.common.errors import GatewayError, invalid
+from services.common.ids import Source
+from services.files.blobs import storage_unavailable
+
+PREFIX = "file-"
+MAX_PAGE = 10_000
+
+_ID = re.compile(r"file-[0-9A-HJKMNP-TV-Z]{26}", re.ASCII)
+_PURPOSES: dict[int, str] = {
+    number: name.removeprefix("PURPOSE_").lower() for name, number in Purpose.items() if number
+}
+_PURPOSE_NUMBERS = {name: number for number, name in _PURPOSES.items()}
+
+usage = Table(
+    "file_usage",
+    metadata,
+    Column("owner_id", String(64), primary_key=True),
+    Column("files", BigInteger, CheckConstraint("files >= 0", name="files"), nullable=False),
+    Column(
+        "size_bytes",
+        BigInteger,
+        CheckConstraint("size_bytes >= 0", name="size_bytes"),
+        nullable=False,
+    ),
+)
+
+# Times are whole seconds here: files are listed by the very time that callers are shown,
+# and those of one second by id.
+files = Table(
+    "files",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("owner_id", String(64), ForeignKey("file_usage.owner_id"), nullable=False),
+    Column("filename", String(255), nullable=False),
+    Column(
+        "purpose",
+        String(16),
+        CheckConstraint(f"purpose IN ({', '.join(map(repr, _PURPOSE_NUMBERS))})", name="purpose"),
+        nullable=False,
+    ),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("mime_type", String(255), nullable=False),
+    Column("created_at_s", BigInteger, nullable=False),
+    Column("expires_at_s", BigInteger, nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Index("ix_files_owner_id", "owner_id", "created_at_s", "id"),
+    Index("ix_files_owner_id_purpose", "owner_id", "purpose", "created_at_s", "id"),
+    Index("ix_files_expires_at_s", "expires_at_s"),
+)
+
+_INSERTS: dict[str, Callable[[Table], Any]] = {
+    "sqlite": sqlite.insert,
+    "postgresql": postgresql.insert,
+}
+
+
+class Usage(NamedTuple):
+    """What is stored: how many files, and how many bytes they have together."""
+
+    files: int
+    size_bytes: int
+
+
+class FileRepository:
+    """Files and accounts in the database.
+
+    Every method raises `storage_unavailable` when the database does not answer.
+    """
+
+    def __init__(self, engine: AsyncEngine, source: Source | None = None) -> None:
+        self._engine = engine
+        self._source = source or Source()
+
+    async def add(self, owner_id: str, file: File, quota: int, in_time: Callable[[], bool]) -> None:
+        """Keep a file whose bytes are in the store, if its owner's account allows it.
+
+        Args:
+            owner_id: the team, or the user.
+            file: the file.
+            quota: bytes that the owner may store in all.
+            in_time: asked last, when nothing else can hold the transaction up: whether
+                the bytes are still there for certain.
+
+        Raises:
+            GatewayError: storage_quota_exceeded.
+        """
+        async with self._writing() as connection:
+            await _open_account(connection, owner_id)
+            taken = await connection.execute(
+                update(usage)
+                .where(usage.c.owner_id == owner_id, usage.c.size_bytes + file.size_bytes <= quota)
+                .values(files=usage.c.files + 1, size_bytes=usage.c.size_bytes + file.size_bytes)
+            )
+            if not taken.rowcount:
+                raise quota_exceeded(quota)
+            if not in_time():
+                raise storage_unavailable()
+            await connection.execute(insert(files).values(owner_id=owner_id, **_to_row(file)))
+
+    async def get(self, owner_id: str, file_id: str) -> File:
+        """Give a file.
+
+        Raises:
+            GatewayError: not_found, when the owner has no such file.
+        """
+        row = None
+        if _ID.fullmatch(file_id):
+            async with self._reading() as connection:
+                found = await connection.execute(
+                    self._theirs(owner_id).where(files.c.id == file_id)
+                )
+                row = found.one_or_none()
+        if row is None:
+            raise not_found(file_id)
+        return _to_file(row)
+
+    async def page(self, owner_id: str, request: ListFilesRequest) -> tuple[list[File], bool]:
+        """Give a page of files, and whether there are more in the direction of paging.
+
+        Raises:
+            GatewayError: invalid_request, when a cursor names none of the owner's files.
+        """
+        cursor_field = "before_id" if request.before_id else "after_id"
+        cursor_id = request.before_id or request.after_id
+        limit = request.limit if request.HasField("limit") else MAX_PAGE
+        # A page before a file is found by walking away from it, and turned round.
+        ascending = request.ascending != bool(request.before_id)
+        query = self._theirs(owner_id)
+        if request.purpose:
+            query = query.where(files.c.purpose == _PURPOSES[request.purpose])
+        async with self._reading() as connection:
+            if cursor_id:
+                at = await self._position(connection, owner_id, cursor_id, cursor_field)
+                position = tuple_(files.c.created_at_s, files.c.id)
+                query = query.where(position > at if ascending else position < at)
+            order = (files.c.created_at_s, files.c.id)
+            query = query.order_by(*(order if ascending else [key.desc() for key in order]))
+            rows = (await connection.execute(query.limit(limit + 1))).all()
+        found = [_to_file(row) for row in rows[:limit]]
+        if request.before_id:
+            found.reverse()
+        return found, len(rows) > limit
+
+    async def remove(self, owner_id: str, file_id: str) -> None:
+        """Forget a file, and take it off its owner's account.
+
+        Raises:
+            GatewayError: not_found, when the owner has no such file.
+        """
+        if not _ID.fullmatch(file_id):
+            raise not_found(file_id)
+        async with self._writing() as connection:
+            removed = await _remove(
+                connection,
+                (
+                    files.c.id == file_id,
+                    files.c.owner_id == owner_id,
+                    files.c.expires_at_s > self._now_s(),
+                ),
+            )
+        if not removed:
+            raise not_found(file_id)
+
+    async def remove_expired(self, at_most: int) -> Sequence[str]:
+        """Forget files whose time is over, the oldest first; give their ids."""
+        async with self._writing() as connection:
+            expired = await connection.scalars(
+                select(files.c.id)
+                .where(files.c.expires_at_s <= self._now_s())
+                .order_by(files.c.expires_at_s)
+                .limit(at_most)
+            )
+            return await _remove(connection, (files.c.id.in_(expired.all()),))
+
+    async def unknown(self, file_ids: Iterable[str]) -> set[str]:
+        """Give those of the ids that no row has, expired or not."""
+        asked = set(file_ids)
+        async with self._reading() as connection:
+            known = await connection.scalars(select(files.c.id).where(files.c.id.in_(asked)))
+            return asked.difference(known)
+
+    async def usage(self, owner_id: str) -> Usage:
+        """Give what an owner stores, expired files that were not swept yet included."""
+        query = select(usage.c.files, usage.c.size_bytes).where(usage.c.owner_id == owner_id)
+        async with self._reading() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        return Usage(*row) if row else Usage(0, 0)
+
+    async def total(self) -> Usage:
+        """Give what all owners store."""
+        query = select(func.sum(usage.c.files), func.sum(usage.c.size_bytes))
+        async with self._reading() as connection:
+            count, size = (await connection.execute(query)).one()
+        return Usage(int(count or 0), int(size or 0))
+
+    async def _position(
+        self, connection: AsyncConnection, owner_id: str, file_id: str, field: str
+    ) -> tuple[int, str]:
+        if _ID.fullmatch(file_id):
+            found = await connection.execute(self._theirs(owner_id).where(files.c.id == file_id))
+            if row := found.one_or_none():
+                return row.created_at_s, row.id
+        raise invalid(field, f"{field}: takes the id of a file of yours")
+
+    def _theirs(self, owner_id: str) -> Select[Any]:
+        return select(files).where(
+            files.c.owner_id == owner_id, files.c.expires_at_s > self._now_s()
+        )
+
+    def _now_s(self) -> int:
+        return int(self._source.now())
+
+    @asynccontextmanager
+    async def _reading(self) -> AsyncIterator[AsyncConnection]:
+        with _told():
+            async with reading(self._engine) as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[AsyncConnection]:
+        with _told():
+            async with writing(self._engine) as connection:
+                yield connection
+
+
+def not_found(file_id: str) -> GatewayError:
+    """The caller has no such file: 404, the same whatever the cause."""
+    named = f" {file_id!r}" if _ID.fullmatch(file_id) else ""
+    return GatewayError(
+        errors_pb2.REASON_NOT_FOUND, f"file_id: you have no file{named}", param="file_id"
+    )
+
+
+def quota_exceeded(quota: int) -> GatewayError:
+    """The owner's storage is full: 403."""
+    return GatewayError(
+        errors_pb2.REASON_STORAGE_QUOTA_EXCEEDED,
+        f"file: your plan stores {quota} bytes in all, and this file does not fit; delete others",
+        param="file",
+    )
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say of a database that does not answer what is said of a store that does not."""
+    try:
+        yield
+    except GatewayError as error:
+        if error.reason != errors_pb2.REASON_UNAVAILABLE:
+            raise
+        raise storage_unavailable() from error
+
+
+async def _open_account(connection: AsyncConnection, owner_id: str) -> None:
+    empty = _INSERTS[connection.dialect.name](usage).values(
+        owner_id=owner_id, files=0, size_bytes=0
+    )
+    await connection.execute(empty.on_conflict_do_nothing())
+
+
+async def _remove(connection: AsyncConnection, which: Iterable[Any]) -> Sequence[str]:
+    removed = await connection.execute(
+        delete(files).where(*which).returning(files.c.id, files.c.owner_id, files.c.size_bytes)
+    )
+    ids: list[str] = []
+    freed: dict[str, Usage] = {}
+    for file_id, owner_id, size in removed:
+        ids.append(file_id)
+        count, total = freed.get(owner_id, (0, 0))
+        freed[owner_id] = Usage(count + 1, total + size)
+    # In one order everywhere, so that two of these never wait for each other.
+    for owner_id, (count, total) in sorted(freed.items()):
+        await connection.execute(
+            update(usage)
+            .where(usage.c.owner_id == owner_id)
+            .values(files=usage.c.files - count, size_bytes=usage.c.size_bytes - total)
+        )
+    return ids
+
+
+def _to_row(file: File) -> dict[str, Any]:
+    return {
+        "id": file.id,
+        "filename": file.filename,
+        "purpose": _PURPOSES[file.purpose],
+        "size_bytes": file.size_bytes,
+        "mime_type": file.mime_type,
+        "created_at_s": file.created_at,
+        "expires_at_s": file.expires_at,
+        "sha256": file.sha256,
+    }
+
+
+def _to_file(row: Row[Any]) -> File:
+    return File(
+        id=row.id,
+        filename=row.filename,
+        purpose=Purpose.ValueType(_PURPOSE_NUMBERS[row.purpose]),
+        size_bytes=row.size_bytes,
+        mime_type=row.mime_type,
+        created_at=row.created_at_s,
+        expires_at=row.expires_at_s,
+        sha256=row.sha256,
+    )

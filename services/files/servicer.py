@@ -1,0 +1,94 @@
+"""Files over gRPC."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+
+from gateway.files.v1.files_pb2 import (
+    CreateFileRequest,
+    CreateFileResponse,
+    DeleteFileRequest,
+    DeleteFileResponse,
+    GetFileRequest,
+    GetFileResponse,
+    ListFilesRequest,
+    ListFilesResponse,
+    Purpose,
+    ReadFileOpening,
+    ReadFileRequest,
+    ReadFileResponse,
+)
+from gateway.files.v1.files_pb2_grpc import FileStoreServiceServicer
+from services.common.authentication import caller
+from services.common.errors import invalid
+from services.files.metrics import Metrics
+from services.files.repository import MAX_PAGE, FileRepository
+from services.files.store import FileStore, owner_of
+from services.files.uploads import Uploads
+
+SERVICE_NAME = "gateway.files.v1.FileStoreService"
+
+Context = grpc.aio.ServicerContext
+
+
+class FileStoreServicer(FileStoreServiceServicer):
+    """Answers for the files of whoever calls."""
+
+    def __init__(
+        self, repository: FileRepository, store: FileStore, uploads: Uploads, metrics: Metrics
+    ) -> None:
+        self._repository = repository
+        self._store = store
+        self._uploads = uploads
+        self._metrics = metrics
+
+    async def CreateFile(
+        self, request_iterator: AsyncIterator[CreateFileRequest], context: "Context[Any, Any]"
+    ) -> CreateFileResponse:
+        """Keep a file."""
+        file = await self._uploads.receive(caller.get(), aiter(request_iterator))
+        return CreateFileResponse(file=file)
+
+    async def GetFile(
+        self, request: GetFileRequest, context: "Context[Any, Any]"
+    ) -> GetFileResponse:
+        """Describe a file."""
+        return GetFileResponse(file=await self._repository.get(owner_of(caller.get()), request.id))
+
+    async def ListFiles(
+        self, request: ListFilesRequest, context: "Context[Any, Any]"
+    ) -> ListFilesResponse:
+        """Give a page of files."""
+        _check_page(request)
+        files, has_more = await self._repository.page(owner_of(caller.get()), request)
+        return ListFilesResponse(files=files, has_more=has_more)
+
+    async def DeleteFile(
+        self, request: DeleteFileRequest, context: "Context[Any, Any]"
+    ) -> DeleteFileResponse:
+        """Delete a file."""
+        await self._store.delete(owner_of(caller.get()), request.id)
+        return DeleteFileResponse()
+
+    async def ReadFile(
+        self, request: ReadFileRequest, context: "Context[Any, Any]"
+    ) -> AsyncIterator[ReadFileResponse]:
+        """Read a file or a range of it."""
+        async with self._store.reading(owner_of(caller.get()), request) as opened:
+            first, length = opened.range
+            yield ReadFileResponse(
+                opening=ReadFileOpening(file=opened.file, first=first, length=length)
+            )
+            async for piece in opened.pieces:
+                yield ReadFileResponse(chunk=piece)
+                self._metrics.downloaded_bytes.inc(len(piece))
+
+
+def _check_page(request: ListFilesRequest) -> None:
+    if request.HasField("limit") and not 1 <= request.limit <= MAX_PAGE:
+        raise invalid("limit", f"limit: takes 1 to {MAX_PAGE}")
+    if request.after_id and request.before_id:
+        raise invalid("before_id", "before_id: not together with after_id")
+    if request.purpose not in Purpose.values():
+        raise invalid("purpose", "purpose: takes assistants, batch or fine-tune")

@@ -1,0 +1,189 @@
+"""How a file comes in: a stream of messages becomes a blob and then a row, or nothing."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+from gateway.errors.v1 import errors_pb2
+from gateway.files.v1.files_pb2 import (
+    CreateFileRequest,
+    File,
+    FileClosing,
+    FileHeader,
+    Purpose,
+)
+from services.common.authentication import Caller
+from services.common.errors import GatewayError, invalid
+from services.common.ids import Source
+from services.common.settings import MAX_FILE_LIFETIME_S, Limits
+from services.files.blobs import PIECE, Blobs, Writing
+from services.files.metrics import Metrics
+from services.files.mime import HEAD_SIZE, detect_type
+from services.files.names import clean_filename
+from services.files.repository import PREFIX, FileRepository, quota_exceeded
+from services.files.store import owner_of, quota_of
+
+
+class Uploads:
+    """Takes files in."""
+
+    def __init__(
+        self,
+        repository: FileRepository,
+        blobs: Blobs,
+        limits: Limits,
+        source: Source,
+        metrics: Metrics,
+    ) -> None:
+        self._repository = repository
+        self._blobs = blobs
+        self._limits = limits
+        self._source = source
+        self._metrics = metrics
+
+    async def receive(self, caller: Caller, messages: AsyncIterator[CreateFileRequest]) -> File:
+        """Keep the file that `messages` bring; when this returns it survives a crash.
+
+        Raises:
+            GatewayError: as `CreateFile` in files.proto says; nothing stays behind.
+        """
+        header = await self._header(messages)
+        filename = clean_filename(header.filename)
+        owner_id, quota = owner_of(caller), quota_of(caller, self._limits.storage)
+        room = quota - (await self._repository.usage(owner_id)).size_bytes
+        file_id = self._source.new_id(PREFIX)
+        async with self._blobs.writing(file_id) as writing:
+            arrival = _Arrival(writing, self._limits.max_file, room, quota)
+            closing = await self._copy(messages, arrival)
+            lifetime_s = self._lifetime_s(closing)
+            await writing.finish()
+        now_s = int(self._source.now())
+        file = File(
+            id=file_id,
+            filename=filename,
+            purpose=closing.purpose,
+            size_bytes=arrival.size,
+            mime_type=detect_type(bytes(arrival.head), header.mime_type, filename),
+            created_at=now_s,
+            expires_at=now_s + lifetime_s,
+            sha256=arrival.hash.hexdigest(),
+        )
+        await self._keep(owner_id, file, quota)
+        self._metrics.uploads.inc()
+        self._metrics.uploaded_bytes.inc(file.size_bytes)
+        return file
+
+    async def _header(self, messages: AsyncIterator[CreateFileRequest]) -> FileHeader:
+        first = await self._next(messages)
+        if first is None or first.WhichOneof("part") != "header":
+            raise invalid("header", "header: an upload begins with it")
+        return first.header
+
+    async def _copy(
+        self, messages: AsyncIterator[CreateFileRequest], arrival: "_Arrival"
+    ) -> FileClosing:
+        while (message := await self._next(messages)) is not None:
+            match message.WhichOneof("part"):
+                case "chunk":
+                    await arrival.take(message.chunk)
+                case "closing":
+                    return message.closing
+                case _:
+                    raise invalid("chunk", "chunk: only these come between header and closing")
+        raise invalid("file", "file: the upload broke off before its end")
+
+    async def _next(self, messages: AsyncIterator[CreateFileRequest]) -> CreateFileRequest | None:
+        try:
+            async with asyncio.timeout(self._limits.upload_idle_s):
+                return await anext(messages, None)
+        except TimeoutError as error:
+            raise GatewayError(
+                errors_pb2.REASON_TIMEOUT,
+                f"file: nothing of it came for {self._limits.upload_idle_s:g} seconds",
+                param="file",
+            ) from error
+
+    def _lifetime_s(self, closing: FileClosing) -> int:
+        if (
+            closing.purpose == Purpose.PURPOSE_UNSPECIFIED
+            or closing.purpose not in Purpose.values()
+        ):
+            raise invalid("purpose", "purpose: takes assistants, batch or fine-tune")
+        if not closing.HasField("expires_after_s"):
+            return self._limits.default_file_lifetime_s
+        if not 1 <= closing.expires_after_s <= MAX_FILE_LIFETIME_S:
+            raise invalid(
+                "expires_after.seconds",
+                f"expires_after.seconds: takes 1 to {MAX_FILE_LIFETIME_S}",
+            )
+        return closing.expires_after_s
+
+    async def _keep(self, owner_id: str, file: File, quota: int) -> None:
+        written_at = self._source.monotonic()
+
+        def in_time() -> bool:
+            # Half of what the sweeper waits; the other half is left for the commit.
+            return self._source.monotonic() - written_at < self._limits.orphan_grace_s / 2
+
+        adding = asyncio.ensure_future(self._repository.add(owner_id, file, quota, in_time))
+        try:
+            # Not cut off when the caller leaves: a commit that was would leave in doubt
+            # whether there is a row.
+            await asyncio.shield(adding)
+        except BaseException:
+            await self._undo(adding, owner_id, file.id)
+            raise
+
+    async def _undo(self, adding: "asyncio.Future[None]", owner_id: str, file_id: str) -> None:
+        await asyncio.wait([adding])
+        error = adding.exception()
+        with suppress(GatewayError):
+            if error is None:
+                await self._repository.remove(owner_id, file_id)
+            elif not _is_refusal(error):
+                # The row may be there, so the bytes stay; the sweeper knows later.
+                return
+            await self._blobs.delete(file_id)
+
+
+class _Arrival:
+    """What has come of a file so far.
+
+    Attributes:
+        size: bytes.
+        hash: SHA-256 over them.
+        head: the first of them.
+    """
+
+    def __init__(self, writing: Writing, max_size: int, room: int, quota: int) -> None:
+        self._writing = writing
+        self._max_size = max_size
+        self._room = room
+        self._quota = quota
+        self.size = 0
+        self.hash = hashlib.sha256()
+        self.head = bytearray()
+
+    async def take(self, chunk: bytes) -> None:
+        if not 1 <= len(chunk) <= PIECE:
+            raise invalid("chunk", f"chunk: takes 1 to {PIECE} bytes")
+        self.size += len(chunk)
+        if self.size > self._max_size:
+            raise GatewayError(
+                errors_pb2.REASON_TOO_LARGE,
+                f"file: takes at most {self._max_size} bytes",
+                param="file",
+            )
+        if self.size > self._room:
+            raise quota_exceeded(self._quota)
+        self.hash.update(chunk)
+        if len(self.head) < HEAD_SIZE:
+            self.head += chunk[: HEAD_SIZE - len(self.head)]
+        await self._writing.write(chunk)
+
+
+def _is_refusal(error: BaseException) -> bool:
+    return (
+        isinstance(error, GatewayError) and error.reason == errors_pb2.REASON_STORAGE_QUOTA_EXCEEDED
+    )
