@@ -16,7 +16,8 @@ from aiohttp import web
 
 from facade.context import CONTEXT
 from facade.middlewares import told
-from gateway.inference.v1.inference_pb2 import Event, Served, StreamGenerateResponse
+from facade.served import served_headers
+from gateway.inference.v1.inference_pb2 import Event, StreamGenerateResponse
 from services.common.errors import GatewayError
 
 _HEADERS = {
@@ -44,19 +45,6 @@ class Encoder(Protocol):
     def error(self, error: GatewayError) -> bytes:
         """Give what ends an answer that broke off."""
         ...
-
-
-def served_headers(served: Served) -> dict[str, str]:
-    """Give the headers that tell what served an answer."""
-    headers = {
-        "x-gateway-model": served.model,
-        "x-gateway-provider": served.provider,
-        "x-gateway-step": served.step,
-        "x-gateway-attempts": str(served.attempts),
-    }
-    if served.dropped:
-        headers["x-gateway-dropped"] = ", ".join(served.dropped)
-    return headers
 
 
 async def relay(request: web.Request, call: Any, encoder: Encoder) -> web.StreamResponse:

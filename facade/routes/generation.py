@@ -6,7 +6,8 @@ from aiohttp import web
 
 from facade.context import API_KEY, CONTEXT, REQUEST_ID
 from facade.problems import unsupported_media_type
-from facade.sse import Encoder, relay, served_headers
+from facade.served import served_headers
+from facade.sse import Encoder, relay
 from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse
 from services.common.channels import Metadata, call_metadata
 

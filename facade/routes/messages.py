@@ -5,7 +5,7 @@ from aiohttp import web
 from facade.context import CONTEXT, REQUEST_ID
 from facade.dialects import anthropic
 from facade.routes.generation import generate, metadata, read_json, stream
-from facade.sse import served_headers
+from facade.served import served_headers
 
 
 async def create(request: web.Request) -> web.StreamResponse:

@@ -240,6 +240,13 @@ async def test_fallback_fields_are_refused_below_coding(gateway):
         assert_refused(CODING, answer, told, 400, field)
 
 
+async def test_a_field_with_a_name_no_header_can_hold_is_left_out_all_the_same(gateway):
+    for path in (CHAT, MESSAGES):
+        answer, _ = await ask(gateway, path, json={**GOOD, "\x1f\r\né": 1})
+        assert answer.status == 200
+        assert "%1F%0D%0A%C3%A9" in answer.headers["x-gateway-dropped"]
+
+
 async def test_coding_needs_no_version(gateway):
     headers = {"x-api-key": gateway.key}
     answer, _ = await ask(gateway, CODING, json=GOOD, headers=headers)

@@ -1,0 +1,43 @@
+"""The headers that tell what served an answer."""
+
+from collections.abc import Iterable
+from urllib.parse import quote
+
+from gateway.inference.v1.inference_pb2 import Served
+
+# Names come from callers too, and a header holds no other characters safely.
+_SAFE = "/:@!$&'()*+;=~[]._-"
+_LONGEST_NAME = 256
+# Clients refuse lines that are much longer.
+_LONGEST_LIST = 4000
+
+
+def served_headers(served: Served) -> dict[str, str]:
+    """Give `x-gateway-model`, `-provider`, `-step`, `-attempts`, and `-dropped` if there is any.
+
+    What is no plain ASCII in a name is percent-encoded. Of the fields that were left out
+    as many are named as a header holds.
+    """
+    headers = {
+        "x-gateway-model": _safe(served.model),
+        "x-gateway-provider": _safe(served.provider),
+        "x-gateway-step": _safe(served.step),
+        "x-gateway-attempts": str(served.attempts),
+    }
+    if served.dropped:
+        headers["x-gateway-dropped"] = _listed(served.dropped)
+    return headers
+
+
+def _listed(names: Iterable[str]) -> str:
+    listed = ""
+    for name in names:
+        longer = f"{listed}, {_safe(name)}" if listed else _safe(name)
+        if len(longer) > _LONGEST_LIST:
+            break
+        listed = longer
+    return listed
+
+
+def _safe(name: str) -> str:
+    return quote(name[:_LONGEST_NAME], safe=_SAFE)

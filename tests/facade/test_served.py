@@ -1,0 +1,30 @@
+from facade.served import served_headers
+from gateway.inference.v1.inference_pb2 import Served
+
+
+def test_what_served_is_told():
+    served = Served(model="openai/gpt-4o", provider="openai", step="primary", attempts=2)
+    assert served_headers(served) == {
+        "x-gateway-model": "openai/gpt-4o",
+        "x-gateway-provider": "openai",
+        "x-gateway-step": "primary",
+        "x-gateway-attempts": "2",
+    }
+
+
+def test_what_was_left_out_is_named_by_its_path():
+    served = Served(dropped=["seed", "messages[3].name"])
+    assert served_headers(served)["x-gateway-dropped"] == "seed, messages[3].name"
+
+
+def test_no_name_breaks_a_header():
+    served = Served(model="m\r\nx: y", step="é", dropped=["\x1f", "a, b"])
+    headers = served_headers(served)
+    assert headers["x-gateway-model"] == "m%0D%0Ax:%20y"
+    assert headers["x-gateway-step"] == "%C3%A9"
+    assert headers["x-gateway-dropped"] == "%1F, a%2C%20b"
+
+
+def test_many_names_do_not_outgrow_a_header():
+    served = Served(dropped=["é" * 100_000] * 100_000)
+    assert len(served_headers(served)["x-gateway-dropped"]) <= 4_000
