@@ -26,5 +26,5 @@ def test_no_name_breaks_a_header():
 
 
 def test_many_names_do_not_outgrow_a_header():
-    served = Served(dropped=["é" * 100_000] * 100_000)
+    served = Served(dropped=["é" * 1000] * 1000)
     assert len(served_headers(served)["x-gateway-dropped"]) <= 4_000
