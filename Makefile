@@ -29,7 +29,12 @@ tests/clients/node_modules/.installed: $(VENV)/.installed tests/clients/package.
 	  && node $$npm/bin/npm-cli.js ci --silent --no-audit --no-fund'
 	@touch $@
 
-clients: tests/clients/node_modules/.installed ## install the Node clients that the tests use
+.venv-sdk-old/.installed: tests/clients/sdk-old/requirements.lock
+	$(PYTHON) -m venv .venv-sdk-old
+	.venv-sdk-old/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+clients: tests/clients/node_modules/.installed .venv-sdk-old/.installed ## install the clients that the tests use: Node's, and older SDKs
 
 test: setup clients ## run the whole suite: no network, no root, no server to start
 	$(BIN)/pytest -m "not soak" -n 2 --dist loadscope

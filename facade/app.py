@@ -4,7 +4,7 @@ from aiohttp import web
 
 from facade import middlewares, problems
 from facade.context import CONTEXT, Context
-from facade.routes import chat, messages, models, operations
+from facade.routes import articles, chat, files, messages, models, operations
 
 
 def create_app(context: Context) -> web.Application:
@@ -28,6 +28,12 @@ def create_app(context: Context) -> web.Application:
             web.get("/beta/v1/models/{name:.+}", models.get_model),
             web.get("/coding/v1/models", models.list_models),
             web.get("/coding/v1/models/{name:.+}", models.get_model),
+            web.post("/beta/v1/files", files.create),
+            web.get("/beta/v1/files", files.list_files),
+            web.get("/beta/v1/files/{file_id}", files.get_file),
+            web.delete("/beta/v1/files/{file_id}", files.delete),
+            web.get("/beta/v1/files/{file_id}/content", files.content),
+            *articles.routes(),
             web.get("/healthz", operations.healthz),
             web.get("/readyz", operations.readyz),
             web.get("/metrics", operations.metrics),

@@ -7,6 +7,8 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from facade.metrics import Metrics
+from gateway.articles.v1 import articles_pb2_grpc
+from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
 from services.common.authentication import Identify
 from services.common.ids import Source
@@ -21,6 +23,8 @@ class Context:
         settings: what the operator set.
         channel: carries every call to the services.
         inference: the stub of the InferenceService on it.
+        files: the stub of the FileStoreService on it.
+        articles: the stub of the ArticleEditorService on it.
         identify: looks an API key up, through AccountsService, and remembers.
         metrics: what this process counts.
         registry: what /metrics shows.
@@ -30,6 +34,8 @@ class Context:
     settings: Settings
     channel: grpc.aio.Channel
     inference: "inference_pb2_grpc.InferenceServiceAsyncStub"
+    files: "files_pb2_grpc.FileStoreServiceAsyncStub"
+    articles: "articles_pb2_grpc.ArticleEditorServiceAsyncStub"
     identify: Identify
     metrics: Metrics
     registry: CollectorRegistry

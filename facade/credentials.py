@@ -1,16 +1,19 @@
 """Which credential a request carries, and the shape its answers take.
 
 Two headers carry the API key, never both: `Authorization: Bearer` and `x-api-key`.
-Official Anthropic clients are known by `anthropic-version`, whichever header their
-key is in. What a request must carry beside its key depends on the endpoint.
+Document editing takes the latter alone. Official Anthropic clients are known by
+`anthropic-version`, whichever header their key is in. What a request must carry beside
+its key depends on the endpoint.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Literal
 
+from gateway.errors.v1 import errors_pb2
 from services.common.authentication import bearer_key, is_key
-from services.common.errors import invalid, invalid_api_key
+from services.common.errors import GatewayError, invalid, invalid_api_key
 
 COMPAT_VERSION = "2023-06-01"
 
@@ -20,6 +23,13 @@ class Shape(Enum):
 
     A = "OpenAI's"
     B = "Anthropic's"
+    ENVELOPE = "document editing's"
+
+
+# The shapes of endpoints that answer in the caller's own.
+Format = Literal[Shape.A, Shape.B]
+# Number of a missing key in document editing; other endpoints don't show it.
+_KEY_MISSING = 40101
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +39,12 @@ class Rules:
     Attributes:
         shape: the shape it always answers in, or None where the credential decides.
         version: whether a version header is needed: "always", "with x-api-key" or "never".
+        takes_bearer: whether the key may come in `Authorization`.
     """
 
     shape: Shape | None
     version: str
+    takes_bearer: bool = True
 
 
 CHAT = Rules(shape=Shape.A, version="with x-api-key")
@@ -40,12 +52,16 @@ MESSAGES = Rules(shape=Shape.B, version="always")
 BY_CREDENTIAL = Rules(shape=None, version="with x-api-key")
 CODING_MESSAGES = Rules(shape=Shape.B, version="never")
 CODING_MODELS = Rules(shape=None, version="never")
+ARTICLES = Rules(shape=Shape.ENVELOPE, version="never", takes_bearer=False)
 
 
 def shape_of(headers: Mapping[str, str], rules: Rules) -> Shape:
     """Give the shape of the answer, also of one that refuses the request."""
-    if rules.shape is not None:
-        return rules.shape
+    return format_of(headers) if rules.shape is None else rules.shape
+
+
+def format_of(headers: Mapping[str, str]) -> Format:
+    """Give the shape of an answer that the credential decides."""
     if "Authorization" in headers:
         if "x-api-key" in headers:
             return Shape.A
@@ -53,7 +69,7 @@ def shape_of(headers: Mapping[str, str], rules: Rules) -> Shape:
     return Shape.B if "x-api-key" in headers else Shape.A
 
 
-def key_of(headers: Mapping[str, str]) -> str:
+def key_of(headers: Mapping[str, str], rules: Rules) -> str:
     """Give the API key of a request, of the right form but not yet looked up.
 
     Raises:
@@ -66,11 +82,14 @@ def key_of(headers: Mapping[str, str]) -> str:
         raise invalid(
             "Authorization", "Authorization, x-api-key: send one of the two headers, not both"
         )
-    if authorization is not None:
+    if authorization is not None and rules.takes_bearer:
         return bearer_key(authorization)
     if api_key is None:
-        raise invalid_api_key(
-            "an API key is needed: `Authorization: Bearer <API_KEY>` or `x-api-key: <API_KEY>`"
+        bearer = "`Authorization: Bearer <API_KEY>` or " if rules.takes_bearer else ""
+        raise GatewayError(
+            errors_pb2.REASON_INVALID_API_KEY,
+            f"an API key is needed: {bearer}`x-api-key: <API_KEY>`",
+            article_code=_KEY_MISSING,
         )
     if not is_key(api_key):
         raise invalid_api_key()
@@ -104,6 +123,7 @@ _RULES = (
     ("/beta/v1/messages", MESSAGES),
     ("/coding/v1/messages", CODING_MESSAGES),
     ("/coding/v1/", CODING_MODELS),
+    ("/article/v1/", ARTICLES),
 )
 
 

@@ -67,9 +67,10 @@ async def authenticate(request: web.Request, handler: Handler) -> web.StreamResp
     """Refuse a request without a key of ours, or with a wrong version."""
     if request.path in PUBLIC or request.match_info.http_exception is not None:
         return await handler(request)
-    key = credentials.key_of(request.headers)
+    rules = credentials.rules_for(request.path)
+    key = credentials.key_of(request.headers, rules)
     await request.app[CONTEXT].identify(key)
-    credentials.check_version(request.headers, credentials.rules_for(request.path))
+    credentials.check_version(request.headers, rules)
     request[API_KEY] = key
     return await handler(request)
 

@@ -12,7 +12,9 @@ import orjson
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from facade.dialects import anthropic, openai
+from facade.dialects import anthropic, articles, openai
+from facade.dialects.purposes import PURPOSES
+from services.common.settings import MAX_FILE_LIFETIME_S
 
 _REF = "#/components/schemas/{model}"
 _COMPAT_VERSION = {
@@ -64,6 +66,59 @@ _FORMAT_B = {
     },
 }
 _OBJECT = {"type": "object"}
+_STRING = {"type": "string"}
+_FILE_A = {
+    "type": "object",
+    "required": ["object", "id", "bytes", "created_at", "expires_at", "filename", "purpose"],
+    "properties": {
+        "object": {"const": "file"},
+        "id": _STRING,
+        "bytes": {"type": "integer"},
+        "created_at": {"type": "integer", "description": "Unix seconds."},
+        "expires_at": {"type": "integer", "description": "Unix seconds."},
+        "filename": _STRING,
+        "purpose": {"enum": list(PURPOSES)},
+        "status": {"const": "processed"},
+    },
+}
+_FILE_B = {
+    "type": "object",
+    "required": [
+        *("id", "type", "filename", "created_at", "mime_type", "size_bytes", "downloadable")
+    ],
+    "properties": {
+        "id": _STRING,
+        "type": {"const": "file"},
+        "filename": _STRING,
+        "created_at": {"type": "string", "format": "date-time"},
+        "expires_at": {"type": "string", "format": "date-time"},
+        "mime_type": _STRING,
+        "size_bytes": {"type": "integer"},
+        "downloadable": {"type": "boolean"},
+    },
+}
+_FILE_FORM = {
+    "type": "object",
+    "required": ["file", "purpose"],
+    "properties": {
+        "file": {"type": "string", "format": "binary", "description": "Takes a filename."},
+        "purpose": {
+            "enum": list(PURPOSES),
+            "description": "Clients that send `anthropic-version` may leave it out.",
+        },
+        "expires_after": {
+            "type": "string",
+            "description": 'As JSON, {"anchor": "created_at", "seconds": 3600}; or the two as '
+            "fields `expires_after[anchor]` and `expires_after[seconds]`. 30 days when absent.",
+        },
+        "expires_in_seconds": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MAX_FILE_LIFETIME_S,
+            "description": "The same, for clients that send `anthropic-version`.",
+        },
+    },
+}
 
 
 @cache
@@ -95,6 +150,8 @@ def _document() -> dict[str, Any]:
             **_messages_paths("/coding/v1", "Coding", messages, count),
             **_models_paths("/beta/v1", ""),
             **_models_paths("/coding/v1", "Coding"),
+            **_files_paths(),
+            **articles.paths(),
             "/healthz": {"get": _public("Whether the process runs", "healthz")},
             "/readyz": {"get": _public("Whether requests can be served", "readyz", 503)},
             "/openapi.json": {"get": _public("This document", "openapi")},
@@ -102,6 +159,10 @@ def _document() -> dict[str, Any]:
         "components": {
             "schemas": {
                 **definitions["$defs"],
+                **articles.schemas(),
+                "FormatAFile": _FILE_A,
+                "FormatBFile": _FILE_B,
+                "FileForm": _FILE_FORM,
                 "FormatAError": _FORMAT_A,
                 "FormatBError": _FORMAT_B,
             },
@@ -167,6 +228,78 @@ def _models_paths(prefix: str, name: str) -> dict[str, Any]:
                 "operationId": f"get{name}Model",
                 "parameters": [_COMPAT_VERSION, path],
                 "responses": {"200": _json("The model", _OBJECT), **_errors(*errors)},
+            }
+        },
+    }
+
+
+def _files_paths() -> dict[str, Any]:
+    file = {"anyOf": [{"$ref": _REF.format(model=f"Format{name}File")} for name in "AB"]}
+    errors = _errors("FormatAError", "FormatBError")
+    described = {"200": _json("The file", file), **errors}
+    file_id = {"name": "file_id", "in": "path", "required": True, "schema": _STRING}
+    one = {"parameters": [_COMPAT_VERSION, file_id]}
+    form = {"$ref": _REF.format(model="FileForm")}
+    query = (
+        ("limit", {"type": "integer", "minimum": 1, "maximum": 10_000}, "In Format B to 1000."),
+        ("after", _STRING, "Format A alone: id of the file before the page."),
+        ("order", {"enum": ["asc", "desc"]}, "Format A alone; newest first when absent."),
+        ("purpose", {"enum": list(PURPOSES)}, "Format A alone."),
+        ("after_id", _STRING, "Format B alone; not with `before_id`."),
+        ("before_id", _STRING, "Format B alone; not with `after_id`."),
+        ("page", _STRING, "For clients that send `anthropic-version`: an earlier `next_page`."),
+    )
+    paging = [
+        {"name": name, "in": "query", "schema": schema, "description": description}
+        for name, schema, description in query
+    ]
+    content = {
+        status: {"description": description, "content": {"*/*": {"schema": {}}}}
+        for status, description in (("200", "The bytes"), ("206", "The range of them"))
+    }
+    return {
+        "/beta/v1/files": {
+            "post": {
+                "summary": "Keep a file",
+                "operationId": "createFile",
+                "parameters": [_COMPAT_VERSION],
+                "requestBody": {
+                    "required": True,
+                    "content": {"multipart/form-data": {"schema": form}},
+                },
+                "responses": described,
+            },
+            "get": {
+                "summary": "The caller's files",
+                "operationId": "listFiles",
+                "parameters": [_COMPAT_VERSION, *paging],
+                "responses": {"200": _json("A page of files", _OBJECT), **errors},
+            },
+        },
+        "/beta/v1/files/{file_id}": {
+            "get": {
+                "summary": "One file",
+                "operationId": "getFile",
+                **one,
+                "responses": described,
+            },
+            "delete": {
+                "summary": "Delete a file",
+                "operationId": "deleteFile",
+                **one,
+                "responses": {"200": _json("It is gone", _OBJECT), **errors},
+            },
+        },
+        "/beta/v1/files/{file_id}/content": {
+            "get": {
+                "summary": "The bytes of a file; takes Range, If-Range and If-None-Match",
+                "operationId": "getFileContent",
+                **one,
+                "responses": {
+                    **content,
+                    "304": {"description": "The caller has it already"},
+                    **errors,
+                },
             }
         },
     }

@@ -46,12 +46,12 @@ def from_http_exception(error: web.HTTPException, request: web.Request) -> Gatew
     return HttpProblem(error.status, "invalid_request", f"the request is not HTTP: {error.reason}")
 
 
-def unsupported_media_type(found: str) -> GatewayError:
-    """Give the failure of a body that is not JSON by its own header."""
+def unsupported_media_type(found: str, takes: str = "application/json") -> GatewayError:
+    """Give the failure of a body that is something else by its own header."""
     return HttpProblem(
         415,
         "unsupported_media_type",
-        f"Content-Type: takes application/json, not {found!r}",
+        f"Content-Type: takes {takes}, not {found!r}",
         param="Content-Type",
     )
 

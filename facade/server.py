@@ -11,6 +11,8 @@ from facade.app import create_app
 from facade.context import Context
 from facade.metrics import Metrics
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
+from gateway.articles.v1 import articles_pb2_grpc
+from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
 from services.common import logs, metrics
 from services.common.authentication import CachedIdentify, Caller, Identify
@@ -46,6 +48,8 @@ class Facade:
             settings=settings,
             channel=channel,
             inference=inference_pb2_grpc.InferenceServiceStub(channel),
+            files=files_pb2_grpc.FileStoreServiceStub(channel),
+            articles=articles_pb2_grpc.ArticleEditorServiceStub(channel),
             identify=_identify(channel, settings, source),
             metrics=Metrics(registry),
             registry=metrics.shown(registry),

@@ -8,10 +8,13 @@ from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1 import accounts_pb2_grpc
+from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
 from services.accounts import servicer as accounts
 from services.accounts.repository import AccountRepository
+from services.articles import servicer as articles
+from services.articles.assembly import Articles
 from services.common.authentication import CachedIdentify
 from services.common.channels import open_channel
 from services.common.database import migrate, open_engine
@@ -40,6 +43,7 @@ class Services:
         database: AsyncEngine,
         filing: Files | None,
         inferring: Inference | None,
+        editing: Articles | None,
         port: int,
         drain_s: float,
     ) -> None:
@@ -48,6 +52,7 @@ class Services:
         self._database = database
         self._filing = filing
         self._inferring = inferring
+        self._editing = editing
         self._drain_s = drain_s
         self.port = port
 
@@ -55,7 +60,7 @@ class Services:
     async def start(
         cls, names: Sequence[str], address: str, settings: Settings, source: Source
     ) -> Self:
-        """Serve those of `names` (accounts, files, inference) on `address`."""
+        """Serve those of `names` (accounts, articles, files, inference) on `address`."""
         database = open_engine(settings.storage)
         await migrate(database)
         identify = CachedIdentify(
@@ -68,7 +73,7 @@ class Services:
         port = server.listen(address)
         # Services call one another over gRPC too, as everybody does.
         channel = open_channel(_reachable(address, port), max_message=max_message)
-        filing = inferring = None
+        filing = inferring = editing = None
         if "accounts" in names:
             server.add(
                 accounts_pb2_grpc.add_AccountsServiceServicer_to_server,
@@ -81,6 +86,13 @@ class Services:
                 files_pb2_grpc.add_FileStoreServiceServicer_to_server,
                 filing.servicer,
                 files.SERVICE_NAME,
+            )
+        if "articles" in names:
+            editing = Articles.start(settings, database, source, CollectorRegistry(), channel)
+            server.add(
+                articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server,
+                editing.servicer,
+                articles.SERVICE_NAME,
             )
         if "inference" in names:
             inferring = await Inference.start(
@@ -96,7 +108,8 @@ class Services:
                 inference.SERVICE_NAME,
             )
         await server.start()
-        return cls(server, channel, database, filing, inferring, port, settings.limits.drain_s)
+        drain_s = settings.limits.drain_s
+        return cls(server, channel, database, filing, inferring, editing, port, drain_s)
 
     def reload(self) -> None:
         """Read the settings again."""
@@ -110,6 +123,8 @@ class Services:
             await self._inferring.stop()
         if self._filing is not None:
             await self._filing.stop()
+        if self._editing is not None:
+            await self._editing.stop()
         await self._channel.close()
         await self._database.dispose()
 

@@ -9,12 +9,16 @@ Whatever a command needs is loaded when it runs, so that `--help` answers at onc
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
+from services import articles_commands, files_commands
+from services.console import FLAGS, fail, on_database, print_table, read_settings, time_of
+
 if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
     from services.accounts.repository import AccountRepository, KeyInfo
     from services.common.settings import Settings
 
@@ -23,32 +27,26 @@ Plan = Literal["personal_free", "personal_pro", "team_pro", "enterprise"]
 
 Result = TypeVar("Result")
 
-FAILED = 1
-WRONG = 2
-
 _UserOption = Annotated[
     str, typer.Option("--user", metavar="NAME", help="Name of the user, 1 to 64 characters.")
 ]
 _PlanOption = Annotated[Plan | None, typer.Option("--plan")]
 
-_FLAGS: dict[str, Any] = {
-    "no_args_is_help": True,
-    "add_completion": False,
-    "rich_markup_mode": None,
-    "pretty_exceptions_enable": False,
-}
-
 app = typer.Typer(
     help="A self-hosted gateway in front of language-model providers.\n\n"
     "Settings come from gateway.toml and GATEWAY_… variables; "
     "`gateway config example` shows them all.",
-    **_FLAGS,
+    **FLAGS,
 )
-keys = typer.Typer(help="Make, list and revoke API keys.", **_FLAGS)
-users = typer.Typer(help="Change teams and plans.", **_FLAGS)
-config = typer.Typer(help="Check or show settings.", **_FLAGS)
+keys = typer.Typer(help="Make, list and revoke API keys.", **FLAGS)
+users = typer.Typer(help="Change teams and plans.", **FLAGS)
+config = typer.Typer(help="Check or show settings.", **FLAGS)
 app.add_typer(keys, name="keys")
 app.add_typer(users, name="users")
+app.add_typer(files_commands.app, name="files")
+app.add_typer(articles_commands.groups, name="groups")
+app.add_typer(articles_commands.grants, name="grants")
+app.add_typer(articles_commands.articles, name="articles")
 app.add_typer(config, name="config")
 
 
@@ -75,14 +73,14 @@ def up(
     from services.supervisor import StartError
     from services.up import up as run
 
-    settings = _settings()
+    settings = read_settings()
     logs.configure()
     try:
         asyncio.run(run(settings, workers))
     except StartError as error:
-        _fail(str(error))
+        fail(str(error))
     except KeyboardInterrupt:
-        _fail("interrupted before the gateway was ready")
+        fail("interrupted before the gateway was ready")
 
 
 @app.command(
@@ -112,9 +110,9 @@ def sandbox(
     try:
         asyncio.run(run(host, port, lambda url: typer.echo(f"The sandbox listens on {url}")))
     except MissingSdkError as error:
-        _fail(str(error))
+        fail(str(error))
     except OSError as error:
-        _fail(f"{host}:{port}: {error.strerror}; choose another with --port and --host")
+        fail(f"{host}:{port}: {error.strerror}; choose another with --port and --host")
 
 
 @keys.command("create")
@@ -143,10 +141,7 @@ def list_keys() -> None:
     found = _on_accounts(lambda accounts: accounts.list_keys())
     rows: list[tuple[str, ...]] = [("ID", "PREFIX", "USER", "TEAM", "PLAN", "CREATED", "REVOKED")]
     rows += [_row(info) for info in found]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        typer.echo(line.rstrip())
+    print_table(rows)
 
 
 @keys.command("revoke")
@@ -183,7 +178,7 @@ def set_user(
 @config.command("check")
 def check() -> None:
     """Check the settings that a gateway started here would have."""
-    settings = _settings()
+    settings = read_settings()
     database = "PostgreSQL" if settings.storage.database_url else "SQLite"
     typer.echo(
         f"The settings are right: {settings.server.host}:{settings.server.port}, "
@@ -201,46 +196,15 @@ def example() -> None:
     typer.echo(EXAMPLE, nl=False)
 
 
-def _settings() -> "Settings":
-    from services.common.settings import SettingsError, load
-
-    try:
-        return load()
-    except SettingsError as error:
-        _fail(str(error), WRONG)
-
-
 def _on_accounts(work: "Callable[[AccountRepository], Awaitable[Result]]") -> "Result":
     """Do something with the accounts of the database that the settings name."""
-    import asyncio
-    import logging
 
-    from services.common.errors import GatewayError
-    from services.common.settings import SettingsError
+    async def run(engine: "AsyncEngine", settings: "Settings") -> "Result":
+        from services.accounts.repository import AccountRepository
 
-    # What a log line would say, the message on standard error says.
-    logging.getLogger().addHandler(logging.NullHandler())
-    try:
-        return asyncio.run(_with_accounts(_settings(), work))
-    except SettingsError as error:
-        _fail(str(error), WRONG)
-    except GatewayError as error:
-        cause = getattr(error.__cause__, "orig", error.__cause__)
-        _fail(f"{error.message} ({cause})" if cause else error.message)
-
-
-async def _with_accounts(
-    settings: "Settings", work: "Callable[[AccountRepository], Awaitable[Result]]"
-) -> "Result":
-    from services.accounts.repository import AccountRepository
-    from services.common.database import migrate, open_engine
-
-    engine = open_engine(settings.storage)
-    try:
-        await migrate(engine)
         return await work(AccountRepository(engine))
-    finally:
-        await engine.dispose()
+
+    return on_database(run)
 
 
 def _row(info: "KeyInfo") -> tuple[str, ...]:
@@ -250,15 +214,6 @@ def _row(info: "KeyInfo") -> tuple[str, ...]:
         info.user,
         info.team or "-",
         info.plan,
-        _time(info.created_at_ms),
-        "-" if info.revoked_at_ms is None else _time(info.revoked_at_ms),
+        time_of(info.created_at_ms // 1000),
+        "-" if info.revoked_at_ms is None else time_of(info.revoked_at_ms // 1000),
     )
-
-
-def _time(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _fail(message: str, status: int = FAILED) -> NoReturn:
-    typer.echo(f"gateway: {message}", err=True)
-    raise typer.Exit(status)

@@ -9,9 +9,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import aiohttp
 from aiohttp import web
+from prometheus_client import CollectorRegistry
 
 from facade.server import Facade
 from services.accounts.repository import AccountRepository
@@ -32,6 +34,7 @@ class Gateway:
         upstream: where the sandbox listens as a provider.
         grpc: where the services listen.
         http: a client to ask with.
+        counters: what the services and the facade count.
     """
 
     url: str
@@ -39,6 +42,7 @@ class Gateway:
     upstream: str
     grpc: str
     http: aiohttp.ClientSession
+    counters: CollectorRegistry
 
     def bearer(self) -> dict[str, str]:
         """Give the headers of a Format A caller."""
@@ -64,14 +68,21 @@ async def serving(app: web.Application) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def running(
-    folder: Path, upstream: web.Application | None = None, **sections: Mapping[str, Any] | list[Any]
+    folder: Path,
+    upstream: web.Application | str | None = None,
+    *,
+    source: Source | None = None,
+    **sections: Mapping[str, Any] | list[Any],
 ) -> AsyncIterator[Gateway]:
     """Run a gateway on free ports.
 
-    Its providers `openai` and `anthropic` are `upstream`, the sandbox's own when none
-    is given; `sections` of the settings go over the defaults.
+    Its providers `openai` and `anthropic` are `upstream`, an application or the address
+    of a server, the sandbox's own when none is given; `sections` of the settings go over
+    the defaults.
     """
-    async with serving(upstream or create_app()) as provider, aiohttp.ClientSession() as http:
+    source = source or Source()
+    counters = CollectorRegistry()
+    async with _reached(upstream) as provider, aiohttp.ClientSession() as http:
         settings = parse(
             {
                 "storage": {"data_dir": str(folder)},
@@ -88,13 +99,29 @@ async def running(
         await migrate(database)
         key = await AccountRepository(database).create_key("tester", plan="enterprise")
         await database.dispose()
-        services = await Services.start(
-            ["accounts", "files", "inference"], "127.0.0.1:0", settings, Source()
-        )
-        grpc = f"127.0.0.1:{services.port}"
-        facade = await Facade.start(grpc, "127.0.0.1", 0, settings, Source())
+        # Apart, services and facade count in files that /metrics adds up; here in one registry.
+        with (
+            patch("services.assembly.CollectorRegistry", lambda: counters),
+            patch("facade.server.CollectorRegistry", lambda: counters),
+        ):
+            services = await Services.start(
+                ["accounts", "articles", "files", "inference"], "127.0.0.1:0", settings, source
+            )
+            grpc = f"127.0.0.1:{services.port}"
+            facade = await Facade.start(grpc, "127.0.0.1", 0, settings, source)
         try:
-            yield Gateway(f"http://127.0.0.1:{facade.port}", key, provider, grpc, http)
+            url = f"http://127.0.0.1:{facade.port}"
+            yield Gateway(url, key, provider, grpc, http, counters)
         finally:
             await facade.stop()
             await services.stop()
+
+
+@asynccontextmanager
+async def _reached(upstream: web.Application | str | None) -> AsyncIterator[str]:
+    """Give the address of an upstream; one that does not listen yet is served."""
+    if isinstance(upstream, str):
+        yield upstream
+        return
+    async with serving(upstream or create_app()) as url:
+        yield url

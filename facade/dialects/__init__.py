@@ -1,7 +1,7 @@
 """The callers' dialects: JSON to the canonical model and back, each in its own package."""
 
 from facade.credentials import Shape
-from facade.dialects import anthropic, openai
+from facade.dialects import anthropic, articles, openai
 from services.common.errors import GatewayError
 
 
@@ -12,3 +12,5 @@ def render_error(shape: Shape, error: GatewayError, request_id: str) -> tuple[in
             return openai.render_error(error, request_id)
         case Shape.B:
             return anthropic.render_error(error, request_id)
+        case Shape.ENVELOPE:
+            return articles.render_error(error)

@@ -92,7 +92,7 @@ def to_gateway_error(error: ValidationError, prefix: str = "") -> GatewayError:
         path = to_path(location[:-1], prefix)
         name = str(location[-1])[:_LONGEST_NAME]
         path = f"{path}.{name}" if path else name
-    said = " or ".join(dict.fromkeys(_words(detail) for detail in details))
+    said = " or ".join(dict.fromkeys(words(detail) for detail in details))
     return invalid(path, f"{path or 'the body'}: {said.replace(' or must be ', ' or ')}")
 
 
@@ -163,7 +163,8 @@ def _first_tag(location: Location, start: int) -> int | None:
     return None
 
 
-def _words(detail: ErrorDetails) -> str:
+def words(detail: ErrorDetails) -> str:
+    """Say what a value must be, of one thing that pydantic found wrong."""
     kind = detail["type"]
     context = detail.get("ctx", {})
     if kind == "union_tag_not_found":

@@ -4,7 +4,7 @@ from aiohttp import web
 
 from facade import credentials
 from facade.context import CONTEXT
-from facade.credentials import Shape
+from facade.credentials import Format, Shape
 from facade.dialects import anthropic, openai
 from facade.routes.generation import metadata
 from gateway.inference.v1.inference_pb2 import GetModelRequest, ListModelsRequest
@@ -35,5 +35,5 @@ async def get_model(request: web.Request) -> web.Response:
     return web.Response(body=body, content_type="application/json")
 
 
-def _shape(request: web.Request) -> Shape:
-    return credentials.shape_of(request.headers, credentials.rules_for(request.path))
+def _shape(request: web.Request) -> Format:
+    return credentials.format_of(request.headers)

@@ -138,6 +138,18 @@ class AccountRepository:
             return None
         return Caller(user_id=row.id, team_id=row.team_id or "", plan=PLANS[row.plan])
 
+    async def caller_named(self, user: str) -> Caller:
+        """Give the user with that name as their calls are seen.
+
+        Raises:
+            GatewayError: invalid_request, when nobody is called so.
+        """
+        async with reading(self._engine) as connection:
+            known = await _find_user(connection, user)
+        if known is None:
+            raise _nobody(user)
+        return Caller(user_id=known.id, team_id=known.team_id or "", plan=PLANS[known.plan])
+
     async def create_key(self, user: str, team: str | None = None, plan: str | None = None) -> str:
         """Make a key, with its user and team where those are new; give the key itself.
 
@@ -224,7 +236,7 @@ class AccountRepository:
         async with writing_alone(self._engine) as connection:
             known = await _find_user(connection, user)
             if known is None:
-                raise invalid("user", f"user: nobody is called {user!r}; `keys create` makes users")
+                raise _nobody(user)
             team_id = known.team_id
             if team is not None:
                 team_id = await self._team(connection, team) if team else None
@@ -338,6 +350,10 @@ def _must_agree(known: _User, user: str, team: str | None, plan: str | None) -> 
         raise _other("team", f"user {user!r} is {where}")
     if plan is not None and plan != known.plan:
         raise _other("plan", f"user {user!r} has the plan {known.plan}")
+
+
+def _nobody(user: str) -> GatewayError:
+    return invalid("user", f"user: nobody is called {user!r}; `keys create` makes users")
 
 
 def _other(field: str, fact: str) -> GatewayError:

@@ -6,6 +6,8 @@ import grpc
 
 REQUEST_ID_KEY = "x-request-id"
 
+_LOOKAHEAD = 1 << 20
+
 Metadata = tuple[tuple[str, str], ...]
 
 
@@ -30,6 +32,10 @@ def open_channel(target: str, *, max_message: int) -> grpc.aio.Channel:
             ("grpc.min_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),
             ("grpc.enable_http_proxy", 0),
+            # What a stream holds for a reader that has stopped reading. Left to itself, gRPC
+            # raises it with the speed of the link to many times that.
+            ("grpc.http2.bdp_probe", 0),
+            ("grpc.http2.lookahead_bytes", _LOOKAHEAD),
         ],
     )
 

@@ -40,6 +40,8 @@ _STATUSES: dict[Reason.ValueType, tuple[grpc.StatusCode, int]] = {
     errors_pb2.REASON_STORAGE_QUOTA_EXCEEDED: (grpc.StatusCode.PERMISSION_DENIED, 403),
     errors_pb2.REASON_STORAGE_UNAVAILABLE: (grpc.StatusCode.UNAVAILABLE, 503),
     errors_pb2.REASON_RANGE_NOT_SATISFIABLE: (grpc.StatusCode.OUT_OF_RANGE, 416),
+    errors_pb2.REASON_CONFLICT: (grpc.StatusCode.ABORTED, 409),
+    errors_pb2.REASON_GONE: (grpc.StatusCode.FAILED_PRECONDITION, 410),
     errors_pb2.REASON_UPSTREAM_REJECTED: (grpc.StatusCode.INVALID_ARGUMENT, 400),
     errors_pb2.REASON_CONTEXT_LENGTH_EXCEEDED: (grpc.StatusCode.INVALID_ARGUMENT, 400),
     errors_pb2.REASON_CONTENT_FILTER: (grpc.StatusCode.INVALID_ARGUMENT, 400),
@@ -87,6 +89,7 @@ class GatewayError(Exception):
         param: path of the offending field in the caller's JSON, or "".
         retry_after_s: whole seconds until another try makes sense, or None.
         attempts: what was tried at providers, in order.
+        article_code: number of the failure in the document editing API, or None.
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class GatewayError(Exception):
         param: str = "",
         retry_after_s: int | None = None,
         attempts: Sequence[Attempt] = (),
+        article_code: int | None = None,
     ) -> None:
         super().__init__(message)
         self.reason = reason
@@ -106,6 +110,7 @@ class GatewayError(Exception):
             retry_after_s = _DEFAULT_RETRY_AFTER_S
         self.retry_after_s = retry_after_s
         self.attempts = list(attempts)
+        self.article_code = article_code
 
     @property
     def code(self) -> str:
@@ -129,6 +134,7 @@ class UpstreamError(GatewayError):
     Attributes:
         status: the HTTP status it answered, or None when it answered nothing.
         body: the beginning of what it answered, for matching; never shown or logged.
+        asked_wait_s: whole seconds that the provider itself asked to wait, or None.
     """
 
     def __init__(
@@ -144,6 +150,7 @@ class UpstreamError(GatewayError):
         super().__init__(reason, message, retry_after_s=retry_after_s, param=param)
         self.status = status
         self.body = body
+        self.asked_wait_s = retry_after_s
 
 
 def invalid(param: str, message: str) -> GatewayError:
@@ -196,6 +203,7 @@ def to_status(error: GatewayError) -> tuple[grpc.StatusCode, str, bytes]:
         param=error.param,
         retry_after_s=error.retry_after_s,
         attempts=error.attempts,
+        article_code=error.article_code,
     )
     packed = any_pb2.Any()
     packed.Pack(detail)
@@ -219,6 +227,7 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> GatewayError:
             param=detail.param,
             retry_after_s=detail.retry_after_s if detail.HasField("retry_after_s") else None,
             attempts=detail.attempts,
+            article_code=detail.article_code if detail.HasField("article_code") else None,
         )
     bare = _BARE_STATUSES.get(error.code())
     return GatewayError(*bare) if bare else internal()

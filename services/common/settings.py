@@ -138,6 +138,8 @@ class Limits(_Section):
     connect_timeout_s: Annotated[float, Field(gt=0)] = 10
     step_timeout_s: Annotated[float, Field(gt=0)] = 600
     stream_idle_s: Annotated[float, Field(gt=0)] = 30
+    hedge_after_s: Annotated[float, Field(ge=0)] = 10
+    breaker_failures: Annotated[int, Field(ge=1)] = 5
     keepalive_s: Annotated[float, Field(gt=0, le=15)] = 10
     hold_headers_s: Annotated[float, Field(gt=0, le=15)] = 15
     drain_s: Annotated[float, Field(ge=0)] = 30
@@ -150,6 +152,16 @@ class Limits(_Section):
     storage: StorageLimits = StorageLimits()
 
 
+class Articles(_Section):
+    """Document editing."""
+
+    require_grant: bool = False
+    session_s: Annotated[float, Field(gt=0)] = 600
+    session_remembered_s: Annotated[float, Field(gt=0)] = 86_400
+    keep_deleted_s: Annotated[float, Field(gt=0)] = 30 * 86_400
+    cache_bytes: Annotated[int, Field(ge=0)] = 32 << 20
+
+
 class Settings(_Section):
     """All settings of a gateway."""
 
@@ -160,6 +172,7 @@ class Settings(_Section):
     roles: Roles = Roles()
     discovery: Discovery = Discovery()
     limits: Limits = Limits()
+    articles: Articles = Articles()
 
     @model_validator(mode="after")
     def _names_fit(self) -> Self:
@@ -265,8 +278,10 @@ max_body = 67108864           # bytes of a chat or messages body
 max_message = 83886080        # bytes of a message between processes
 max_sse_line = 33554432       # bytes of one line of a provider's stream
 connect_timeout_s = 10
-step_timeout_s = 600          # one attempt at a provider
+step_timeout_s = 600          # one model: until its first content, or a whole answer
 stream_idle_s = 30            # silence in a stream that has begun
+hedge_after_s = 10            # silence after which `auto` asks the next model too; 0: never
+breaker_failures = 5          # failures in a row after which a model is left alone for a while
 keepalive_s = 10              # between keep-alives to a waiting caller, at most 15
 hold_headers_s = 15           # how long a failure still becomes an HTTP status, at most 15
 drain_s = 30                  # what running streams get when the gateway stops
@@ -282,4 +297,11 @@ personal_free = 1073741824
 personal_pro = 5368709120
 team_pro = 53687091200
 enterprise = 53687091200
+
+[articles]                    # document editing
+require_grant = false         # only for users with `gateway grants add`
+session_s = 600               # how long a session lasts without a call
+session_remembered_s = 86400  # how long a caller is told that a session expired
+keep_deleted_s = 2592000      # how long a deleted document can be brought back
+cache_bytes = 33554432        # JSON of open documents held in memory, some ten times as large there
 """

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 FOLDER = "files"
 # Bytes that are read, or taken from the caller, at a time.
 PIECE = 1 << 20
+# Bytes that a folder takes at a time.
+_FOLDER_PART = 256 << 10
 # What S3 takes as the smallest part of a larger upload.
 _S3_PART = 5 << 20
 _LIST_AT_ONCE = 1000
@@ -152,8 +154,8 @@ class Blobs(ABC):
 class Writing:
     """One blob on its way into the store.
 
-    The store pulls; here it is pushed, with one piece waiting at most. What fits into one
-    piece is put at once: on S3 that is one request instead of three.
+    The store pulls; here it is pushed, with one piece waiting at most. What is
+    short is put at once: on S3 that is one request instead of three.
     """
 
     def __init__(self, blobs: Blobs, store: ObjectStore, key: str, part_size: int) -> None:
@@ -173,7 +175,7 @@ class Writing:
         """
         if self._handover is None:
             self._held += piece
-            if len(self._held) <= PIECE:
+            if len(self._held) <= min(self._part_size, PIECE):
                 return
             piece = bytes(self._held)
             self._held.clear()
@@ -271,7 +273,7 @@ class FolderBlobs(Blobs):
     """Blobs as files of one folder, which only the gateway's own user can enter."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(LocalStore(folder), PIECE)
+        super().__init__(LocalStore(folder), _FOLDER_PART)
         self._folder = folder
 
     @classmethod

@@ -50,7 +50,7 @@ class Inference:
         self._learnt: dict[str, list[str]] = {}
         signer = Signer(secrets.signing_keys, secrets.current_signing_key)
         self.engine = Engine(
-            self._routes(), signer, files, settings.limits.max_body, source.monotonic
+            self._routes(), signer, files, settings.limits, self._metrics, source.monotonic
         )
         self._learning = asyncio.create_task(self._keep_learning())
 

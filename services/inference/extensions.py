@@ -8,16 +8,10 @@ from collections.abc import Iterable
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Media, MediaKind
-from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Multimodal
 from services.common.errors import not_implemented
 from services.inference.media import Found
 from services.inference.providers.base import Target
-
-_EXPLICIT_FALLBACK = {
-    inference_pb2.FALLBACK_MODE_ENABLED: "enabled",
-    inference_pb2.FALLBACK_MODE_STRICT: "strict",
-}
 
 _IMAGE_OFF = "send `multimodal.image.enabled: false`"
 _PDF_OFF = "send `multimodal.pdf.enabled: false`"
@@ -37,12 +31,6 @@ def check_request(request: GenerateRequest) -> None:
     Raises:
         GatewayError: not_implemented, naming the field and what to do instead.
     """
-    if mode := _EXPLICIT_FALLBACK.get(request.fallback):
-        raise not_implemented(
-            "fallback",
-            f'fallback: this gateway does not serve "{mode}" yet; send'
-            ' `fallback: "disabled"` to ask the model alone',
-        )
     if request.memory.memory_id:
         raise not_implemented(
             "memory_id",
@@ -60,23 +48,6 @@ def check_request(request: GenerateRequest) -> None:
             "use_built_in_tools",
             "use_built_in_tools: this gateway has no tools of its own yet; send false, and"
             " tools of your own in `tools`",
-        )
-
-
-def check_target(request: GenerateRequest, target: Target) -> None:
-    """Refuse a request whose target would have the gateway fall back by itself.
-
-    Raises:
-        GatewayError: not_implemented, saying what to send instead.
-    """
-    if target.fallbacks and request.fallback in (
-        inference_pb2.FALLBACK_MODE_UNSPECIFIED,
-        inference_pb2.FALLBACK_MODE_AUTO,
-    ):
-        raise not_implemented(
-            "fallback",
-            f"fallback: {target.name} has fallbacks configured, and this gateway does not"
-            ' try them yet; send `fallback: "disabled"` to ask that model alone',
         )
 
 

@@ -1,6 +1,10 @@
 """What inference counts, shown by the facades' /metrics."""
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from services.inference.fallback.breakers import Key, State
+
+_BREAKER_VALUES: dict[State, float] = {"closed": 0, "half_open": 0.5, "open": 1}
 
 
 class Metrics:
@@ -13,3 +17,31 @@ class Metrics:
             multiprocess_mode="livesum",
             registry=registry,
         )
+        self.attempts = Counter(
+            "gateway_upstream_attempts",
+            "Attempts at providers, by outcome: served, failed, cancelled, unsupported.",
+            ("provider", "outcome"),
+            registry=registry,
+        )
+        self.hedges = Counter(
+            "gateway_hedges",
+            "Models asked beside one that stayed silent.",
+            registry=registry,
+        )
+        self.recoveries = Counter(
+            "gateway_stream_recoveries",
+            "Answers that broke off in the middle, by outcome: recovered, failed.",
+            ("outcome",),
+            registry=registry,
+        )
+        self._breakers = Gauge(
+            "gateway_breaker_open",
+            "Models that are left alone because they keep failing: 1 open, 0.5 being probed.",
+            ("provider", "model"),
+            multiprocess_mode="livemax",
+            registry=registry,
+        )
+
+    def breaker_changed(self, key: Key, state: State) -> None:
+        """Show the state of a model's breaker."""
+        self._breakers.labels(key.provider, key.model).set(_BREAKER_VALUES[state])

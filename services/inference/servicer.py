@@ -35,7 +35,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     ) -> AsyncIterator[inference_pb2.StreamGenerateResponse]:
         """Give the answer as it comes."""
         validation.check(request)
-        async with aclosing(self._engine.stream(request)) as batches:
+        async with aclosing(await self._engine.stream(request)) as batches:
             async for batch in batches:
                 yield inference_pb2.StreamGenerateResponse(events=batch)
 

@@ -42,7 +42,9 @@ def _started(module: str, *arguments: str, pattern: str, cpus: list[int]) -> Ite
 @contextmanager
 def _gateway(upstream: int, *, workers: int, cpus: list[int]) -> Iterator[Subject]:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        running = real.gateway(Path(folder), upstream, workers=workers, cpus=cpus)
+        running = real.gateway(
+            Path(folder), upstream, workers=workers, cpus=cpus, settings=measures.SETTINGS
+        )
         with running as started:
             pids = processes.family(started.process.pid)
             try:
@@ -113,6 +115,9 @@ async def _measure(rounds: int, seconds: float, requests: int) -> tuple[Samples,
             for name, subject in (("proxy", proxy), ("gateway", gateway)):
                 await _waits(name, subject, seconds, samples)
                 await _round(name, subject, seconds, samples)
+            fallback = await measures.with_fallback(gateway, seconds)
+            for name, rate in fallback.items():
+                samples[name].append(rate.per_cpu_second)
             rate = await measures.whole(two, "openai", "openai", seconds)
             samples["two workers"].append(rate.per_cpu_second)
             print(f"round {number + 1} of {rounds} done", flush=True)

@@ -75,6 +75,26 @@ def lines_of(samples: Mapping[str, Sequence[float]]) -> Sequence[Line]:
             Budget(3, False),
         ),
         line(
+            "streams with a fallback at hand, against none",
+            "events/CPU-s",
+            of("streams with a spare"),
+            of("streams alone"),
+            Budget(0.97, True),
+        ),
+        line(
+            "whole answers of a chain, against one model",
+            "req/CPU-s",
+            of("chain"),
+            of("alone"),
+            Budget(0.97, True),
+        ),
+        line(
+            "  by auto with a fallback, read as streams",
+            "req/CPU-s",
+            of("whole with a spare"),
+            of("alone"),
+        ),
+        line(
             "CPU a request, 2 workers against 1",
             "µs",
             [1e6 / rate for rate in of("two workers")],

@@ -1,6 +1,6 @@
 """What is measured, and how: one round against one server."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.bench import load, processes, wire
@@ -8,6 +8,23 @@ from tests.bench import load, processes, wire
 CONNECTIONS = 32
 BURST_CONNECTIONS = 16
 PACED_CONNECTIONS = 8
+# A configured model whose fallback is another one of the same upstream.
+WITH_SPARE = "bench-with-spare"
+SETTINGS = f"""
+[[models]]
+name = "{WITH_SPARE}"
+provider = "openai"
+upstream = "bench"
+fallbacks = ["anthropic/bench"]
+"""
+ALONE = {"fallback": "disabled"}
+CHAIN = {
+    "fallback": "enabled",
+    "fallback_config": {
+        "strategy": {"mode": "sequential"},
+        "steps": [{"step_id": "spare", "model": "anthropic/bench"}],
+    },
+}
 WARM_UP = 0.25  # of a measure's own time
 
 
@@ -75,6 +92,31 @@ async def paced(subject: Subject, seconds: float) -> Rate:
     request = wire.request("openai", "openai/bench-paced", subject.key, stream=True)
     pieces = wire.pieces("openai")
     return await _rate(subject, request, PACED_CONNECTIONS, seconds, wire.EVENTS, pieces)
+
+
+async def with_fallback(subject: Subject, seconds: float) -> Mapping[str, Rate]:
+    """Measure what it costs that other models stand by, all of them well; by what is asked.
+
+    Each pair is of requests that differ in that alone: streams of a model without and
+    with a fallback, and whole answers of one model and of a chain that begins with it.
+    """
+    alone = wire.request("openai", "openai/bench", subject.key, fields=ALONE)
+    chain = wire.request("openai", "openai/bench", subject.key, fields=CHAIN)
+    streamed = wire.request("openai", "openai/bench", subject.key, stream=True)
+    spare = wire.request("openai", WITH_SPARE, subject.key, stream=True)
+    spare_whole = wire.request("openai", WITH_SPARE, subject.key)
+    pieces = wire.pieces("openai")
+    return {
+        "alone": await _rate(subject, alone, CONNECTIONS, seconds, 1, 0),
+        "chain": await _rate(subject, chain, CONNECTIONS, seconds, 1, 0),
+        "streams alone": await _rate(
+            subject, streamed, BURST_CONNECTIONS, seconds, wire.EVENTS, pieces
+        ),
+        "streams with a spare": await _rate(
+            subject, spare, BURST_CONNECTIONS, seconds, wire.EVENTS, pieces
+        ),
+        "whole with a spare": await _rate(subject, spare_whole, CONNECTIONS, seconds, 1, 0),
+    }
 
 
 async def latencies(subject: Subject, seconds: float) -> Sequence[float]:

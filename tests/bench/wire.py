@@ -1,7 +1,8 @@
 """The bytes that the benchmark sends: 1 KB requests, 1.2 KB answers, streams of 200 events."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal
 
 Dialect = Literal["openai", "anthropic"]
@@ -19,8 +20,18 @@ _PATHS: dict[Dialect, str] = {
 }
 
 
-def request(dialect: Dialect, model: str, key: str, *, stream: bool = False) -> bytes:
-    """Give a whole HTTP request for a server that speaks `dialect`, as a caller sends it."""
+def request(
+    dialect: Dialect,
+    model: str,
+    key: str,
+    *,
+    stream: bool = False,
+    fields: Mapping[str, Any] = MappingProxyType({}),
+) -> bytes:
+    """Give a whole HTTP request for a server that speaks `dialect`, as a caller sends it.
+
+    `fields` come on top of what every request has, its size included.
+    """
     content: dict[str, Any] = {
         "model": model,
         "max_tokens": 512,
@@ -30,7 +41,7 @@ def request(dialect: Dialect, model: str, key: str, *, stream: bool = False) -> 
         content["stream"] = True
     missing = _REQUEST_BYTES - len(_encoded(content))
     content["messages"][0]["content"] = ("What is a gateway? " * 60)[:missing]
-    body = _encoded(content)
+    body = _encoded(content | fields)
     head = (
         f"POST {_PATHS[dialect]} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {key}\r\n"
         "anthropic-version: 2026-10-21\r\n"

@@ -58,11 +58,19 @@ def sandbox_upstream(cpus: Sequence[int] = ()) -> Iterator[int]:
 
 @contextmanager
 def gateway(
-    folder: Path, upstream_port: int, *, workers: int = 1, cpus: Sequence[int] = ()
+    folder: Path,
+    upstream_port: int,
+    *,
+    workers: int = 1,
+    cpus: Sequence[int] = (),
+    settings: str = "",
 ) -> Iterator[Gateway]:
-    """Run `gateway up` with its data in `folder`, in front of the upstream on a port."""
+    """Run `gateway up` with its data in `folder`, in front of the upstream on a port.
+
+    `settings` is TOML that follows the settings of the two providers.
+    """
     port = free_port()
-    environ = _environ(folder, upstream_port, port)
+    environ = _environ(folder, upstream_port, port, settings)
     arguments = [command("gateway"), "up", "--workers", str(workers)]
     with Running(arguments, environ=environ, folder=folder, cpus=cpus) as process:
         process.wait_for(_ADDRESS)
@@ -92,13 +100,13 @@ def envoy_command() -> list[str]:
     return [PYTHON, script, "--port", "0", "--admin-port", "0", "--concurrency", "1"]
 
 
-def _environ(folder: Path, upstream_port: int, port: int) -> Mapping[str, str]:
-    settings = folder / "gateway.toml"
+def _environ(folder: Path, upstream_port: int, port: int, settings: str = "") -> Mapping[str, str]:
+    file = folder / "gateway.toml"
     upstream = f"http://127.0.0.1:{upstream_port}"
-    settings.write_text(_SETTINGS.format(openai=f"{upstream}/v1", anthropic=upstream))
+    file.write_text(_SETTINGS.format(openai=f"{upstream}/v1", anthropic=upstream) + settings)
     return {
         **dict.fromkeys(_UNSET, ""),
-        "GATEWAY_CONFIG": str(settings),
+        "GATEWAY_CONFIG": str(file),
         "GATEWAY_DATA_DIR": str(folder / "var"),
         "GATEWAY_HOST": "127.0.0.1",
         "GATEWAY_PORT": str(port),

@@ -41,7 +41,7 @@ def test_the_path_and_the_credential_decide_the_shape(path, given, shape):
     [{"authorization": f"Bearer {KEY}"}, {"authorization": f"bearer {KEY}"}, {"x_api_key": KEY}],
 )
 def test_either_header_carries_the_key(given):
-    assert credentials.key_of(headers(**given)) == KEY
+    assert credentials.key_of(headers(**given), credentials.CHAT) == KEY
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def test_either_header_carries_the_key(given):
 )
 def test_what_cannot_be_a_key_is_refused_as_one(given):
     with pytest.raises(GatewayError) as refused:
-        credentials.key_of(headers(**given))
+        credentials.key_of(headers(**given), credentials.CHAT)
     assert (refused.value.http_status, refused.value.code) == (401, "invalid_api_key")
     assert KEY[3:] not in refused.value.message
 
 
 def test_both_headers_at_once_are_a_bad_request():
     with pytest.raises(GatewayError) as refused:
-        credentials.key_of(headers(authorization=f"Bearer {KEY}", x_api_key=KEY))
+        credentials.key_of(headers(authorization=f"Bearer {KEY}", x_api_key=KEY), credentials.CHAT)
     assert refused.value.http_status == 400
     assert "x-api-key" in refused.value.message
 

@@ -144,19 +144,8 @@ class TestExtensions:
     @pytest.mark.parametrize(
         ("fields", "param"),
         [
-            (
-                {
-                    "fallback": "enabled",
-                    "fallback_config": {
-                        "strategy": {"mode": "sequential"},
-                        "steps": [{"step_id": "a", "model": "sandbox/echo"}],
-                    },
-                },
-                "fallback",
-            ),
             ({"memory_id": "m"}, "memory_id"),
             ({"memory_config": {"personal_memory": True}}, "memory_config"),
-            ({"model": "with-fallback"}, "fallback"),
         ],
     )
     async def test_what_is_not_built_yet_is_said_to_be_so(self, gateway, path, fields, param):
@@ -208,7 +197,7 @@ class TestExtensions:
     ],
 )
 async def test_a_provider_that_fails(gateway, path, stream, provider, model, status, code):
-    body = {**GOOD, "model": f"{provider}/{model}", "stream": stream}
+    body = {**GOOD, "model": f"{provider}/{model}", "stream": stream, "fallback": "disabled"}
     answer, told = await ask(gateway, path, json=body)
     if path == CHAT and status == 529:
         status = 503

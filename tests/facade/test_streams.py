@@ -65,7 +65,7 @@ async def test_silence_in_the_middle_is_bridged_too(impatient, path):
 @pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic"])
 @pytest.mark.parametrize("model", ["cut", "fail-late"])
 async def test_a_broken_chat_ends_with_an_error_and_no_terminator(gateway, provider, model):
-    async with asking(gateway, CHAT, f"{provider}/{model}") as answer:
+    async with asking(gateway, CHAT, f"{provider}/{model}", fallback="disabled") as answer:
         text = await answer.text()
     events = [line.removeprefix("data: ") for line in text.splitlines() if line]
     assert "error" in orjson.loads(events[-1])
@@ -76,7 +76,7 @@ async def test_a_broken_chat_ends_with_an_error_and_no_terminator(gateway, provi
 @pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic"])
 @pytest.mark.parametrize("model", ["cut", "fail-late"])
 async def test_a_broken_message_ends_with_an_error_event(gateway, provider, model):
-    async with asking(gateway, MESSAGES, f"{provider}/{model}") as answer:
+    async with asking(gateway, MESSAGES, f"{provider}/{model}", fallback="disabled") as answer:
         text = await answer.text()
     *_, last = text.strip().split("\n\n")
     kind, data = last.split("\n")
@@ -88,7 +88,8 @@ async def test_a_broken_message_ends_with_an_error_event(gateway, provider, mode
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 async def test_a_whole_answer_that_breaks_off_is_a_failure(gateway, path, provider):
-    async with asking(gateway, path, f"{provider}/cut", stream=False) as answer:
+    once = {"stream": False, "fallback": "disabled"}
+    async with asking(gateway, path, f"{provider}/cut", **once) as answer:
         assert answer.status == 502
 
 

@@ -1,6 +1,12 @@
-"""Anthropic's Messages API: its JSON to the canonical model and back."""
+"""Anthropic's Messages, Files and Models APIs: their JSON to the canonical model and back."""
 
 from facade.dialects.anthropic.errors import render_error
+from facade.dialects.anthropic.files import (
+    parse_file_list,
+    render_deleted_file,
+    render_file,
+    render_file_list,
+)
 from facade.dialects.anthropic.models import render_model, render_model_list
 from facade.dialects.anthropic.request import ParsedRequest, parse_count_tokens, parse_messages
 from facade.dialects.anthropic.response import render_count, render_message
@@ -13,9 +19,13 @@ __all__ = [
     "MessagesBody",
     "ParsedRequest",
     "parse_count_tokens",
+    "parse_file_list",
     "parse_messages",
     "render_count",
+    "render_deleted_file",
     "render_error",
+    "render_file",
+    "render_file_list",
     "render_message",
     "render_model",
     "render_model_list",

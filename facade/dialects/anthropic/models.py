@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import orjson
 
+from facade.dialects.queries import parse_limit
 from gateway.conversation.v1.conversation_pb2 import MEDIA_KIND_DOCUMENT, MEDIA_KIND_IMAGE
 from gateway.inference.v1.inference_pb2 import Model
 from services.common.errors import invalid
@@ -27,7 +28,7 @@ def render_model_list(models: Sequence[Model], query: Mapping[str, str]) -> byte
     Raises:
         GatewayError: invalid, naming the query parameter.
     """
-    limit = _limit(query.get("limit"))
+    limit = parse_limit(query, default=DEFAULT_LIMIT, largest=MAX_LIMIT)
     after, before = query.get("after_id"), query.get("before_id")
     if after is not None and before is not None:
         raise invalid("before_id", "before_id: must not be given together with after_id")
@@ -48,16 +49,6 @@ def render_model_list(models: Sequence[Model], query: Mapping[str, str]) -> byte
             "last_id": page[-1].name if page else None,
         }
     )
-
-
-def _limit(text: str | None) -> int:
-    if text is None:
-        return DEFAULT_LIMIT
-    # Nine digits are enough to be out of range, and int() of very many is slow.
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
-    if not 1 <= number <= MAX_LIMIT:
-        raise invalid("limit", f"limit: must be an integer from 1 to {MAX_LIMIT}")
-    return number
 
 
 def _position(models: Sequence[Model], name: str, parameter: str) -> int:

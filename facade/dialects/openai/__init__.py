@@ -1,6 +1,13 @@
-"""OpenAI's chat completions, and Format A of errors and models: JSON ⇄ protobuf."""
+"""OpenAI's chat completions, and Format A of errors, files and models: JSON ⇄ protobuf."""
 
 from facade.dialects.openai.errors import render_error
+from facade.dialects.openai.files import (
+    CURSORS,
+    parse_file_list,
+    render_deleted_file,
+    render_file,
+    render_file_list,
+)
 from facade.dialects.openai.models import render_model, render_model_list
 from facade.dialects.openai.request import ParsedRequest, parse_chat
 from facade.dialects.openai.response import render_completion
@@ -8,12 +15,17 @@ from facade.dialects.openai.stream import ChatStream
 from facade.dialects.openai.types import ChatRequest
 
 __all__ = [
+    "CURSORS",
     "ChatRequest",
     "ChatStream",
     "ParsedRequest",
     "parse_chat",
+    "parse_file_list",
     "render_completion",
+    "render_deleted_file",
     "render_error",
+    "render_file",
+    "render_file_list",
     "render_model",
     "render_model_list",
 ]

@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
 from services.accounts import repository
+from services.articles import tables as articles
 from services.common import leases, migrations, secrets
 from services.common.database import metadata, migrate, open_engine, reading, writing
 from services.common.errors import GatewayError
@@ -30,6 +31,13 @@ TABLES = {
     leases.table,
     files.files,
     files.usage,
+    articles.groups,
+    articles.members,
+    articles.grants,
+    articles.articles,
+    articles.operations,
+    articles.snapshots,
+    articles.sessions,
 }
 
 _MIGRATE = """

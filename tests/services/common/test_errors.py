@@ -18,9 +18,20 @@ def rpc_error(error: GatewayError) -> grpc.aio.AioRpcError:
 @pytest.mark.parametrize("reason", REASONS, ids=Reason.Name)
 def test_every_reason_survives_the_way_through_a_status(reason):
     attempt = Attempt(step="a", model="p/m", status=500, reason=reason, duration_ms=7)
-    sent = GatewayError(reason, "why", param="a[0].b", retry_after_s=3, attempts=[attempt])
+    sent = GatewayError(
+        reason, "why", param="a[0].b", retry_after_s=3, attempts=[attempt], article_code=7
+    )
     got = errors.from_rpc_error(rpc_error(sent))
-    for name in ("reason", "message", "param", "retry_after_s", "attempts", "http_status", "code"):
+    for name in (
+        "reason",
+        "message",
+        "param",
+        "retry_after_s",
+        "attempts",
+        "article_code",
+        "http_status",
+        "code",
+    ):
         assert getattr(got, name) == getattr(sent, name)
 
 

@@ -69,17 +69,13 @@ async def filing(
     blobs = open_blobs(place)
     repository = FileRepository(engine, source)
     metrics = Metrics(CollectorRegistry())
-    servicer = FileStoreServicer(
-        repository,
-        FileStore(repository, blobs),
-        Uploads(repository, blobs, limits, source, metrics),
-        metrics,
-    )
+    uploads = Uploads(repository, blobs, limits, source, metrics)
+    servicer = FileStoreServicer(repository, FileStore(repository, blobs), uploads, metrics)
     server = Server(users.identify, max_message=MAX_MESSAGE)
     server.add(add_FileStoreServiceServicer_to_server, servicer, SERVICE_NAME)
     port = server.listen("127.0.0.1:0")
     await server.start()
     async with open_channel(f"127.0.0.1:{port}", max_message=MAX_MESSAGE) as channel:
         stub = FileStoreServiceStub(channel)
-        yield Filing(users, stub, engine, repository, blobs, limits, source, clock)
+        yield Filing(users, stub, engine, repository, blobs, uploads, limits, source, clock)
     await server.stop(0)

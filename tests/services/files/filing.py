@@ -39,6 +39,7 @@ from services.files.blobs import Blobs
 from services.files.metrics import Metrics
 from services.files.repository import FileRepository
 from services.files.sweeper import LEASE, Sweeper
+from services.files.uploads import Uploads
 
 MAX_MESSAGE = 8 << 20
 MIB = 1 << 20
@@ -109,8 +110,9 @@ class Users:
 class Client:
     """One user's view of the file store, over gRPC."""
 
-    def __init__(self, stub: FileStoreServiceStub, key: str) -> None:
+    def __init__(self, stub: FileStoreServiceStub, key: str, sent_at_once: int = MIB) -> None:
         self._stub = stub
+        self._sent_at_once = sent_at_once
         self._metadata: Metadata = call_metadata(key, "req_test")
 
     async def create(
@@ -122,21 +124,33 @@ class Client:
         expires_after_s: int | None = None,
         mime_type: str = "",
     ) -> File:
+        step = self._sent_at_once
         closing = FileClosing(purpose=purpose, expires_after_s=expires_after_s)  # type: ignore[arg-type]  # a purpose is a number
         return await self.send(
             [
                 CreateFileRequest(header=FileHeader(filename=filename, mime_type=mime_type)),
                 *(
-                    CreateFileRequest(chunk=content[start : start + MIB])
-                    for start in range(0, len(content), MIB)
+                    CreateFileRequest(chunk=content[start : start + step])
+                    for start in range(0, len(content), step)
                 ),
                 CreateFileRequest(closing=closing),
             ]
         )
 
     async def send(self, messages: list[CreateFileRequest]) -> File:
-        call = self._stub.CreateFile(iter(messages), metadata=self._metadata)
-        return (await _told(call)).file
+        """Send them until the service has heard enough; give the file that was kept."""
+        call = self.open_upload()
+        said: list[GatewayError] = []
+        call.add_done_callback(lambda ended: said.extend(_refusal(ended)))
+        try:
+            for message in messages:
+                await call.write(message)
+            await call.done_writing()
+            return (await call).file
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
+            if not said:
+                raise from_rpc_error(error) from error
+            raise said[0] from error
 
     def open_upload(self) -> "grpc.aio.StreamUnaryCall":
         return self._stub.CreateFile(metadata=self._metadata)
@@ -177,6 +191,24 @@ class Client:
         return b"".join((await self.read(file_id))[1])
 
 
+def _refusal(call) -> list[GatewayError]:  # type: ignore[no-untyped-def]  # any call of the stub
+    """Give what a service said that ended a call early.
+
+    gRPC puts an error of its own over it as soon as it notices that a message did not
+    go out any more. When the call ends it is still there, and nothing has to be awaited.
+    """
+    parts = []
+    for known in (call.code(), call.trailing_metadata(), call.details()):
+        try:
+            known.send(None)
+        except StopIteration as done:
+            parts.append(done.value)
+    code, trailing, details = parts
+    if code == grpc.StatusCode.OK:
+        return []
+    return [from_rpc_error(grpc.aio.AioRpcError(code, grpc.aio.Metadata(), trailing, details))]
+
+
 async def _told(call):  # type: ignore[no-untyped-def]  # any call of the stub
     try:
         return await call
@@ -198,6 +230,7 @@ class Filing:
     engine: AsyncEngine
     repository: FileRepository
     blobs: Blobs
+    uploads: Uploads
     limits: Limits
     source: Source
     clock: Clock
@@ -219,13 +252,6 @@ class Filing:
     async def keys(self) -> list[str]:
         """Give the keys of all bytes there are."""
         return sorted([entry.key async for batch in self.blobs.entries() for entry in batch])
-
-    async def settled(self) -> None:
-        """Wait until calls that ended have cleaned up behind them."""
-        for _ in range(1000):
-            if not any("Writing" in repr(task) for task in asyncio.all_tasks()):
-                return
-            await asyncio.sleep(0)
 
 
 def reason_of(raised: pytest.ExceptionInfo[GatewayError]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Message, Thinking, Usage
@@ -10,13 +11,15 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Event, Finish, GenerateRequest, Start
 from services.common.errors import GatewayError, UpstreamError
-from services.common.settings import Model, Provider
+from services.common.settings import Limits, Model, Provider
 from services.inference.engine import Engine, Routes
+from services.inference.metrics import Metrics
 from services.inference.providers.base import Call
 from services.inference.routing import Models
 from services.inference.thinking import Signer
 from tests.services.inference.kept import Kept
 
+DISABLED = pb.FALLBACK_MODE_DISABLED
 SIGNER = Signer({"k1": b"s" * 32}, "k1")
 
 
@@ -28,6 +31,7 @@ class Played:
     signs_thinking = False
     prefills = False
     tells_stop_sequence = False
+    pass_stateful = False
 
     def __init__(self, *answers: Sequence[Sequence[Event] | Exception]) -> None:
         self.answers = list(answers)
@@ -72,7 +76,9 @@ def engine(provider: Played, **model: object) -> Engine:
     settings = {"played": Provider(kind="openai", base_url="http://127.0.0.1")}
     models = Models([Model(name="m", provider="played", **model)], settings, {}, {})
     clock = iter(range(1000))
-    return Engine(Routes(models, {"played": provider}), SIGNER, Kept({}), 100, lambda: next(clock))
+    routes = Routes(models, {"played": provider})
+    metrics = Metrics(CollectorRegistry())
+    return Engine(routes, SIGNER, Kept({}), Limits(), metrics, lambda: next(clock))
 
 
 def request(**fields: object) -> GenerateRequest:
@@ -81,7 +87,7 @@ def request(**fields: object) -> GenerateRequest:
 
 
 async def events_of(engine: Engine, wanted: GenerateRequest) -> list[Event]:
-    return [event async for batch in engine.stream(wanted) for event in batch]
+    return [event async for batch in await engine.stream(wanted) for event in batch]
 
 
 async def test_a_stream_and_a_whole_answer_are_the_same():
@@ -99,7 +105,7 @@ async def test_a_stream_and_a_whole_answer_are_the_same():
 async def test_a_failure_tells_what_was_tried_and_for_how_long():
     failure = UpstreamError(errors_pb2.REASON_UPSTREAM_ERROR, "it failed", status=500)
     with pytest.raises(UpstreamError) as failed:
-        await engine(Played([failure]), upstream="u").generate(request())
+        await engine(Played([failure]), upstream="u").generate(request(fallback=DISABLED))
     (attempt,) = failed.value.attempts
     assert (attempt.model, attempt.status, attempt.duration_ms) == ("played/u", 500, 1000)
 
@@ -197,8 +203,8 @@ async def test_it_is_not_asked_a_third_time():
     assert len(provider.calls) == 2
 
 
-async def test_an_answer_that_has_begun_is_never_begun_again():
-    provider = Played([[start()], doubting()], [[start(), *end()]])
+async def test_an_answer_that_has_begun_is_never_begun_again_because_of_a_signature():
+    provider = Played([[start(), *text("a")], doubting()], [[start(), *end()]])
     with pytest.raises(UpstreamError):
         await events_of(engine(provider), thoughtful())
     assert len(provider.calls) == 1

@@ -1,15 +1,11 @@
 """Requests that need what is not built yet are refused, all others are not."""
 
-from collections.abc import Sequence
-
 import pytest
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, MediaKind, Message, ToolResult
-from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import (
     AudioAdaptation,
-    FallbackConfig,
     GenerateRequest,
     ImageAdaptation,
     Memory,
@@ -19,7 +15,6 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.errors import GatewayError
 from services.inference import extensions
-from services.inference.extensions import check_request
 from services.inference.media import find_media
 from services.inference.providers.base import Target
 
@@ -29,18 +24,15 @@ AUDIO = conversation.MEDIA_KIND_AUDIO
 VIDEO = conversation.MEDIA_KIND_VIDEO
 PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-ENABLED = inference_pb2.FALLBACK_MODE_ENABLED
-STRICT = inference_pb2.FALLBACK_MODE_STRICT
 
 
 def check(request: GenerateRequest, to: Target) -> None:
     extensions.check_request(request)
-    extensions.check_target(request, to)
     extensions.check_media(find_media(request), request.multimodal, to)
 
 
-def target(*inputs: MediaKind.ValueType, fallbacks: Sequence[str] = ()) -> Target:
-    return Target("fast", "p", "m", inputs=frozenset(inputs), fallbacks=fallbacks)
+def target(*inputs: MediaKind.ValueType) -> Target:
+    return Target("fast", "p", "m", inputs=frozenset(inputs))
 
 
 def media(kind: MediaKind.ValueType, mime_type: str = "") -> Block:
@@ -66,36 +58,6 @@ def refusal(request: GenerateRequest, to: Target) -> GatewayError:
 def test_a_plain_request_needs_nothing() -> None:
     check(asked(Block(text="Hi")), target())
     check(GenerateRequest(messages=[user(Block(text="Hi"))], memory=Memory()), target())
-
-
-@pytest.mark.parametrize("mode", [ENABLED, STRICT])
-def test_a_chain_of_the_callers_own_is_refused(
-    mode: inference_pb2.FallbackMode.ValueType,
-) -> None:
-    request = GenerateRequest(fallback=mode, fallback_config=FallbackConfig())
-    error = refusal(request, target())
-    assert error.param == "fallback"
-    assert '`fallback: "disabled"`' in error.message
-    with pytest.raises(GatewayError):
-        check_request(request)
-
-
-@pytest.mark.parametrize(
-    "mode", [inference_pb2.FALLBACK_MODE_UNSPECIFIED, inference_pb2.FALLBACK_MODE_AUTO]
-)
-def test_auto_is_refused_only_where_fallbacks_are_configured(
-    mode: inference_pb2.FallbackMode.ValueType,
-) -> None:
-    request = GenerateRequest(fallback=mode, messages=[user(Block(text="Hi"))])
-    check(request, target())
-    error = refusal(request, target(fallbacks=["other"]))
-    assert error.param == "fallback"
-    assert '`fallback: "disabled"`' in error.message
-
-
-def test_disabled_is_served_whatever_is_configured() -> None:
-    request = GenerateRequest(fallback=inference_pb2.FALLBACK_MODE_DISABLED)
-    check(request, target(fallbacks=["other"]))
 
 
 @pytest.mark.parametrize(

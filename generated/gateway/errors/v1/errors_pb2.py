@@ -24,17 +24,17 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1egateway/errors/v1/errors.proto\x12\x11gateway.errors.v1\"\xb4\x01\n\x0b\x45rrorDetail\x12)\n\x06reason\x18\x01 \x01(\x0e\x32\x19.gateway.errors.v1.Reason\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05param\x18\x03 \x01(\t\x12\x1a\n\rretry_after_s\x18\x04 \x01(\rH\x00\x88\x01\x01\x12,\n\x08\x61ttempts\x18\x05 \x03(\x0b\x32\x1a.gateway.errors.v1.AttemptB\x10\n\x0e_retry_after_s\"\x86\x01\n\x07\x41ttempt\x12\x0c\n\x04step\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x13\n\x06status\x18\x03 \x01(\rH\x00\x88\x01\x01\x12)\n\x06reason\x18\x04 \x01(\x0e\x32\x19.gateway.errors.v1.Reason\x12\x13\n\x0b\x64uration_ms\x18\x05 \x01(\rB\t\n\x07_status*\xd8\x05\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x13\n\x0fREASON_INTERNAL\x10\x01\x12\x1a\n\x16REASON_INVALID_REQUEST\x10\x02\x12\x1a\n\x16REASON_INVALID_API_KEY\x10\x03\x12\x1c\n\x18REASON_PERMISSION_DENIED\x10\x04\x12\x14\n\x10REASON_NOT_FOUND\x10\x05\x12\x1a\n\x16REASON_MODEL_NOT_FOUND\x10\x06\x12\x1a\n\x16REASON_NOT_IMPLEMENTED\x10\x07\x12\x16\n\x12REASON_UNSUPPORTED\x10\x08\x12\x14\n\x10REASON_TOO_LARGE\x10\t\x12\x17\n\x13REASON_RATE_LIMITED\x10\n\x12\x16\n\x12REASON_UNAVAILABLE\x10\x0b\x12\x12\n\x0eREASON_TIMEOUT\x10\x0c\x12\x14\n\x10REASON_CANCELLED\x10\r\x12!\n\x1dREASON_STORAGE_QUOTA_EXCEEDED\x10\x0e\x12\x1e\n\x1aREASON_STORAGE_UNAVAILABLE\x10\x0f\x12 \n\x1cREASON_RANGE_NOT_SATISFIABLE\x10\x10\x12\x1c\n\x18REASON_UPSTREAM_REJECTED\x10\x14\x12\"\n\x1eREASON_CONTEXT_LENGTH_EXCEEDED\x10\x15\x12\x19\n\x15REASON_CONTENT_FILTER\x10\x16\x12\x18\n\x14REASON_UPSTREAM_AUTH\x10\x17\x12 \n\x1cREASON_UPSTREAM_RATE_LIMITED\x10\x18\x12\x1e\n\x1aREASON_UPSTREAM_OVERLOADED\x10\x19\x12\x19\n\x15REASON_UPSTREAM_ERROR\x10\x1a\x12\x1e\n\x1aREASON_UPSTREAM_CONNECTION\x10\x1b\x12\x1b\n\x17REASON_UPSTREAM_TIMEOUT\x10\x1c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1egateway/errors/v1/errors.proto\x12\x11gateway.errors.v1\"\xe0\x01\n\x0b\x45rrorDetail\x12)\n\x06reason\x18\x01 \x01(\x0e\x32\x19.gateway.errors.v1.Reason\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05param\x18\x03 \x01(\t\x12\x1a\n\rretry_after_s\x18\x04 \x01(\rH\x00\x88\x01\x01\x12,\n\x08\x61ttempts\x18\x05 \x03(\x0b\x32\x1a.gateway.errors.v1.Attempt\x12\x19\n\x0c\x61rticle_code\x18\x06 \x01(\rH\x01\x88\x01\x01\x42\x10\n\x0e_retry_after_sB\x0f\n\r_article_code\"\x86\x01\n\x07\x41ttempt\x12\x0c\n\x04step\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x13\n\x06status\x18\x03 \x01(\rH\x00\x88\x01\x01\x12)\n\x06reason\x18\x04 \x01(\x0e\x32\x19.gateway.errors.v1.Reason\x12\x13\n\x0b\x64uration_ms\x18\x05 \x01(\rB\t\n\x07_status*\xfe\x05\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x13\n\x0fREASON_INTERNAL\x10\x01\x12\x1a\n\x16REASON_INVALID_REQUEST\x10\x02\x12\x1a\n\x16REASON_INVALID_API_KEY\x10\x03\x12\x1c\n\x18REASON_PERMISSION_DENIED\x10\x04\x12\x14\n\x10REASON_NOT_FOUND\x10\x05\x12\x1a\n\x16REASON_MODEL_NOT_FOUND\x10\x06\x12\x1a\n\x16REASON_NOT_IMPLEMENTED\x10\x07\x12\x16\n\x12REASON_UNSUPPORTED\x10\x08\x12\x14\n\x10REASON_TOO_LARGE\x10\t\x12\x17\n\x13REASON_RATE_LIMITED\x10\n\x12\x16\n\x12REASON_UNAVAILABLE\x10\x0b\x12\x12\n\x0eREASON_TIMEOUT\x10\x0c\x12\x14\n\x10REASON_CANCELLED\x10\r\x12!\n\x1dREASON_STORAGE_QUOTA_EXCEEDED\x10\x0e\x12\x1e\n\x1aREASON_STORAGE_UNAVAILABLE\x10\x0f\x12 \n\x1cREASON_RANGE_NOT_SATISFIABLE\x10\x10\x12\x13\n\x0fREASON_CONFLICT\x10\x11\x12\x0f\n\x0bREASON_GONE\x10\x12\x12\x1c\n\x18REASON_UPSTREAM_REJECTED\x10\x14\x12\"\n\x1eREASON_CONTEXT_LENGTH_EXCEEDED\x10\x15\x12\x19\n\x15REASON_CONTENT_FILTER\x10\x16\x12\x18\n\x14REASON_UPSTREAM_AUTH\x10\x17\x12 \n\x1cREASON_UPSTREAM_RATE_LIMITED\x10\x18\x12\x1e\n\x1aREASON_UPSTREAM_OVERLOADED\x10\x19\x12\x19\n\x15REASON_UPSTREAM_ERROR\x10\x1a\x12\x1e\n\x1aREASON_UPSTREAM_CONNECTION\x10\x1b\x12\x1b\n\x17REASON_UPSTREAM_TIMEOUT\x10\x1c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gateway.errors.v1.errors_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_REASON']._serialized_start=374
-  _globals['_REASON']._serialized_end=1102
+  _globals['_REASON']._serialized_start=418
+  _globals['_REASON']._serialized_end=1184
   _globals['_ERRORDETAIL']._serialized_start=54
-  _globals['_ERRORDETAIL']._serialized_end=234
-  _globals['_ATTEMPT']._serialized_start=237
-  _globals['_ATTEMPT']._serialized_end=371
+  _globals['_ERRORDETAIL']._serialized_end=278
+  _globals['_ATTEMPT']._serialized_start=281
+  _globals['_ATTEMPT']._serialized_end=415
 # @@protoc_insertion_point(module_scope)

@@ -64,6 +64,10 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """UNAVAILABLE, 503: files cannot be read or written now; try again after `retry_after_s`."""
     REASON_RANGE_NOT_SATISFIABLE: _Reason.ValueType  # 16
     """OUT_OF_RANGE, 416: the range begins behind the file's end."""
+    REASON_CONFLICT: _Reason.ValueType  # 17
+    """ABORTED, 409: the thing is no longer as the caller saw it, or a name is taken."""
+    REASON_GONE: _Reason.ValueType  # 18
+    """FAILED_PRECONDITION, 410: the thing was there and is gone for good."""
     REASON_UPSTREAM_REJECTED: _Reason.ValueType  # 20
     """INVALID_ARGUMENT, 400: the provider refused the request; the message holds its words."""
     REASON_CONTEXT_LENGTH_EXCEEDED: _Reason.ValueType  # 21
@@ -122,6 +126,10 @@ REASON_STORAGE_UNAVAILABLE: Reason.ValueType  # 15
 """UNAVAILABLE, 503: files cannot be read or written now; try again after `retry_after_s`."""
 REASON_RANGE_NOT_SATISFIABLE: Reason.ValueType  # 16
 """OUT_OF_RANGE, 416: the range begins behind the file's end."""
+REASON_CONFLICT: Reason.ValueType  # 17
+"""ABORTED, 409: the thing is no longer as the caller saw it, or a name is taken."""
+REASON_GONE: Reason.ValueType  # 18
+"""FAILED_PRECONDITION, 410: the thing was there and is gone for good."""
 REASON_UPSTREAM_REJECTED: Reason.ValueType  # 20
 """INVALID_ARGUMENT, 400: the provider refused the request; the message holds its words."""
 REASON_CONTEXT_LENGTH_EXCEEDED: Reason.ValueType  # 21
@@ -153,6 +161,7 @@ class ErrorDetail(_message.Message):
     PARAM_FIELD_NUMBER: _builtins.int
     RETRY_AFTER_S_FIELD_NUMBER: _builtins.int
     ATTEMPTS_FIELD_NUMBER: _builtins.int
+    ARTICLE_CODE_FIELD_NUMBER: _builtins.int
     reason: Global___Reason.ValueType
     """Required. Why."""
     message: _builtins.str
@@ -167,6 +176,8 @@ class ErrorDetail(_message.Message):
     """Optional. Whole seconds until another try makes sense; set with
     REASON_RATE_LIMITED, REASON_UPSTREAM_RATE_LIMITED and the UNAVAILABLE reasons.
     """
+    article_code: _builtins.int
+    """Optional. Number of the failure in the document editing API, such as 40401."""
     @_builtins.property
     def attempts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attempt]:
         """Optional. Every attempt made at a provider, in order; empty when none was made."""
@@ -179,13 +190,19 @@ class ErrorDetail(_message.Message):
         param: _builtins.str = ...,
         retry_after_s: _builtins.int | None = ...,
         attempts: _abc.Iterable[Global___Attempt] | None = ...,
+        article_code: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_retry_after_s", b"_retry_after_s", "retry_after_s", b"retry_after_s"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "article_code", b"article_code", "retry_after_s", b"retry_after_s"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_retry_after_s", b"_retry_after_s", "attempts", b"attempts", "message", b"message", "param", b"param", "reason", b"reason", "retry_after_s", b"retry_after_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "article_code", b"article_code", "attempts", b"attempts", "message", b"message", "param", b"param", "reason", b"reason", "retry_after_s", b"retry_after_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__article_code: _TypeAlias = _typing.Literal["article_code"]  # noqa: Y015
+    _WhichOneofArgType__article_code: _TypeAlias = _typing.Literal["_article_code", b"_article_code"]  # noqa: Y015
     _WhichOneofReturnType__retry_after_s: _TypeAlias = _typing.Literal["retry_after_s"]  # noqa: Y015
     _WhichOneofArgType__retry_after_s: _TypeAlias = _typing.Literal["_retry_after_s", b"_retry_after_s"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__article_code) -> _WhichOneofReturnType__article_code | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__retry_after_s) -> _WhichOneofReturnType__retry_after_s | None: ...
 
 Global___ErrorDetail: _TypeAlias = ErrorDetail  # noqa: Y015

@@ -24,6 +24,8 @@ TYPES = {
     "STORAGE_QUOTA_EXCEEDED": (403, "permission_error"),
     "STORAGE_UNAVAILABLE": (503, "overloaded_error"),
     "RANGE_NOT_SATISFIABLE": (416, "invalid_request_error"),
+    "CONFLICT": (409, "invalid_request_error"),
+    "GONE": (410, "invalid_request_error"),
     "UPSTREAM_REJECTED": (400, "invalid_request_error"),
     "CONTEXT_LENGTH_EXCEEDED": (400, "invalid_request_error"),
     "CONTENT_FILTER": (400, "invalid_request_error"),

@@ -1,0 +1,86 @@
+"""Files in Anthropic's shape (Format B), and its two ways of paging.
+
+Callers page with `after_id` and `before_id`. Anthropic's own clients, since they took
+the files endpoints out of beta, follow `next_page`, a token that means the same as `after_id`.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import orjson
+
+from facade.dialects.queries import parse_cursor, parse_limit
+from gateway.files.v1.files_pb2 import File, ListFilesRequest, ListFilesResponse
+from services.common.errors import invalid
+
+DEFAULT_LIMIT = 20
+MAX_LIMIT = 1000
+_PAGE = "page_"
+
+
+def parse_file_list(query: Mapping[str, str], *, pages: bool) -> ListFilesRequest:
+    """Read the query of a list: `limit` (1 to 1000; 20 when absent), `after_id` or `before_id`.
+
+    With `pages` it may hold `page`, a token from an earlier list, in the place of either.
+
+    Raises:
+        GatewayError: invalid, naming the parameter.
+    """
+    after = parse_cursor(query, "after_id")
+    before = parse_cursor(query, "before_id")
+    page = parse_cursor(query, "page") if pages else None
+    if before is not None and after is not None:
+        raise invalid("before_id", "before_id: must not be given together with after_id")
+    if page is not None:
+        if before is not None or after is not None:
+            raise invalid("page", "page: must not be given together with after_id or before_id")
+        after = page.removeprefix(_PAGE)
+        if not after or after == page:
+            raise invalid("page", "page: takes the next_page of an earlier list")
+    return ListFilesRequest(
+        limit=parse_limit(query, default=DEFAULT_LIMIT, largest=MAX_LIMIT),
+        after_id=after or "",
+        before_id=before or "",
+    )
+
+
+def render_file(file: File) -> bytes:
+    """Write one file."""
+    return orjson.dumps(_file(file))
+
+
+def render_file_list(page: ListFilesResponse, *, pages: bool) -> bytes:
+    """Write a page of files; with `pages` also the token of the next one, null at the end."""
+    files = page.files
+    written: dict[str, object] = {
+        "data": [_file(file) for file in files],
+        "first_id": files[0].id if files else None,
+        "last_id": files[-1].id if files else None,
+        "has_more": page.has_more,
+    }
+    if pages:
+        written["next_page"] = f"{_PAGE}{files[-1].id}" if page.has_more and files else None
+    return orjson.dumps(written)
+
+
+def render_deleted_file(file_id: str) -> bytes:
+    """Write that a file is gone."""
+    return orjson.dumps({"id": file_id, "type": "file_deleted"})
+
+
+def _file(file: File) -> dict[str, object]:
+    return {
+        "id": file.id,
+        "type": "file",
+        "filename": file.filename,
+        "created_at": _time(file.created_at),
+        "mime_type": file.mime_type,
+        "size_bytes": file.size_bytes,
+        "downloadable": True,
+        # Without it Anthropic's clients say that a file never expires.
+        "expires_at": _time(file.expires_at),
+    }
+
+
+def _time(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")

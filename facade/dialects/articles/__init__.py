@@ -1,0 +1,22 @@
+"""Document editing: its JSON to the calls of the ArticleEditorService and back."""
+
+from facade.dialects.articles.answers import render
+from facade.dialects.articles.endpoints import ENDPOINTS, PREFIX, Endpoint
+from facade.dialects.articles.errors import Code, refused, render_error, too_large
+from facade.dialects.articles.openapi import paths, schemas
+from facade.dialects.articles.reading import read, read_object
+
+__all__ = [
+    "ENDPOINTS",
+    "PREFIX",
+    "Code",
+    "Endpoint",
+    "paths",
+    "read",
+    "read_object",
+    "refused",
+    "render",
+    "render_error",
+    "schemas",
+    "too_large",
+]

@@ -1,0 +1,242 @@
+"""The wire types of the `data` of answers, and how the service's answers become them.
+
+Blocks, styles and references come as JSON and go into the answer as they are.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import BaseModel, Field
+
+from facade.dialects.articles import bodies
+from facade.dialects.articles.blocks import Block, Reference, TableCell
+from facade.dialects.articles.styles import ArticleStyle
+from gateway.articles.v1 import articles_pb2 as pb
+
+OK = 1
+
+Revision = Annotated[int, Field(description="Number of operations the document has had.")]
+UnixSeconds = Annotated[int, Field(description="Unix seconds.")]
+
+_PERMISSIONS = {pb.PERMISSION_PRIVATE: "private", pb.PERMISSION_GROUP_ONLY: "group-only"}
+
+
+def render(data: Mapping[str, object]) -> bytes:
+    """Give the body of a success."""
+    return orjson.dumps({"code": OK, "data": data})
+
+
+class Session(BaseModel):
+    """An open document."""
+
+    sessionId: str
+    blockCount: Annotated[int, Field(description="Blocks at the top.")]
+    reused: Annotated[bool, Field(description="Whether the caller had it open already.")]
+    revision: Revision
+
+
+class Done(BaseModel):
+    """It is done."""
+
+    ok: Literal[True]
+
+
+class Edited(Done):
+    """It is done, and lasts."""
+
+    revision: Revision
+
+
+class SharePermission(BaseModel):
+    """Who may do what with a document."""
+
+    operation: Annotated[bool, Field(description="Whether the caller may edit it.")]
+    permission: Annotated[
+        Literal["private", "group-only"],
+        Field(description="Who reads and edits it: its creator, or its group."),
+    ]
+
+
+class ArticleNode(BaseModel):
+    """A document, as lists show it."""
+
+    outer_id: Annotated[str, Field(description="The document's id.")]
+    name: str
+    group: int
+    sharePermission: SharePermission
+    children: Annotated[list[Any], Field(max_length=0)]
+    fileholderDeep: Annotated[int, Field(description="How deep it lies; 0 at the group's root.")]
+    time_create: UnixSeconds
+
+
+class ArticleGroup(BaseModel):
+    """A group and its documents; group 0 is the private one."""
+
+    group_id: int
+    name: str
+    isCreator: bool
+    articles: list[ArticleNode]
+    time_create: UnixSeconds
+
+
+class Articles(BaseModel):
+    """The caller's groups, the private one first."""
+
+    articles: list[ArticleGroup]
+
+
+class Created(BaseModel):
+    """The document that was made."""
+
+    article: ArticleNode
+    group: int
+
+
+class Deleted(BaseModel):
+    """The document that is gone."""
+
+    article: Annotated[str, Field(description="Its id.")]
+
+
+class BlockSummary(BaseModel):
+    """A block as Markdown."""
+
+    id: str
+    type: str
+    text: str
+
+
+class Document(BaseModel):
+    """A whole document."""
+
+    blocks: list[BlockSummary]
+    text: Annotated[str, Field(description="All of it as Markdown.")]
+    style: ArticleStyle
+    reference: list[Reference]
+    version: Annotated[str, Field(description="Version of the format.")]
+    revision: Revision
+
+
+class WholeBlock(BaseModel):
+    """One block."""
+
+    block: Block | TableCell
+    path: Annotated[list[int], Field(description="Child indices from the root.")]
+    style: Annotated[
+        dict[str, Any], Field(description="What applies to it, the document's style included.")
+    ]
+    text: Annotated[str, Field(description="Markdown.")]
+    revision: Revision
+
+
+class Inserted(BaseModel):
+    """The blocks that were inserted."""
+
+    ids: Annotated[list[str], Field(description="One for each block, in order.")]
+    revision: Revision
+
+
+class ReferenceAdded(BaseModel):
+    """The reference that was added."""
+
+    id: str
+    revision: Revision
+
+
+Data = dict[str, object]
+
+
+def session(_: bodies.CreateSession, answer: pb.CreateSessionResponse) -> Data:
+    """Give the data of session/create."""
+    return {
+        "sessionId": answer.session_id,
+        "blockCount": answer.block_count,
+        "reused": answer.reused,
+        "revision": answer.revision,
+    }
+
+
+def done(_: bodies.OfSession, answer: pb.DestroySessionResponse) -> Data:
+    """Give the data of session/destroy."""
+    return {"ok": True}
+
+
+def edited(_: bodies.OfSession, answer: Any) -> Data:
+    """Give the data of an edit that makes nothing new."""
+    return {"ok": True, "revision": answer.revision}
+
+
+def articles(_: bodies.ListArticles, answer: pb.ListArticlesResponse) -> Data:
+    """Give the data of doc/list."""
+    return {"articles": [_group(group) for group in answer.groups]}
+
+
+def created(_: bodies.CreateArticle, answer: pb.CreateArticleResponse) -> Data:
+    """Give the data of doc/create."""
+    return {"article": _node(answer.article), "group": answer.article.group_id}
+
+
+def deleted(body: bodies.DeleteArticle, answer: pb.DeleteArticleResponse) -> Data:
+    """Give the data of doc/delete."""
+    return {"article": body.docId}
+
+
+def document(_: bodies.OfSession, answer: pb.ReadArticleResponse) -> Data:
+    """Give the data of doc/read."""
+    return {
+        "blocks": [
+            {"id": block.id, "type": block.type, "text": block.text} for block in answer.blocks
+        ],
+        "text": answer.text,
+        "style": orjson.Fragment(answer.style),
+        "reference": orjson.Fragment(answer.references),
+        "version": answer.version,
+        "revision": answer.revision,
+    }
+
+
+def whole_block(_: bodies.ReadBlock, answer: pb.ReadBlockResponse) -> Data:
+    """Give the data of doc/read-block."""
+    return {
+        "block": orjson.Fragment(answer.block),
+        "path": list(answer.path),
+        "style": orjson.Fragment(answer.style),
+        "text": answer.text,
+        "revision": answer.revision,
+    }
+
+
+def inserted(_: bodies.InsertBlocks, answer: pb.InsertBlocksResponse) -> Data:
+    """Give the data of block/insert."""
+    return {"ids": list(answer.ids), "revision": answer.revision}
+
+
+def reference_added(_: bodies.AddReference, answer: pb.AddReferenceResponse) -> Data:
+    """Give the data of reference/add."""
+    return {"id": answer.reference_id, "revision": answer.revision}
+
+
+def _group(group: pb.ArticleGroup) -> Data:
+    return {
+        "group_id": group.group_id,
+        "name": group.name,
+        "isCreator": group.is_creator,
+        "articles": [_node(article) for article in group.articles],
+        "time_create": group.created_at,
+    }
+
+
+def _node(article: pb.Article) -> Data:
+    return {
+        "outer_id": article.id,
+        "name": article.name,
+        "group": article.group_id,
+        "sharePermission": {
+            "operation": article.may_edit,
+            "permission": _PERMISSIONS[article.permission],
+        },
+        "children": [],
+        "fileholderDeep": article.depth,
+        "time_create": article.created_at,
+    }

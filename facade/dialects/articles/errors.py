@@ -1,0 +1,52 @@
+"""Failures in the envelope of document editing, and the numbers they carry there.
+
+`{"code": …, "message": …, "data": {}}` with a true HTTP status; the code is the status
+times 100 and a number. The service numbers its own failures; here are those of a request
+that does not reach it.
+"""
+
+from enum import IntEnum
+
+import orjson
+
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import GatewayError
+
+
+class Code(IntEnum):
+    """What can be wrong with a request before anybody has looked at its document."""
+
+    BODY = 40001
+    PATH = 40002
+    SCHEMA = 40003
+    FIELDS = 40004
+    TOO_LARGE = 41301
+
+
+# Where a failure carries no number of its own. Status times 100 plus 1 but for two: 40101 is
+# a key that is missing, and 40401 a session that nobody has, which another 404 is not.
+_BY_STATUS = {401: 40102, 404: 40400}
+
+
+def render_error(error: GatewayError) -> tuple[int, bytes]:
+    """Give the HTTP status and the body that tell of a failure."""
+    status = error.http_status
+    code = error.article_code or _BY_STATUS.get(status, status * 100 + 1)
+    return status, orjson.dumps({"code": code, "message": error.message, "data": {}})
+
+
+def refused(code: Code, pointer: str, said: str) -> GatewayError:
+    """A request breaks a rule: 400, its message naming the place at `pointer`."""
+    message = f"{pointer or 'the body'}: {said}"
+    return GatewayError(
+        errors_pb2.REASON_INVALID_REQUEST, message, param=pointer, article_code=code
+    )
+
+
+def too_large(limit: int) -> GatewayError:
+    """A body has more than `limit` bytes: 413."""
+    return GatewayError(
+        errors_pb2.REASON_TOO_LARGE,
+        f"the body: must have at most {limit:,} bytes",
+        article_code=Code.TOO_LARGE,
+    )

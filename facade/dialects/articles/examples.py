@@ -1,0 +1,134 @@
+"""One request and its answer for each endpoint: one session with one document, in order.
+
+Ids stand for those a server makes; a test plays the session against a gateway and
+compares the answers. The document is deleted at the end.
+"""
+
+from typing import Any, NamedTuple
+
+_SESSION = {"sessionId": "session_01M8XK3V7A"}
+_DOCUMENT = "1879048192003456789"
+_NODE = {
+    "outer_id": _DOCUMENT,
+    "name": "On tides",
+    "group": 0,
+    "sharePermission": {"operation": True, "permission": "group-only"},
+    "children": [],
+    "fileholderDeep": 0,
+    "time_create": 1793232000,
+}
+_TITLE, _TEXT = "block_title", "block_text"
+
+
+class Example(NamedTuple):
+    """A request's body and the `data` of its answer."""
+
+    body: dict[str, Any]
+    data: dict[str, Any]
+
+
+# In the order in which they work.
+EXAMPLES = {
+    "doc/create": Example({"group": 0, "name": "On tides"}, {"article": _NODE, "group": 0}),
+    "doc/list": Example(
+        {},
+        {
+            "articles": [
+                {
+                    "group_id": 0,
+                    "name": "Private",
+                    "isCreator": True,
+                    "articles": [_NODE],
+                    "time_create": 0,
+                }
+            ]
+        },
+    ),
+    "session/create": Example(
+        {"docId": _DOCUMENT}, {**_SESSION, "blockCount": 0, "reused": False, "revision": 0}
+    ),
+    "block/insert": Example(
+        {
+            **_SESSION,
+            "path": [0],
+            "blocks": [
+                {"type": "title", "children": [{"text": "On tides"}]},
+                {"type": "paragraph", "children": [{"text": "The sea rises"}]},
+            ],
+        },
+        {"ids": [_TITLE, _TEXT], "revision": 1},
+    ),
+    "block/text/append": Example(
+        {**_SESSION, "blockId": _TEXT, "text": " twice a day."}, {"ok": True, "revision": 2}
+    ),
+    "reference/add": Example(
+        {
+            **_SESSION,
+            "reference": {"id": "newton1687", "author": ["Isaac Newton"], "year": "1687"},
+        },
+        {"id": "newton1687", "revision": 3},
+    ),
+    "reference/update": Example(
+        {**_SESSION, "reference": {"id": "newton1687", "title": "Principia", "year": None}},
+        {"ok": True, "revision": 4},
+    ),
+    "block/cite": Example(
+        {**_SESSION, "blockId": _TEXT, "cite": "newton1687"}, {"ok": True, "revision": 5}
+    ),
+    "style/leaf": Example(
+        {**_SESSION, "leafPath": [1, 0], "italic": True}, {"ok": True, "revision": 6}
+    ),
+    "block/style": Example(
+        {**_SESSION, "blockId": _TEXT, "indent": True, "style": {"lineHeight": 1.5}},
+        {"ok": True, "revision": 7},
+    ),
+    "style/article": Example(
+        {**_SESSION, "style": {"global": {"paperSize": "A4"}}}, {"ok": True, "revision": 8}
+    ),
+    "doc/read-block": Example(
+        {**_SESSION, "blockId": _TEXT},
+        {
+            "block": {
+                "id": _TEXT,
+                "type": "paragraph",
+                "children": [
+                    {
+                        "type": "default",
+                        "text": "The sea rises twice a day.",
+                        "italic": True,
+                        "cite": "newton1687",
+                    }
+                ],
+                "style": {"indent": True, "style": {"lineHeight": 1.5}},
+            },
+            "path": [1],
+            "style": {"indent": True, "style": {"lineHeight": 1.5}},
+            "text": "*The sea rises twice a day.*[1]",
+            "revision": 8,
+        },
+    ),
+    "doc/read": Example(
+        dict(_SESSION),
+        {
+            "blocks": [
+                {"id": _TITLE, "type": "title", "text": "# On tides"},
+                {"id": _TEXT, "type": "paragraph", "text": "*The sea rises twice a day.*[1]"},
+            ],
+            "text": "# On tides\n\n*The sea rises twice a day.*[1]",
+            "style": {"global": {"paperSize": "A4"}},
+            "reference": [{"id": "newton1687", "author": ["Isaac Newton"], "title": "Principia"}],
+            "version": "1.0",
+            "revision": 8,
+        },
+    ),
+    "block/text/replace": Example(
+        {**_SESSION, "blockId": _TITLE, "children": "Of tides", "ifRevision": 8},
+        {"ok": True, "revision": 9},
+    ),
+    "block/delete": Example({**_SESSION, "blockId": _TITLE}, {"ok": True, "revision": 10}),
+    "reference/delete": Example(
+        {**_SESSION, "referenceId": "newton1687"}, {"ok": True, "revision": 11}
+    ),
+    "session/destroy": Example(dict(_SESSION), {"ok": True}),
+    "doc/delete": Example({"docId": _DOCUMENT}, {"article": _DOCUMENT}),
+}

@@ -1,0 +1,114 @@
+"""From the bytes of a request to its fields.
+
+Who checks what, so that each rule has one place. Here: that the body is a JSON object
+(40001), that the fields an endpoint always needs are there (40004), that paths are lists of
+indices (40002), and the types of what else goes to the service as a value of its own: ids,
+names, numbers (40003). Everything else is the service's to check: which fields exclude each
+other, how many there must be, and all that goes as JSON (blocks, leaves, styles, references).
+
+Places are JSON pointers (RFC 6901).
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NoReturn, TypeVar
+
+import orjson
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from facade.dialects.articles.errors import Code, refused
+from facade.dialects.validation import words
+from services.common.errors import GatewayError
+
+# Characters of a name of the caller's making that an error repeats.
+_LONGEST_NAME = 128
+_PATHS = ("path", "leafPath")
+
+_Body = TypeVar("_Body", bound=BaseModel)
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """Give the JSON object in a body.
+
+    Raises:
+        GatewayError: 40001; 40003 for a string that holds half of a surrogate pair.
+    """
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        _refuse_surrogates(body)
+        raise refused(Code.BODY, "", f"is not valid JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise refused(Code.BODY, "", "must be a JSON object")
+    return found
+
+
+def read(model: type[_Body], found: dict[str, Any]) -> _Body:
+    """Check the fields of a request.
+
+    Raises:
+        GatewayError: 40002, 40003 or 40004, naming the first field at fault.
+    """
+    try:
+        return model.model_validate(found)
+    except ValidationError as error:
+        raise _told(error.errors(include_url=False)[0]) from None
+
+
+def to_json(value: object, at: str) -> bytes:
+    """Write a value that came from JSON as JSON again.
+
+    Raises:
+        GatewayError: 40003, when it is nested beyond what JSON can be written of.
+    """
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        raise refused(Code.SCHEMA, at, "is nested too deeply") from None
+
+
+def pointer(location: Sequence[int | str]) -> str:
+    """Write a place as a JSON pointer."""
+    steps = (str(step)[:_LONGEST_NAME] for step in location)
+    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def _told(detail: ErrorDetails) -> GatewayError:
+    location = detail["loc"]
+    if detail["type"] == "missing":
+        return refused(Code.FIELDS, pointer(location), "is required")
+    if location[0] in _PATHS:
+        takes = "takes a list of indices, whole numbers from 0 on, and not an empty one"
+        return refused(Code.PATH, pointer(location), takes)
+    return refused(Code.SCHEMA, pointer(location), words(detail))
+
+
+def _refuse_surrogates(body: bytes) -> None:
+    """Tell where half of a surrogate pair stands, which JSON can write and UTF-8 cannot.
+
+    Raises:
+        GatewayError: 40003, when that is all that is wrong with the body.
+    """
+    try:
+        found = json.loads(body, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return
+    left: list[tuple[tuple[int | str, ...], Any]] = [((), found)]
+    while left:
+        at, value = left.pop()
+        if isinstance(value, dict):
+            left += [(at, name) for name in value]
+            left += [((*at, _printable(name)), inner) for name, inner in value.items()]
+        elif isinstance(value, list):
+            left += [((*at, index), inner) for index, inner in enumerate(value)]
+        elif isinstance(value, str) and _printable(value) != value:
+            raise refused(Code.SCHEMA, pointer(at), "holds half of a surrogate pair")
+
+
+def _printable(text: str) -> str:
+    return text.encode(errors="replace").decode()
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

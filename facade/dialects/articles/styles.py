@@ -1,0 +1,241 @@
+"""The wire types of styles: what they are made of, and which properties each block type has.
+
+They document; what they say is checked by the tree behind the service. Where a style is a
+change (block/style, style/article), null takes a value away.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, with_config
+from typing_extensions import TypedDict
+
+CLOSED = ConfigDict(extra="forbid", strict=True)
+
+# Of CSS: a length, a colour, a weight, as text or as a number.
+Value = str | int | float | None
+Flag = bool | None
+Ratio = Annotated[int | float, Field(gt=0)]
+
+Language = Annotated[
+    Literal["none", "zh", "en"] | None,
+    Field(description="In which language the block is headed; `none` when left out."),
+]
+TextAlign = Annotated[
+    Literal["center", "start", "end"] | None, Field(description="How cells are aligned.")
+]
+TitlePosition = Annotated[
+    Literal["left", "top"] | None, Field(description="Where the block's heading stands.")
+]
+VerticalAlign = Annotated[
+    Literal["top", "middle", "bottom", "start", "center", "end"] | None,
+    Field(description="How cells are aligned in their rows."),
+]
+OrderType = Annotated[
+    Literal["disc", "decimal", "lower-alpha", "upper-alpha", "lower-roman", "upper-roman"] | None,
+    Field(description="How items are marked; `disc` when left out."),
+]
+Columns = Annotated[
+    Annotated[int, Field(ge=1, le=3)] | None, Field(description="Pictures beside each other.")
+]
+ColumnRatios = Annotated[
+    Annotated[list[Ratio], Field(min_length=1, max_length=3)] | None,
+    Field(description="How wide the columns are to each other."),
+]
+NameWidth = Annotated[str | None, Field(description="How wide names are, a CSS length.")]
+Indent = Annotated[Flag, Field(description="Whether the first line is indented.")]
+Serial = Annotated[Flag, Field(description="Whether it is numbered.")]
+IsHideIndex = Annotated[Flag, Field(description="Whether its number is hidden.")]
+IsHideLanguage = Annotated[Flag, Field(description="Whether the language's name is hidden.")]
+IsTemplate = Annotated[Flag, Field(description="Whether the block belongs to a template.")]
+
+
+@with_config(CLOSED)
+class InheritableCss(TypedDict, total=False):
+    """What blocks take from the whole document."""
+
+    fontFamily: Value
+    fontSize: Value
+    fontWeight: Value
+    color: Value
+    lineHeight: Value
+    letterSpacing: Value
+
+
+@with_config(CLOSED)
+class CssStyle(InheritableCss, total=False):
+    """CSS of a block."""
+
+    backgroundColor: Value
+    justifyContent: Value
+    marginTop: Value
+    marginBottom: Value
+    width: Value
+    borderStyle: Value
+    borderWidth: Value
+    borderRadius: Value
+    borderColor: Value
+
+
+@with_config(CLOSED)
+class ImageCss(CssStyle, total=False):
+    """CSS of pictures beside each other."""
+
+    columnGap: Value
+    rowGap: Value
+
+
+@with_config(CLOSED)
+class ListCss(ImageCss, total=False):
+    """CSS of a list."""
+
+    alignItems: Value
+
+
+@with_config(CLOSED)
+class AuthorCss(InheritableCss, total=False):
+    """CSS of the names, or of the institutions, in an author block."""
+
+    justifyContent: Value
+    width: Value
+    gap: Value
+
+
+@with_config(CLOSED)
+class ElementStyle(TypedDict, total=False):
+    """Style of a block without properties of its own, and what most others begin with."""
+
+    style: Annotated[CssStyle | None, Field(description="CSS of the block.")]
+    isTemplate: IsTemplate
+
+
+@with_config(CLOSED)
+class ParagraphStyle(ElementStyle, total=False):
+    """Style of a paragraph."""
+
+    indent: Indent
+
+
+@with_config(CLOSED)
+class HeadingStyle(ElementStyle, total=False):
+    """Style of an h1, h2 or h3."""
+
+    isHideIndex: IsHideIndex
+
+
+@with_config(CLOSED)
+class AbstractStyle(ElementStyle, total=False):
+    """Style of an abstract."""
+
+    language: Language
+    titlePosition: TitlePosition
+    titlePadding: Value
+
+
+@with_config(CLOSED)
+class LabelStyle(ElementStyle, total=False):
+    """Style of a label."""
+
+    nameWidth: NameWidth
+    columnGap: Value
+    rowGap: Value
+    twoColumn: Flag
+
+
+@with_config(CLOSED)
+class EquationStyle(ElementStyle, total=False):
+    """Style of an equation."""
+
+    serial: Serial
+
+
+@with_config(CLOSED)
+class CodeStyle(ElementStyle, total=False):
+    """Style of code."""
+
+    isHideLanguage: IsHideLanguage
+
+
+@with_config(CLOSED)
+class ImageStyle(TypedDict, total=False):
+    """Style of images."""
+
+    style: Annotated[ImageCss | None, Field(description="CSS of the block.")]
+    isTemplate: IsTemplate
+    serial: Serial
+    titleLanguage: Language
+    titleMargin: Value
+    titlePadding: Value
+    columns: Columns
+    columnRatios: ColumnRatios
+
+
+@with_config(CLOSED)
+class AuthorStyle(ElementStyle, total=False):
+    """Style of authors."""
+
+    authorStyle: Annotated[AuthorCss | None, Field(description="CSS of the names.")]
+    institutionStyle: Annotated[AuthorCss | None, Field(description="CSS of the institutions.")]
+
+
+@with_config(CLOSED)
+class ListStyle(TypedDict, total=False):
+    """Style of a list."""
+
+    style: Annotated[ListCss | None, Field(description="CSS of the block.")]
+    isTemplate: IsTemplate
+    orderType: OrderType
+    orderWidth: Value
+    indentWidth: Value
+
+
+@with_config(CLOSED)
+class TableStyle(ElementStyle, total=False):
+    """Style of a table."""
+
+    textAlign: TextAlign
+    verticalAlign: VerticalAlign
+    firstRowBold: Flag
+    firstColBold: Flag
+    padding: Value
+
+
+@with_config(CLOSED)
+class Margin(TypedDict, total=False):
+    """Margins of a page."""
+
+    top: Value
+    right: Value
+    bottom: Value
+    left: Value
+
+
+@with_config(CLOSED)
+class GlobalStyle(InheritableCss, total=False):
+    """Style of the whole document."""
+
+    paperSize: Literal["A3", "A4", "A5", "B5", "Letter", "Legal"] | None
+    orientation: Literal["portrait", "landscape"] | None
+    margin: Margin | None
+
+
+# `global` is a word of Python's, so this one cannot be written as a class.
+_Global = TypedDict("_Global", {"global": GlobalStyle | None}, total=False)
+
+
+@with_config(CLOSED)
+class ArticleStyle(_Global, total=False):
+    """Style of a document: of its whole, and of each type of block."""
+
+    title: ElementStyle | None
+    paragraph: ParagraphStyle | None
+    abstract: AbstractStyle | None
+    h1: HeadingStyle | None
+    h2: HeadingStyle | None
+    h3: HeadingStyle | None
+    label: LabelStyle | None
+    equation: EquationStyle | None
+    code: CodeStyle | None
+    image: ImageStyle | None
+    author: AuthorStyle | None
+    list: ListStyle | None
+    table: TableStyle | None

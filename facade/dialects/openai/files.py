@@ -1,0 +1,75 @@
+"""Files in Format A: OpenAI's objects, and how its clients page."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from facade.dialects.purposes import NAMES, parse_purpose
+from facade.dialects.queries import parse_cursor, parse_limit
+from gateway.files.v1.files_pb2 import File, ListFilesRequest, ListFilesResponse
+from services.common.errors import invalid
+
+MAX_LIMIT = 10_000
+# What the service calls a cursor, and what callers call it here.
+CURSORS = {"after_id": "after"}
+
+
+def parse_file_list(query: Mapping[str, str]) -> ListFilesRequest:
+    """Read the query of a list.
+
+    It may hold `after`, `limit` (1 to 10,000; 10,000 when absent), `order` (newest first
+    when absent) and `purpose`.
+
+    Raises:
+        GatewayError: invalid, naming the parameter.
+    """
+    order = query.get("order", "desc")
+    if order not in ("asc", "desc"):
+        raise invalid("order", "order: takes asc or desc")
+    wanted = ListFilesRequest(
+        limit=parse_limit(query, default=MAX_LIMIT, largest=MAX_LIMIT),
+        ascending=order == "asc",
+        after_id=parse_cursor(query, "after") or "",
+    )
+    if "purpose" in query:
+        wanted.purpose = parse_purpose(query["purpose"])
+    return wanted
+
+
+def render_file(file: File) -> bytes:
+    """Write one file."""
+    return orjson.dumps(_file(file))
+
+
+def render_file_list(page: ListFilesResponse) -> bytes:
+    """Write a page of files."""
+    files = page.files
+    return orjson.dumps(
+        {
+            "object": "list",
+            "data": [_file(file) for file in files],
+            "first_id": files[0].id if files else None,
+            "last_id": files[-1].id if files else None,
+            "has_more": page.has_more,
+        }
+    )
+
+
+def render_deleted_file(file_id: str) -> bytes:
+    """Write that a file is gone."""
+    return orjson.dumps({"object": "file", "id": file_id, "deleted": True})
+
+
+def _file(file: File) -> dict[str, Any]:
+    return {
+        "object": "file",
+        "id": file.id,
+        "bytes": file.size_bytes,
+        "created_at": file.created_at,
+        "expires_at": file.expires_at,
+        "filename": file.filename,
+        "purpose": NAMES[file.purpose],
+        # OpenAI's clients poll it until a file may be used, which here is at once.
+        "status": "processed",
+    }

@@ -1,0 +1,25 @@
+"""What a file is for, as callers write it in either format."""
+
+from gateway.files.v1 import files_pb2
+from gateway.files.v1.files_pb2 import Purpose
+from services.common.errors import invalid
+
+PURPOSES: dict[str, Purpose.ValueType] = {
+    "assistants": files_pb2.PURPOSE_ASSISTANTS,
+    "batch": files_pb2.PURPOSE_BATCH,
+    "fine-tune": files_pb2.PURPOSE_FINE_TUNE,
+}
+NAMES = {purpose: name for name, purpose in PURPOSES.items()}
+TAKES = f"takes one of {', '.join(PURPOSES)}"
+
+
+def parse_purpose(text: str) -> Purpose.ValueType:
+    """Give the purpose that a caller wrote.
+
+    Raises:
+        GatewayError: invalid.
+    """
+    purpose = PURPOSES.get(text)
+    if purpose is None:
+        raise invalid("purpose", f"purpose: {TAKES}")
+    return purpose

@@ -1,0 +1,85 @@
+"""How a file goes out over HTTP: its headers, and which part of it was asked for.
+
+Conditions and ranges are RFC 9110's (sections 8.8.3, 13.1, 14), the name's two spellings
+RFC 6266's. A file never changes, so its hash is a strong entity tag.
+"""
+
+import re
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from gateway.files.v1.files_pb2 import File, ReadFileRequest
+
+_RANGE = re.compile(r"bytes=[ \t]*(\d{0,18})-(\d{0,18})[ \t]*", re.ASCII | re.IGNORECASE)
+_TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"|\*')
+# Characters of RFC 8187 that need no percent encoding, beside letters and digits.
+_ATTRIBUTE = "!#$&+-.^_`|~"
+# Where no file begins to have bytes.
+_BEHIND_ALL = (1 << 63) - 1
+
+
+def headers(file: File) -> dict[str, str]:
+    """Give the headers that stand on every answer with the content of a file."""
+    return {
+        "Content-Type": file.mime_type,
+        "Content-Disposition": disposition(file.filename),
+        "X-Content-Type-Options": "nosniff",
+        "Accept-Ranges": "bytes",
+        "ETag": etag(file),
+    }
+
+
+def etag(file: File) -> str:
+    """Give the strong entity tag of a file."""
+    return f'"{file.sha256}"'
+
+
+def disposition(filename: str) -> str:
+    """Give the Content-Disposition that saves a file under its name, whatever the name holds."""
+    plain = "".join(
+        character if " " <= character <= "~" and character not in '"\\%' else "_"
+        for character in filename
+    )
+    if plain == filename:
+        return f'attachment; filename="{plain}"'
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(filename, _ATTRIBUTE)}"
+
+
+def is_unchanged(request: Mapping[str, str], file: File) -> bool:
+    """Tell whether the caller has the file already, by If-None-Match."""
+    tags = _TAG.findall(request.get("If-None-Match", ""))
+    return "*" in tags or etag(file) in (tag.removeprefix("W/") for tag in tags)
+
+
+def may_be_partial(request: Mapping[str, str], file: File) -> bool:
+    """Tell whether a range is meant for this version of the file, by If-Range."""
+    return request.get("If-Range", etag(file)) == etag(file)
+
+
+def read_request(file_id: str, wanted: str) -> ReadFileRequest:
+    """Give the call that reads what a Range header asks for, the whole file when it is "".
+
+    Several ranges, another unit, and what is no range at all ask for the whole file too.
+    """
+    call = ReadFileRequest(id=file_id)
+    found = _RANGE.fullmatch(wanted)
+    if found is None or not (found[1] or found[2]):
+        return call
+    if not found[1]:
+        if int(found[2]):
+            call.suffix = int(found[2])
+        else:
+            # The last no bytes: understood, and never satisfied.
+            call.first = _BEHIND_ALL
+        return call
+    if found[2] and int(found[2]) < int(found[1]):
+        return call
+    call.first = int(found[1])
+    if found[2]:
+        call.last = int(found[2])
+    return call
+
+
+def is_range(call: ReadFileRequest) -> bool:
+    """Tell whether a call reads less than the whole file."""
+    return call.HasField("first") or call.HasField("suffix")

@@ -1,0 +1,302 @@
+"""Reads multipart/form-data as it comes: bytes go in, in pieces of any size; events come out.
+
+The parser does no I/O and holds no part's content: the bytes of a part come out as they
+came in, but for the few that could be the beginning of a boundary. It is strict where
+leniency would let two readers see two different forms (RFC 2046 section 5.1.1, RFC 7578),
+and bounded in everything but the length of a part, which is for its reader to bound.
+"""
+
+from dataclasses import dataclass
+from email.message import Message
+from enum import Enum
+from typing import NoReturn
+from urllib.parse import unquote_to_bytes
+
+from services.common.errors import invalid
+
+MAX_PARTS = 32
+MAX_PART_HEADERS = 8 << 10
+# Bytes before the first boundary and after the last, which mean nothing.
+MAX_AROUND = 16 << 10
+MAX_BOUNDARY = 70
+
+_PLAIN_ENCODINGS = frozenset({"", "7bit", "8bit", "binary"})
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part begins.
+
+    Attributes:
+        name: the field.
+        filename: the file's name as the client wrote it, or None for a field that is text.
+        content_type: what the client says it is, as written, or "".
+    """
+
+    name: str
+    filename: str | None
+    content_type: str
+
+
+class Mark(Enum):
+    """What ends."""
+
+    PART = "the part"
+    FORM = "the form"
+
+
+# Bytes belong to the part that began last.
+Event = Part | bytes | Mark
+
+
+class _State(Enum):
+    PREAMBLE = "before the first boundary"
+    BOUNDARY = "right behind a boundary"
+    HEADERS = "in a part's headers"
+    CONTENT = "in a part's content"
+    EPILOGUE = "behind the last boundary"
+
+
+def boundary_of(content_type: str) -> bytes:
+    """Give the boundary that a Content-Type header of multipart/form-data names.
+
+    Raises:
+        GatewayError: invalid, when it names none, or one that cannot be.
+    """
+    header = Message()
+    header["Content-Type"] = content_type
+    boundary = header.get_boundary() or ""
+    if not 1 <= len(boundary) <= MAX_BOUNDARY or not boundary.isascii() or _has_control(boundary):
+        raise invalid(
+            "Content-Type",
+            f"Content-Type: takes a boundary of 1 to {MAX_BOUNDARY} printable ASCII characters",
+        )
+    return boundary.encode()
+
+
+class Parser:
+    """Reads one form.
+
+    ::
+
+        parser = Parser(boundary_of(headers["Content-Type"]))
+        async for data in body:
+            for event in parser.feed(data):
+                ...
+        parser.close()
+    """
+
+    def __init__(self, boundary: bytes) -> None:
+        self._delimiter = b"\r\n--" + boundary
+        self._state = _State.PREAMBLE
+        # A boundary may stand at the very beginning of the form, or of a part's content; the
+        # line end that belongs to it is then that many bytes which are no content.
+        self._held = b"\r\n"
+        self._lead = 2
+        self._around = 0
+        self._parts = 0
+        self._field = "body"
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes; give what they tell.
+
+        Raises:
+            GatewayError: invalid, naming the part, or `body` outside of any. The parser
+                is of no use afterwards.
+        """
+        events: list[Event] = []
+        rest: bytes | None = self._held + data if self._held else data
+        self._held = b""
+        while rest:
+            match self._state:
+                case _State.CONTENT:
+                    rest = self._content(rest, events)
+                case _State.BOUNDARY:
+                    rest = self._boundary(rest, events)
+                case _State.HEADERS:
+                    rest = self._headers(rest, events)
+                case _State.PREAMBLE:
+                    skipped: list[Event] = []
+                    rest = self._content(rest, skipped)
+                    self._skip(sum(len(piece) for piece in skipped if isinstance(piece, bytes)))
+                case _State.EPILOGUE:
+                    self._skip(len(rest))
+                    rest = None
+        return events
+
+    def close(self) -> None:
+        """Say that no bytes follow.
+
+        Raises:
+            GatewayError: invalid, when the form has not ended.
+        """
+        if self._state is not _State.EPILOGUE:
+            self._refuse("the form ends before its closing boundary")
+
+    def _content(self, data: bytes, events: list[Event]) -> bytes | None:
+        """Give out content up to the next boundary; return what lies behind it."""
+        lead, self._lead = self._lead, 0
+        end = data.find(self._delimiter)
+        if end >= 0:
+            if end > lead:
+                events.append(data[lead:end])
+            if self._state is _State.CONTENT:
+                events.append(Mark.PART)
+            self._state = _State.BOUNDARY
+            return data[end + len(self._delimiter) :]
+        end = len(data)
+        # A boundary holds one carriage return, at its beginning: only the last can start one.
+        start = data.rfind(b"\r", max(0, end - len(self._delimiter) + 1))
+        if start >= 0 and self._delimiter.startswith(data[start:]):
+            self._held = data[start:]
+            self._lead = 0 if start else lead
+            end = start
+        if end > lead:
+            events.append(data[lead:end])
+        return None
+
+    def _boundary(self, data: bytes, events: list[Event]) -> bytes | None:
+        """Tell a boundary between parts from the one that ends the form."""
+        if data.startswith(b"--"):
+            self._state = _State.EPILOGUE
+            self._field = "body"
+            events.append(Mark.FORM)
+            return data[2:]
+        # White space may follow a boundary, up to the end of its line.
+        line = data.lstrip(b" \t")
+        if line.startswith(b"\r\n"):
+            self._parts += 1
+            if self._parts > MAX_PARTS:
+                self._refuse(f"holds more than {MAX_PARTS} parts")
+            self._state = _State.HEADERS
+            self._field = "body"
+            # The line end stays: together with the next one it ends an empty list of headers.
+            return line
+        if len(data) - len(line) > MAX_BOUNDARY or (line not in (b"", b"\r") and data != b"-"):
+            self._refuse("a boundary is followed by something else than the end of its line")
+        self._held = data
+        return None
+
+    def _headers(self, data: bytes, events: list[Event]) -> bytes | None:
+        end = data.find(b"\r\n\r\n")
+        if end > MAX_PART_HEADERS or (end < 0 and len(data) > MAX_PART_HEADERS):
+            self._refuse(f"the headers of a part are longer than {MAX_PART_HEADERS:,} bytes")
+        if end < 0:
+            self._held = data
+            return None
+        part = self._part(data[2:end])
+        self._field = part.name
+        self._state = _State.CONTENT
+        events.append(part)
+        self._lead = 2
+        return data[end + 2 :]
+
+    def _part(self, lines: bytes) -> Part:
+        headers = self._fields(lines)
+        kind, parameters = _parameters(headers.get("content-disposition", ""))
+        name = parameters.get("name")
+        if kind != "form-data" or not name:
+            self._refuse("each part takes `Content-Disposition: form-data` with a name")
+        encoding = headers.get("content-transfer-encoding", "").lower()
+        if encoding not in _PLAIN_ENCODINGS:
+            self._field = name
+            self._refuse(f"Content-Transfer-Encoding: takes binary, not {encoding[:40]!r}")
+        filename = parameters.get("filename")
+        if "filename*" in parameters:
+            filename = _extended(parameters["filename*"])
+            if filename is None:
+                self._field = name
+                self._refuse("filename*: takes UTF-8''… in percent encoding")
+        return Part(name, filename, headers.get("content-type", ""))
+
+    def _fields(self, lines: bytes) -> dict[str, str]:
+        try:
+            text = lines.decode()
+        except UnicodeDecodeError:
+            self._refuse("the headers of a part are not UTF-8")
+        headers: dict[str, str] = {}
+        for line in text.split("\r\n") if text else ():
+            key, colon, value = line.partition(":")
+            key = key.lower()
+            if not colon or not key or key != key.strip() or key in headers:
+                self._refuse("a part holds a line that is no header, or a header twice")
+            headers[key] = value.strip(" \t")
+        return headers
+
+    def _skip(self, count: int) -> None:
+        self._around += count
+        if self._around > MAX_AROUND:
+            self._refuse(f"holds more than {MAX_AROUND:,} bytes outside of its parts")
+
+    def _refuse(self, message: str) -> NoReturn:
+        field = self._field[:64]
+        raise invalid(field, f"{field}: {message}")
+
+
+def _parameters(value: str) -> tuple[str, dict[str, str]]:
+    """Split a header such as `form-data; name="a"; filename="b"`.
+
+    A parameter that is there twice leaves none at all: readers disagree about which counts.
+    """
+    kind, _, rest = value.partition(";")
+    parameters: dict[str, str] = {}
+    while rest:
+        key, equals, rest = rest.partition("=")
+        if not equals:
+            break
+        rest = rest.lstrip(" \t")
+        if rest.startswith('"'):
+            text, rest = _quoted(rest)
+            rest = rest.partition(";")[2]
+        else:
+            text, _, rest = rest.partition(";")
+            text = text.strip(" \t")
+        key = key.strip(" \t").lower()
+        if key in parameters:
+            return "", {}
+        parameters[key] = text
+    return kind.strip(" \t").lower(), parameters
+
+
+def _quoted(text: str) -> tuple[str, str]:
+    r"""Read a quoted string at the beginning of `text`; give it and what follows.
+
+    Clients write a quote inside as `%22` (browsers, and what follows the HTML standard,
+    which writes line ends so too) or as `\"`. Other backslashes stand for themselves:
+    some clients send a whole Windows path.
+    """
+    start = position = 1
+    pieces: list[str] = []
+    while position < len(text) and text[position] != '"':
+        if text[position] == "\\" and text[position + 1 : position + 2] in ('"', "\\"):
+            pieces.append(text[start:position])
+            start = position + 1
+            position += 1
+        position += 1
+    pieces.append(text[start:position])
+    found = "".join(pieces)
+    for escaped, plain in (
+        ("%22", '"'),
+        ("%0D", "\r"),
+        ("%0A", "\n"),
+        ("%0d", "\r"),
+        ("%0a", "\n"),
+    ):
+        found = found.replace(escaped, plain)
+    return found, text[position + 1 :]
+
+
+def _extended(value: str) -> str | None:
+    """Read a parameter in the form of RFC 8187, or give None."""
+    charset, _, rest = value.partition("'")
+    _, quote, encoded = rest.partition("'")
+    if charset.lower() != "utf-8" or not quote:
+        return None
+    try:
+        return unquote_to_bytes(encoded).decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _has_control(text: str) -> bool:
+    return any(ord(character) < 0x20 or ord(character) == 0x7F for character in text)

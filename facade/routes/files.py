@@ -1,0 +1,220 @@
+"""The files endpoints, in the format of the credential."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import grpc
+from aiohttp import web
+
+from facade import credentials, downloads
+from facade.context import CONTEXT
+from facade.credentials import Format, Shape
+from facade.dialects import anthropic, openai
+from facade.middlewares import error_response
+from facade.multipart import boundary_of
+from facade.problems import HttpProblem, unsupported_media_type
+from facade.routes.generation import metadata
+from facade.sending import CHUNK, Sending
+from facade.uploads import UploadForm, too_large
+from gateway.errors.v1 import errors_pb2
+from gateway.files.v1.files_pb2 import (
+    DeleteFileRequest,
+    File,
+    GetFileRequest,
+    ListFilesRequest,
+    ListFilesResponse,
+)
+from services.common.errors import from_rpc_error, invalid
+
+log = logging.getLogger(__name__)
+
+# Bytes that a form may have beside its file.
+_FORM = 1 << 20
+
+
+async def create(request: web.Request) -> web.Response:
+    """Keep the file of a form; its bytes pass through as they come."""
+    form = _form(request)
+    files = request.app[CONTEXT].files
+    with Sending(partial(files.CreateFile, metadata=metadata(request))) as sending:
+        try:
+            while data := await _read(request):
+                for piece in form.feed(data):
+                    await sending.add(piece)
+        except TimeoutError:
+            return await _cut(request)
+        return _file(request, await sending.finish(form.close()))
+
+
+async def list_files(request: web.Request) -> web.Response:
+    """List the caller's files, a page at a time."""
+    if _shape(request) is Shape.A:
+        page = await _list(request, openai.parse_file_list(request.query), openai.CURSORS)
+        return _json(openai.render_file_list(page))
+    pages = _is_anthropic_client(request)
+    wanted = anthropic.parse_file_list(request.query, pages=pages)
+    cursors = {"after_id": "page"} if pages and "page" in request.query else {}
+    page = await _list(request, wanted, cursors)
+    return _json(anthropic.render_file_list(page, pages=pages))
+
+
+async def get_file(request: web.Request) -> web.Response:
+    """Describe a file."""
+    return _file(request, await _get(request))
+
+
+async def delete(request: web.Request) -> web.Response:
+    """Delete a file."""
+    file_id = request.match_info["file_id"]
+    await request.app[CONTEXT].files.DeleteFile(
+        DeleteFileRequest(id=file_id), metadata=metadata(request)
+    )
+    match _shape(request):
+        case Shape.A:
+            return _json(openai.render_deleted_file(file_id))
+        case Shape.B:
+            return _json(anthropic.render_deleted_file(file_id))
+
+
+async def content(request: web.Request) -> web.StreamResponse:
+    """Send the bytes of a file, or the range of them that was asked for."""
+    asked = request.headers
+    if request.method == "HEAD" or "If-None-Match" in asked or "If-Range" in asked:
+        file = await _get(request)
+        if downloads.is_unchanged(asked, file):
+            return web.Response(status=304, headers=downloads.headers(file))
+        if request.method == "HEAD":
+            return _opened(file, file.size_bytes)
+        wanted = asked.get("Range", "") if downloads.may_be_partial(asked, file) else ""
+    else:
+        wanted = asked.get("Range", "")
+    reading = downloads.read_request(request.match_info["file_id"], wanted)
+    call = request.app[CONTEXT].files.ReadFile(reading, metadata=metadata(request))
+    try:
+        return await _relay(request, call, partial=downloads.is_range(reading))
+    except grpc.aio.AioRpcError as error:
+        failure = from_rpc_error(error)
+        if failure.reason != errors_pb2.REASON_RANGE_NOT_SATISFIABLE:
+            raise
+        response = error_response(request, failure)
+        response.headers["Content-Range"] = f"bytes */{(await _get(request)).size_bytes}"
+        return response
+    finally:
+        call.cancel()
+
+
+async def _relay(request: web.Request, call: Any, *, partial: bool) -> web.StreamResponse:
+    """Answer with what a ReadFile gives.
+
+    Raises:
+        grpc.aio.AioRpcError: it failed before anything was sent.
+    """
+    opening = (await call.read()).opening
+    response = _opened(opening.file, opening.length)
+    if partial and opening.length:
+        last = opening.first + opening.length - 1
+        response.set_status(206)
+        response.headers["Content-Range"] = (
+            f"bytes {opening.first}-{last}/{opening.file.size_bytes}"
+        )
+    await response.prepare(request)
+    try:
+        while (message := await call.read()) is not grpc.aio.EOF:
+            await response.write(message.chunk)
+    except grpc.aio.AioRpcError as error:
+        # All that can be told now is that the content is not whole, by ending before its length.
+        log.warning("a download broke off", extra={"reason": from_rpc_error(error).code})
+        response.force_close()
+    return response
+
+
+def _opened(file: File, length: int) -> web.StreamResponse:
+    response = web.StreamResponse(headers=downloads.headers(file))
+    response.content_length = length
+    return response
+
+
+def _form(request: web.Request) -> UploadForm:
+    """Begin to read the form of a request.
+
+    Raises:
+        GatewayError: 415 for another content type, 400 without a boundary, 413 when the
+            body's length says already that it is too large.
+    """
+    if request.content_type != "multipart/form-data":
+        raise unsupported_media_type(request.content_type, takes="multipart/form-data")
+    boundary = boundary_of(request.headers["Content-Type"])
+    max_file = request.app[CONTEXT].settings.limits.max_file
+    if (request.content_length or 0) > max_file + _FORM:
+        raise too_large(max_file)
+    return UploadForm(boundary, max_file=max_file, anthropic_client=_is_anthropic_client(request))
+
+
+async def _read(request: web.Request) -> bytes:
+    """Give the next bytes of the body, none at its end.
+
+    Raises:
+        TimeoutError: none came for `limits.upload_idle_s`.
+        GatewayError: invalid, the body is broken as HTTP.
+    """
+    try:
+        async with asyncio.timeout(request.app[CONTEXT].settings.limits.upload_idle_s):
+            return await request.content.read(CHUNK)
+    except web.RequestPayloadError:
+        raise invalid("body", "body: ends before its HTTP framing says") from None
+
+
+async def _cut(request: web.Request) -> web.Response:
+    """Refuse a client that sends nothing any more, and close without waiting for it."""
+    idle_s = request.app[CONTEXT].settings.limits.upload_idle_s
+    problem = HttpProblem(408, "upload_stalled", f"body: nothing came for {idle_s:g} seconds")
+    response = error_response(request, problem)
+    response.force_close()
+    await response.prepare(request)
+    await response.write_eof()
+    if request.transport is not None:
+        request.transport.close()
+    return response
+
+
+async def _get(request: web.Request) -> File:
+    files = request.app[CONTEXT].files
+    wanted = GetFileRequest(id=request.match_info["file_id"])
+    return (await files.GetFile(wanted, metadata=metadata(request))).file
+
+
+async def _list(
+    request: web.Request, wanted: ListFilesRequest, cursors: Mapping[str, str]
+) -> ListFilesResponse:
+    """Ask for a page; `cursors` says what the caller calls the service's cursors."""
+    try:
+        return await request.app[CONTEXT].files.ListFiles(wanted, metadata=metadata(request))
+    except grpc.aio.AioRpcError as error:
+        failure = from_rpc_error(error)
+        name = cursors.get(failure.param)
+        if name is None:
+            raise
+        raise invalid(name, f"{name}: names no file to go on from") from None
+
+
+def _file(request: web.Request, file: File) -> web.Response:
+    match _shape(request):
+        case Shape.A:
+            return _json(openai.render_file(file))
+        case Shape.B:
+            return _json(anthropic.render_file(file))
+
+
+def _json(body: bytes) -> web.Response:
+    return web.Response(body=body, content_type="application/json")
+
+
+def _is_anthropic_client(request: web.Request) -> bool:
+    return "anthropic-version" in request.headers
+
+
+def _shape(request: web.Request) -> Format:
+    return credentials.format_of(request.headers)

@@ -1,0 +1,101 @@
+"""A file on its way to the file store."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Self
+
+import grpc
+
+from gateway.files.v1.files_pb2 import (
+    CreateFileRequest,
+    CreateFileResponse,
+    File,
+    FileClosing,
+    FileHeader,
+)
+
+# Bytes that go in one message: each costs the same however little it holds.
+CHUNK = 256 << 10
+
+
+class Sending:
+    """One upload: its header, its bytes in chunks of a good size, its closing.
+
+    Use as a context: a call that has not ended by then is cancelled, and keeps nothing.
+    """
+
+    def __init__(self, create_file: Callable[[], Any]) -> None:
+        """Make ready; `create_file` opens the call when there is something to send."""
+        self._create_file = create_file
+        self._call: Any = None
+        self._held: list[bytes] = []
+        self._size = 0
+        self._refusal: grpc.aio.AioRpcError | None = None
+
+    async def add(self, piece: FileHeader | bytes) -> None:
+        """Take the file's header, then its bytes, at most `CHUNK` at a time.
+
+        Raises:
+            grpc.aio.AioRpcError: the service refuses the file; also from `finish`.
+        """
+        if isinstance(piece, FileHeader):
+            self._call = self._create_file()
+            self._call.add_done_callback(self._remember)
+            await self._write(CreateFileRequest(header=piece))
+            return
+        self._held.append(piece)
+        self._size += len(piece)
+        if self._size >= CHUNK:
+            await self._flush()
+
+    async def finish(self, closing: FileClosing) -> File:
+        """Send what is left and give the file that was kept."""
+        if self._size:
+            await self._flush()
+        await self._write(CreateFileRequest(closing=closing))
+        await self._call.done_writing()
+        created: CreateFileResponse = await self._call
+        return created.file
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._call is not None:
+            self._call.cancel()
+
+    async def _flush(self) -> None:
+        chunk = self._held[0] if len(self._held) == 1 else b"".join(self._held)
+        self._held.clear()
+        self._size = 0
+        await self._write(CreateFileRequest(chunk=chunk))
+
+    async def _write(self, message: CreateFileRequest) -> None:
+        try:
+            await self._call.write(message)
+        except (asyncio.InvalidStateError, grpc.aio.AioRpcError):
+            # The service has ended the call, and gRPC puts an internal error of its own over
+            # what the service said, either before that is known or after.
+            if self._refusal is not None:
+                raise self._refusal from None
+            await self._call
+            raise
+
+    def _remember(self, call: Any) -> None:
+        """Keep what the service said, in the only moment when it cannot be overwritten yet."""
+        code = _at_once(call.code())
+        trailing = _at_once(call.trailing_metadata())
+        if trailing or code not in (grpc.StatusCode.OK, grpc.StatusCode.INTERNAL):
+            self._refusal = grpc.aio.AioRpcError(
+                code, _at_once(call.initial_metadata()), trailing, _at_once(call.details())
+            )
+
+
+def _at_once(known: Coroutine[Any, Any, Any]) -> Any:
+    """Give what a coroutine returns that has nothing to wait for."""
+    try:
+        known.send(None)
+    except StopIteration as done:
+        return done.value
+    known.close()
+    return None

@@ -1,0 +1,217 @@
+"""What a form for a file says, read as it comes.
+
+The words of the form are the same in both formats: `file`; `purpose`;
+`expires_after` as JSON, or `expires_after[anchor]` and `expires_after[seconds]`; and
+`expires_in_seconds`, which is how Anthropic's own clients say it. Fields may come in any
+order, so what the form means is known for certain when it has ended.
+"""
+
+import re
+from collections.abc import Iterator
+
+import orjson
+
+from facade import multipart
+from facade.dialects.purposes import TAKES, parse_purpose
+from facade.multipart import Mark, Part
+from gateway.errors.v1 import errors_pb2
+from gateway.files.v1.files_pb2 import FileClosing, FileHeader
+from services.common.errors import GatewayError, invalid
+from services.common.settings import MAX_FILE_LIFETIME_S
+
+MAX_FIELD = 8 << 10
+
+_ANCHOR = "expires_after[anchor]"
+_SECONDS = "expires_after[seconds]"
+_IN_SECONDS = "expires_in_seconds"
+# What a file without a name is called, where it may have none.
+_UNNAMED = "unnamed"
+_TEXTS = frozenset({"purpose", "expires_after", _ANCHOR, _SECONDS, _IN_SECONDS})
+
+_MIME_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}", re.ASCII)
+
+
+class UploadForm:
+    """One form: its bytes go in, the file's header and bytes come out, and at the end the rest."""
+
+    def __init__(self, boundary: bytes, *, max_file: int, anthropic_client: bool) -> None:
+        """Begin a form.
+
+        Args:
+            boundary: what stands between its parts.
+            max_file: bytes the file may have.
+            anthropic_client: whether the client is Anthropic's own, which knows no purpose.
+        """
+        self._parser = multipart.Parser(boundary)
+        self._max_file = max_file
+        self._anthropic_client = anthropic_client
+        self._part: Part | None = None
+        self._in_file = False
+        self._file_bytes = -1
+        self._text = bytearray()
+        self._texts: dict[str, str] = {}
+
+    def feed(self, data: bytes) -> Iterator[FileHeader | bytes]:
+        """Take bytes of the body; give the header of the file once, then its bytes.
+
+        Raises:
+            GatewayError: invalid, naming the field; too_large.
+        """
+        for event in self._parser.feed(data):
+            if isinstance(event, Part):
+                self._part = event
+                self._in_file = self._is_file(event)
+                if self._in_file:
+                    yield self._begin_file(event)
+                else:
+                    self._begin_text(event.name)
+            elif self._part is None:
+                continue  # Only the end of the form stands outside of its parts.
+            elif isinstance(event, bytes):
+                if self._in_file:
+                    yield self._count(event)
+                else:
+                    self._add_text(self._part.name, event)
+            elif event is Mark.PART and not self._in_file:
+                self._end_text(self._part.name)
+
+    def close(self) -> FileClosing:
+        """Give what the form said around its file, now that no bytes follow.
+
+        Raises:
+            GatewayError: invalid, naming what is missing.
+        """
+        self._parser.close()
+        if self._file_bytes < 0:
+            raise invalid("file", "file: is needed, as a part with a filename")
+        if "purpose" not in self._texts and not self._anthropic_client:
+            raise invalid("purpose", f"purpose: is needed, and {TAKES}")
+        closing = FileClosing(purpose=parse_purpose(self._texts.get("purpose", "assistants")))
+        seconds = self._seconds()
+        if seconds is not None:
+            closing.expires_after_s = seconds
+        return closing
+
+    def _is_file(self, part: Part) -> bool:
+        # Anthropic's own clients give bytes without a name no filename at all.
+        return part.filename is not None or (self._anthropic_client and part.name == "file")
+
+    def _begin_file(self, part: Part) -> FileHeader:
+        if part.name != "file":
+            name = part.name[:64]
+            raise invalid(name, f"{name}: takes no file; the file goes in the field `file`")
+        if self._file_bytes >= 0:
+            raise invalid("file", "file: is there twice; a form takes one file")
+        self._file_bytes = 0
+        filename = part.filename or (_UNNAMED if self._anthropic_client else "")
+        return FileHeader(filename=filename, mime_type=_mime_type(part.content_type))
+
+    def _count(self, data: bytes) -> bytes:
+        self._file_bytes += len(data)
+        if self._file_bytes > self._max_file:
+            raise too_large(self._max_file)
+        return data
+
+    def _begin_text(self, name: str) -> None:
+        if name == "file":
+            raise invalid("file", "file: takes a file, a part with a filename, not a text")
+        if name in self._texts:
+            raise invalid(name, f"{name}: is there twice")
+        if name == _IN_SECONDS and not self._anthropic_client:
+            raise invalid(name, f"{name}: is written expires_after[seconds] here")
+        self._text.clear()
+
+    def _add_text(self, name: str, data: bytes) -> None:
+        self._text += data
+        if len(self._text) > MAX_FIELD:
+            name = name[:64]
+            raise invalid(name, f"{name}: takes at most {MAX_FIELD:,} bytes")
+
+    def _end_text(self, name: str) -> None:
+        """Keep a field that has a meaning here; what is wrong by itself is told at once."""
+        if name not in _TEXTS:
+            return
+        try:
+            text = self._text.decode()
+        except UnicodeDecodeError:
+            raise invalid(name, f"{name}: is not UTF-8") from None
+        self._texts[name] = text
+        match name:
+            case "purpose":
+                parse_purpose(text)
+            case "expires_after":
+                _policy(text)
+            case _ if name == _ANCHOR:
+                _check_anchor(name, text)
+            case _:
+                _number(name, text)
+
+    def _seconds(self) -> int | None:
+        """Give the seconds until the file expires, however they were written."""
+        given = self._texts.keys() & {"expires_after", _IN_SECONDS}
+        if self._texts.keys() & {_ANCHOR, _SECONDS}:
+            given = given | {_SECONDS}
+        if len(given) > 1:
+            raise invalid("expires_after", f"expires_after: give one of {', '.join(sorted(given))}")
+        if "expires_after" in given:
+            return _policy(self._texts["expires_after"])
+        if _IN_SECONDS in given:
+            return _number(_IN_SECONDS, self._texts[_IN_SECONDS])
+        if not given:
+            return None
+        for name in (_ANCHOR, _SECONDS):
+            if name not in self._texts:
+                raise invalid(name, f"{name}: is needed with the other field of expires_after")
+        return _number(_SECONDS, self._texts[_SECONDS])
+
+
+def too_large(max_file: int) -> GatewayError:
+    """A file is larger than allowed: 413."""
+    return GatewayError(
+        errors_pb2.REASON_TOO_LARGE, f"file: takes at most {max_file:,} bytes", param="file"
+    )
+
+
+def _policy(text: str) -> int:
+    """Read `{"anchor": "created_at", "seconds": …}`; give the seconds."""
+    try:
+        policy = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        policy = None
+    if not isinstance(policy, dict):
+        raise invalid(
+            "expires_after",
+            'expires_after: takes an object as JSON, {"anchor": "created_at", "seconds": 3600}, '
+            f"or the fields {_ANCHOR} and {_SECONDS}",
+        )
+    for key in policy:
+        if key not in ("anchor", "seconds"):
+            name = f"expires_after.{key[:64]}"
+            raise invalid(name, f"{name}: is unknown; expires_after takes anchor and seconds")
+    _check_anchor("expires_after.anchor", policy.get("anchor"))
+    seconds = policy.get("seconds")
+    return _in_range("expires_after.seconds", seconds if type(seconds) is int else 0)
+
+
+def _check_anchor(name: str, value: object) -> None:
+    if value != "created_at":
+        raise invalid(name, f"{name}: takes created_at")
+
+
+def _number(name: str, text: str) -> int:
+    # Nine digits are enough to be out of range, and int() of very many is slow.
+    return _in_range(name, int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0)
+
+
+def _in_range(name: str, seconds: int) -> int:
+    if not 1 <= seconds <= MAX_FILE_LIFETIME_S:
+        raise invalid(
+            name, f"{name}: takes a whole number of seconds from 1 to {MAX_FILE_LIFETIME_S:,}"
+        )
+    return seconds
+
+
+def _mime_type(written: str) -> str:
+    """Give the type of a Content-Type header without its parameters, or ""."""
+    essence = written.partition(";")[0].strip().lower()
+    return essence if _MIME_TYPE.fullmatch(essence) else ""

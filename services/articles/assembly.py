@@ -1,0 +1,67 @@
+"""Builds the document editor from settings."""
+
+import asyncio
+from typing import Self
+
+import grpc
+from prometheus_client import CollectorRegistry
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.articles.cache import Cache
+from services.articles.desk import Desk
+from services.articles.files import FileStore
+from services.articles.groups import GroupRepository
+from services.articles.log import Log
+from services.articles.metrics import Metrics
+from services.articles.repository import ArticleRepository
+from services.articles.servicer import ArticleEditorServicer
+from services.articles.sessions import SessionRepository
+from services.articles.sweeper import LEASE, LEASE_PERIODS, Sweeper
+from services.common.ids import Source
+from services.common.leases import Lease
+from services.common.settings import Settings
+
+
+class Articles:
+    """The document editor of one process, its sweeper at work.
+
+    Attributes:
+        servicer: answers calls.
+    """
+
+    def __init__(self, servicer: ArticleEditorServicer, desk: Desk, sweeper: Sweeper) -> None:
+        self.servicer = servicer
+        self._desk = desk
+        self._sweeper = sweeper
+        self._sweeping = asyncio.create_task(sweeper.run())
+
+    @classmethod
+    def start(
+        cls,
+        settings: Settings,
+        database: AsyncEngine,
+        source: Source,
+        counters: CollectorRegistry,
+        channel: grpc.aio.Channel,
+    ) -> Self:
+        """Build it over a migrated database; `channel` reaches the file store."""
+        chosen = settings.articles
+        metrics = Metrics(counters)
+        articles = ArticleRepository(database, source)
+        sessions = SessionRepository(database, source, chosen.session_s)
+        desk = Desk(database, sessions, Log(database, source), Cache(chosen.cache_bytes), metrics)
+        groups = GroupRepository(database, source) if chosen.require_grant else None
+        every_s = settings.limits.sweep_every_s
+        lease = Lease(database, LEASE, LEASE_PERIODS * every_s, source)
+        return cls(
+            ArticleEditorServicer(articles, sessions, desk, FileStore(channel), groups, source),
+            desk,
+            Sweeper(articles, sessions, lease, chosen, every_s, metrics),
+        )
+
+    async def stop(self) -> None:
+        """End the sweeper, and what the desk has begun."""
+        self._sweeping.cancel()
+        await asyncio.gather(self._sweeping, return_exceptions=True)
+        await self._desk.stop()
+        await self._sweeper.stop()

@@ -1,0 +1,64 @@
+"""Documents held in memory, so that an edit need not read one."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from services.articles.tree.document import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A document as it is after a number of operations.
+
+    Attributes:
+        document: the tree.
+        revision: how many operations made it.
+        snapshot_bytes: size of the snapshot it was built on, or that was taken since.
+        tail_operations: operations since that snapshot.
+        tail_bytes: their size.
+    """
+
+    document: Document
+    revision: int
+    snapshot_bytes: int = 0
+    tail_operations: int = 0
+    tail_bytes: int = 0
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of JSON it is; in memory that is some ten times as much."""
+        return self.snapshot_bytes + self.tail_bytes
+
+
+class Cache:
+    """The documents used last, up to a size in all; the one in use stays whatever it has."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        # The least recently used first.
+        self._held: OrderedDict[str, Opened] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def get(self, article_id: str) -> Opened | None:
+        """Give a document as it was held last; the log may have more."""
+        held = self._held.get(article_id)
+        if held is not None:
+            self._held.move_to_end(article_id)
+        return held
+
+    def put(self, article_id: str, opened: Opened) -> None:
+        """Hold a document, unless a newer state of it is held."""
+        before = self._held.get(article_id)
+        if before is not None:
+            if before.revision > opened.revision:
+                return
+            self._bytes -= before.size
+        self._held[article_id] = opened
+        self._held.move_to_end(article_id)
+        self._bytes += opened.size
+        while self._bytes > self._max_bytes and len(self._held) > 1:
+            _, dropped = self._held.popitem(last=False)
+            self._bytes -= dropped.size

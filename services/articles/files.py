@@ -1,0 +1,102 @@
+"""Whether the files that images show are the caller's, as the file store says."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import grpc
+
+from gateway.errors.v1 import errors_pb2
+from gateway.files.v1 import files_pb2, files_pb2_grpc
+from services.articles.faults import SCHEMA, failure
+from services.articles.tree.operations import Insert, Operation, ReplaceText
+from services.common import logs
+from services.common.authentication import caller_key
+from services.common.channels import call_metadata
+from services.common.errors import GatewayError, from_rpc_error
+
+_AT_ONCE = 4
+
+
+class Files(Protocol):
+    """Where files are looked up, for the caller whom the current task serves."""
+
+    async def has(self, file_id: str) -> bool:
+        """Tell whether the caller has a file with that id.
+
+        Raises:
+            GatewayError: storage_unavailable, unavailable.
+        """
+        ...
+
+
+class FileStore:
+    """Asks the FileStoreService, with the caller's own key."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._stub = files_pb2_grpc.FileStoreServiceStub(channel)
+
+    async def has(self, file_id: str) -> bool:
+        """Tell whether the caller has a file with that id; see `Files`."""
+        try:
+            await self._stub.GetFile(
+                files_pb2.GetFileRequest(id=file_id),
+                metadata=call_metadata(caller_key.get(), logs.request_id.get()),
+            )
+        except grpc.aio.AioRpcError as error:
+            failed = from_rpc_error(error)
+            if failed.reason == errors_pb2.REASON_NOT_FOUND:
+                return False
+            raise failed from None
+        return True
+
+
+def named_files(operation: Operation) -> dict[str, str]:
+    """Give the files that an operation brings in, each with where it is named first."""
+    found: dict[str, str] = {}
+    if isinstance(operation, Insert):
+        for place, block in enumerate(operation.blocks):
+            _gather(block.content.get("image"), f"/blocks/{place}/image", found)
+    elif isinstance(operation, ReplaceText):
+        _gather(operation.content.get("image"), "/image", found)
+    return found
+
+
+def _gather(images: Any, pointer: str, found: dict[str, str]) -> None:
+    for place, image in enumerate(images or ()):
+        if "fileId" in image:
+            found.setdefault(image["fileId"], f"{pointer}/{place}/fileId")
+
+
+async def must_own(files: Files, named: Mapping[str, str]) -> None:
+    """Refuse a file that is not the caller's.
+
+    Args:
+        files: where they are looked up.
+        named: ids, each with the JSON pointer where it stands.
+
+    Raises:
+        GatewayError: 40003 at the first in order that is not the caller's;
+            storage_unavailable.
+    """
+    if not named:
+        return
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def has(file_id: str) -> bool:
+        async with turns:
+            return await files.has(file_id)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(has(file_id)) for file_id in named]
+    except* GatewayError as failures:
+        first = failures.exceptions[0]
+        assert isinstance(first, GatewayError)
+        failed = first
+    else:
+        for pointer, found in zip(named.values(), asked, strict=True):
+            if not found.result():
+                raise failure(SCHEMA, pointer, "takes the id of a file of yours")
+        return
+    raise failed

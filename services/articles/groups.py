@@ -1,0 +1,165 @@
+"""Groups of users who share documents, and grants.
+
+Operators make groups and put users in through the `gateway` command. Every user has a
+private group, 0, which no row holds.
+"""
+
+import secrets as randomness
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import delete, func, insert, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.articles.tables import MAX_NAME, articles, grants, groups, members
+from services.common.database import reading, writing
+from services.common.errors import invalid
+from services.common.ids import Source
+
+# The one grant there is: to edit documents, where `articles.require_grant` asks for it.
+EDIT_ARTICLES = "articles"
+
+# JavaScript reads integers exactly below 2^53.
+_ID_BITS = 53
+
+
+class GroupInfo(NamedTuple):
+    """A group as operators see it.
+
+    Attributes:
+        id: 1 to 2^53 - 1.
+        name: for people.
+        creator_id: the user it was made for.
+        members: how many users are in it.
+        articles: how many documents it has.
+        created_at_ms: Unix milliseconds.
+    """
+
+    id: int
+    name: str
+    creator_id: str
+    members: int
+    articles: int
+    created_at_ms: int
+
+
+class GroupRepository:
+    """Groups, members and grants in the database.
+
+    Every method raises `unavailable` when the database does not answer.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        source: Source | None = None,
+        random_bits: Callable[[int], int] = randomness.randbits,
+    ) -> None:
+        self._engine = engine
+        self._source = source or Source()
+        self._random_bits = random_bits
+
+    async def create(self, name: str, creator_id: str) -> int:
+        """Make a group with its creator in it; give its id.
+
+        Raises:
+            GatewayError: invalid_request, when the name is empty or too long.
+        """
+        if not 0 < len(name) <= MAX_NAME or not name.isprintable():
+            raise invalid("name", f"name: takes 1 to {MAX_NAME} printable characters")
+        # Zero is the private group.
+        group_id = max(1, self._random_bits(_ID_BITS))
+        now_ms = self._now_ms()
+        async with writing(self._engine) as connection:
+            await connection.execute(
+                insert(groups).values(
+                    id=group_id, name=name, creator_id=creator_id, created_at_ms=now_ms
+                )
+            )
+            await _join(connection, group_id, creator_id, now_ms)
+        return group_id
+
+    async def add(self, group_id: int, user_id: str) -> None:
+        """Put a user in a group; one who is in stays in.
+
+        Raises:
+            GatewayError: invalid_request, when there is no such group.
+        """
+        try:
+            async with writing(self._engine) as connection:
+                await _must_exist(connection, group_id)
+                await _join(connection, group_id, user_id, self._now_ms())
+        except IntegrityError:
+            return
+
+    async def remove(self, group_id: int, user_id: str) -> None:
+        """Take a user out of a group.
+
+        Raises:
+            GatewayError: invalid_request, when there is no such group, or the user is not in it.
+        """
+        async with writing(self._engine) as connection:
+            await _must_exist(connection, group_id)
+            removed = await connection.execute(
+                delete(members).where(members.c.group_id == group_id, members.c.user_id == user_id)
+            )
+        if not removed.rowcount:
+            raise invalid("user", "user: not in this group")
+
+    async def list_all(self) -> Sequence[GroupInfo]:
+        """Give every group, oldest first."""
+        of_group = groups.c.id
+        inside = select(func.count()).where(members.c.group_id == of_group).scalar_subquery()
+        holds = (
+            select(func.count())
+            .where(articles.c.group_id == of_group, articles.c.deleted_at_ms.is_(None))
+            .scalar_subquery()
+        )
+        query = select(
+            groups.c.id,
+            groups.c.name,
+            groups.c.creator_id,
+            inside,
+            holds,
+            groups.c.created_at_ms,
+        ).order_by(groups.c.created_at_ms, groups.c.id)
+        async with reading(self._engine) as connection:
+            return [GroupInfo(*row) for row in await connection.execute(query)]
+
+    async def give_grant(self, user_id: str, name: str = EDIT_ARTICLES) -> None:
+        """Let a user do what the grant names; giving it twice is giving it once."""
+        try:
+            async with writing(self._engine) as connection:
+                await connection.execute(
+                    insert(grants).values(user_id=user_id, name=name, given_at_ms=self._now_ms())
+                )
+        except IntegrityError:
+            return
+
+    async def take_grant(self, user_id: str, name: str = EDIT_ARTICLES) -> None:
+        """Take a grant away; a user who has none keeps none."""
+        async with writing(self._engine) as connection:
+            await connection.execute(
+                delete(grants).where(grants.c.user_id == user_id, grants.c.name == name)
+            )
+
+    async def has_grant(self, user_id: str, name: str = EDIT_ARTICLES) -> bool:
+        """Tell whether a user has a grant."""
+        query = select(grants.c.user_id).where(grants.c.user_id == user_id, grants.c.name == name)
+        async with reading(self._engine) as connection:
+            return await connection.scalar(query) is not None
+
+    def _now_ms(self) -> int:
+        return int(self._source.now() * 1000)
+
+
+async def _must_exist(connection: AsyncConnection, group_id: int) -> None:
+    if await connection.scalar(select(groups.c.id).where(groups.c.id == group_id)) is None:
+        raise invalid("group", f"group: there is no group {group_id}; `groups list` shows all")
+
+
+async def _join(connection: AsyncConnection, group_id: int, user_id: str, now_ms: int) -> None:
+    await connection.execute(
+        insert(members).values(group_id=group_id, user_id=user_id, added_at_ms=now_ms)
+    )

@@ -1,0 +1,145 @@
+"""The log of each document: what makes an edit durable, and a document out of nothing.
+
+A document is its newest snapshot, where it has one, and every operation after that. The
+log holds all operations from the first on, each with its inverse; a snapshot only saves
+replaying them.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from sqlalchemy import Row, insert, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.articles import codec
+from services.articles.cache import Opened
+from services.articles.tables import operations, snapshots
+from services.articles.tree.document import Document
+from services.common.database import reading, writing
+from services.common.ids import Source
+
+# A snapshot is due when the operations since the last one take as long to replay as a
+# snapshot takes to read: when they are many, or large beside it.
+SNAPSHOT_EVERY = 500
+_SMALLEST_TAIL = 256 << 10
+
+_INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+
+
+class Entry(NamedTuple):
+    """An operation that was applied, for the log."""
+
+    article_id: str
+    revision: int
+    user_id: str
+    operation: bytes
+    inverse: bytes
+
+
+class Log:
+    """Logs and snapshots in the database.
+
+    Every method that opens a transaction raises `unavailable` when the database does not
+    answer.
+    """
+
+    def __init__(self, engine: AsyncEngine, source: Source) -> None:
+        self._engine = engine
+        self._source = source
+
+    async def load(self, article_id: str) -> Opened:
+        """Build a document as it is now."""
+        async with reading(self._engine) as connection:
+            return await self.load_within(connection, article_id)
+
+    async def load_within(self, connection: AsyncConnection, article_id: str) -> Opened:
+        """Build a document as the caller's transaction sees it."""
+        snapshot = (
+            await connection.execute(
+                select(snapshots.c.revision, snapshots.c.content).where(
+                    snapshots.c.article_id == article_id
+                )
+            )
+        ).one_or_none()
+        tail = await _after(connection, article_id, snapshot.revision if snapshot else 0)
+        # In a thread, so that a large document does not hold the others up.
+        return await asyncio.to_thread(_build, snapshot, tail)
+
+    async def catch_up(
+        self, connection: AsyncConnection, article_id: str, opened: Opened
+    ) -> Opened:
+        """Apply what other processes have added since."""
+        return _replayed(opened, await _after(connection, article_id, opened.revision))
+
+    async def append(self, connection: AsyncConnection, entries: Sequence[Entry]) -> None:
+        """Add operations within the caller's transaction.
+
+        Raises:
+            IntegrityError: another process was first with one of the revisions.
+        """
+        now_ms = int(self._source.now() * 1000)
+        # In one order everywhere, so that two of these never wait for each other.
+        rows = [entry._asdict() | {"at_ms": now_ms} for entry in sorted(entries)]
+        await connection.execute(insert(operations), rows)
+
+    async def take_snapshot(self, article_id: str, opened: Opened) -> Opened:
+        """Keep a snapshot, unless there is a newer one; give the document as built on it."""
+        content = await asyncio.to_thread(codec.encode_document, opened.document)
+        async with writing(self._engine) as connection:
+            mine = _INSERTS[connection.dialect.name](snapshots).values(
+                article_id=article_id, revision=opened.revision, content=content
+            )
+            await connection.execute(
+                mine.on_conflict_do_update(
+                    index_elements=[snapshots.c.article_id],
+                    set_={"revision": mine.excluded.revision, "content": mine.excluded.content},
+                    where=snapshots.c.revision < mine.excluded.revision,
+                )
+            )
+        return replace(opened, snapshot_bytes=len(content), tail_operations=0, tail_bytes=0)
+
+
+def is_snapshot_due(opened: Opened) -> bool:
+    """Tell whether the next to open the document cold would have too much to replay."""
+    return opened.tail_operations >= SNAPSHOT_EVERY or opened.tail_bytes >= max(
+        _SMALLEST_TAIL, opened.snapshot_bytes
+    )
+
+
+async def _after(
+    connection: AsyncConnection, article_id: str, revision: int
+) -> Sequence[Row[tuple[int, bytes]]]:
+    found = await connection.execute(
+        select(operations.c.revision, operations.c.operation)
+        .where(operations.c.article_id == article_id, operations.c.revision > revision)
+        .order_by(operations.c.revision)
+    )
+    return found.all()
+
+
+def _build(snapshot: Row[Any] | None, tail: Sequence[Row[tuple[int, bytes]]]) -> Opened:
+    if snapshot is None:
+        start = Opened(Document(), 0)
+    else:
+        document = codec.decode_document(snapshot.content)
+        start = Opened(document, snapshot.revision, len(snapshot.content))
+    return _replayed(start, tail)
+
+
+def _replayed(opened: Opened, tail: Sequence[Row[tuple[int, bytes]]]) -> Opened:
+    document, size = opened.document, opened.tail_bytes
+    for expected, (revision, operation) in enumerate(tail, opened.revision + 1):
+        if revision != expected:
+            raise RuntimeError(f"revision {expected} is missing from the log")
+        document = codec.replay(document, operation)
+        size += len(operation)
+    return replace(
+        opened,
+        document=document,
+        revision=opened.revision + len(tail),
+        tail_operations=opened.tail_operations + len(tail),
+        tail_bytes=size,
+    )

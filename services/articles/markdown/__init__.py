@@ -1,0 +1,48 @@
+"""Blocks and documents as Markdown: CommonMark with the tables and strikethrough of GFM.
+
+`escape` makes text inert, `inline` renders leaves, `lines` closes a paragraph, `html` renders
+what GFM has no words for, `blocks` knows the types. `render_block` and `render_document` are
+what callers need.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from services.articles.markdown.blocks import Context, block_markdown
+from services.articles.tree.document import Document
+from services.articles.tree.nodes import Element
+
+__all__ = ["Rendered", "render_block", "render_document"]
+
+
+class Rendered(NamedTuple):
+    """A top-level block as a reader of the document gets it.
+
+    Attributes:
+        id: of the block.
+        type: of the block.
+        text: its Markdown; empty where there is nothing to show.
+    """
+
+    id: str
+    type: str
+    text: str
+
+
+def render_block(document: Document, element: Element) -> str:
+    """Give the Markdown of one element of a document."""
+    return block_markdown(element, _context(document))
+
+
+def render_document(document: Document) -> tuple[list[Rendered], str]:
+    """Give each top-level block rendered, and the Markdown of the whole document."""
+    context = _context(document)
+    rendered = [
+        Rendered(block.id, block.type, block_markdown(block, context)) for block in document.blocks
+    ]
+    return rendered, "\n\n".join(block.text for block in rendered if block.text)
+
+
+def _context(document: Document) -> Context:
+    numbers: Mapping[str, int] = document.numbers()
+    return Context(document.style, numbers)

@@ -1,0 +1,229 @@
+"""Leaves as inline Markdown.
+
+The source made here still has bare newlines where the text has them: `lines` turns these
+into hard breaks, headings into spaces, tables into `<br>`.
+
+Bold, italic and strike are written with `**`, `*` and `~~` where CommonMark's rules of left-
+and right-flanking delimiters let them work, and with HTML tags elsewhere: between letters
+when the marked text begins or ends with punctuation (frequent in Chinese, where no spaces
+separate words), and next to another delimiter.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape as html_escape
+
+from services.articles.markdown.escape import (
+    address,
+    attribute,
+    destination,
+    escaped,
+    inline_formula,
+    is_safe_link,
+    newlines,
+)
+from services.articles.tree.nodes import Leaf
+
+Numbers = Mapping[str, int]
+
+_DELIMITERS = "*~`"
+_BACKTICKS = re.compile(r"`+")
+# Opening and closing tag of each delimiter.
+_TAGS = {
+    "***": ("<strong><em>", "</em></strong>"),
+    "**": ("<strong>", "</strong>"),
+    "*": ("<em>", "</em>"),
+    "~~": ("<del>", "</del>"),
+}
+
+
+def with_markers(leaves: Sequence[Leaf], numbers: Numbers) -> Iterator[tuple[Leaf, int | None]]:
+    """Give each leaf, with the number to show behind it: once at the end of a run of citations."""
+    for place, leaf in enumerate(leaves):
+        following = leaves[place + 1].cite if place + 1 < len(leaves) else None
+        shown = leaf.cite is not None and leaf.cite != following
+        yield leaf, numbers[leaf.cite] if shown and leaf.cite is not None else None
+
+
+def inline(leaves: Sequence[Leaf], numbers: Numbers, pipe: str = "|") -> str:
+    """Render leaves.
+
+    Args:
+        leaves: in normal form.
+        numbers: of every reference that they cite.
+        pipe: how `|` is written in code and formulas, where nothing can be escaped.
+    """
+    if len(leaves) == 1 and _is_plain(leaves[0]):
+        return escaped(newlines(leaves[0].text))
+    made = ""
+    marked = list(with_markers(leaves, numbers))
+    for place, (leaf, number) in enumerate(marked):
+        if number is not None:
+            following = "["
+        else:
+            following = _first_character(leaves[place + 1]) if place + 1 < len(leaves) else ""
+        made = _joined(made, _rendered(leaf, made[-1:], following, pipe))
+        if number is not None:
+            made += f"[{number}]"
+    return made
+
+
+def _is_plain(leaf: Leaf) -> bool:
+    return leaf.type == "default" and leaf.cite is None and not _is_marked(leaf)
+
+
+def _is_marked(leaf: Leaf) -> bool:
+    return bool(leaf.bold or leaf.italic or leaf.decoration or leaf.color)
+
+
+def _is_linked(leaf: Leaf) -> bool:
+    return leaf.url is not None and is_safe_link(leaf.url)
+
+
+def _joined(before: str, source: str) -> str:
+    if source.startswith("[") and before.endswith("!"):
+        # An exclamation mark would make the link an image.
+        return f"{before[:-1]}\\!{source}"
+    if source[:1] in ("(", ":") and before.endswith("]"):
+        # Behind `[1]` these would make a link, or define one.
+        return f"{before}\\{source}"
+    return before + source
+
+
+def _first_character(leaf: Leaf) -> str:
+    # Only what the flanking rules ask: a space, a letter or punctuation.
+    text = newlines(leaf.text)
+    if text[:1].isspace():
+        return text[0]
+    if _is_marked(leaf) or _is_linked(leaf) or leaf.type in ("latex", "inlinecode"):
+        return "<"
+    return escaped(text[:1])[:1]
+
+
+def _rendered(leaf: Leaf, before: str, following: str, pipe: str) -> str:
+    text = newlines(leaf.text)
+    if not text:
+        return ""
+    linked = _is_linked(leaf)
+    if not linked and not _is_marked(leaf):
+        return _core(leaf, text, before, pipe)
+    core = text.strip()
+    if not core:
+        return text
+    start = text.index(core)
+    head, tail = text[:start], text[start + len(core) :]
+    if linked:
+        before, following = "[", "]"
+    else:
+        before, following = (head or before)[-1:], (tail or following)[:1]
+    inner = _marked(leaf, core, before, following, pipe)
+    if linked and leaf.url is not None:
+        inner = f"[{inner}]({destination(leaf.url)})"
+    return head + inner + tail
+
+
+def _marked(leaf: Leaf, core: str, before: str, following: str, pipe: str) -> str:
+    opening, closing = _html_tags(leaf)
+    delimiters = _delimiters(leaf)
+    source = opening + _core(leaf, core, "", pipe) + closing
+    for delimiter in reversed(delimiters[1:]):
+        source = delimiter + source + delimiter
+    if not delimiters:
+        return source
+    outermost = delimiters[0]
+    if _can_flank(source, before, following):
+        return outermost + source + outermost
+    return _TAGS[outermost][0] + source + _TAGS[outermost][1]
+
+
+def _delimiters(leaf: Leaf) -> list[str]:
+    emphasis = "**" * leaf.bold + "*" * leaf.italic
+    strike = "~~" if leaf.decoration == "line-through" else ""
+    return [delimiter for delimiter in (emphasis, strike) if delimiter]
+
+
+def _html_tags(leaf: Leaf) -> tuple[str, str]:
+    opening = closing = ""
+    if leaf.decoration == "underline":
+        opening, closing = "<u>", "</u>"
+    if leaf.color is not None:
+        opening += f'<span style="color: {attribute(leaf.color)}">'
+        closing = f"</span>{closing}"
+    return opening, closing
+
+
+def _core(leaf: Leaf, text: str, before: str, pipe: str) -> str:
+    if leaf.type == "latex":
+        source = inline_formula(text).replace("|", pipe)
+        return f"${source}$" if source else ""
+    if leaf.type == "inlinecode":
+        return _code_span(text, before, pipe)
+    return escaped(text)
+
+
+def _code_span(text: str, before: str, pipe: str) -> str:
+    text = text.replace("\n", " ")
+    if before == "`":
+        # Two spans side by side would read as one fence.
+        return f"<code>{escaped(text)}</code>"
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
+    fence = "`" * (1 if longest == 0 else longest + 1)
+    padded = text.startswith("`") or text.endswith("`")
+    if padded or (text.startswith(" ") and text.endswith(" ") and text.strip(" ")):
+        text = f" {text} "
+    return fence + text.replace("|", pipe) + fence
+
+
+def _can_flank(source: str, before: str, following: str) -> bool:
+    """Tell whether a delimiter around the source opens and closes, between these neighbours."""
+    if before and before in _DELIMITERS:
+        return False
+    opens = _is_word(source[0]) or _is_boundary(before)
+    closes = _is_word(source[-1]) or _is_boundary(following)
+    return opens and closes
+
+
+def _is_word(character: str) -> bool:
+    # Symbols count as punctuation since CommonMark 0.31 and did not before: as neither here.
+    return not character.isspace() and unicodedata.category(character)[0] not in "PSZC"
+
+
+def _is_boundary(character: str) -> bool:
+    if not character or character in " \t\n" or (character.isascii() and _is_symbol(character)):
+        return True
+    return unicodedata.category(character)[0] == "P" or unicodedata.category(character) == "Zs"
+
+
+def _is_symbol(character: str) -> bool:
+    return character.isprintable() and not character.isalnum()
+
+
+def inline_html(leaves: Sequence[Leaf], numbers: Numbers) -> str:
+    """Render leaves as HTML, for a table that Markdown cannot write."""
+    made = ""
+    for leaf, number in with_markers(leaves, numbers):
+        made += _html(leaf)
+        if number is not None:
+            made += f"[{number}]"
+    return made
+
+
+def _html(leaf: Leaf) -> str:
+    text = newlines(leaf.text)
+    if not text:
+        return ""
+    if leaf.type == "latex":
+        formula = inline_formula(text)
+        source = html_escape(f"${formula}$") if formula else ""
+    elif leaf.type == "inlinecode":
+        source = f"<code>{html_escape(text)}</code>"
+    else:
+        source = html_escape(text)
+    opening, closing = _html_tags(leaf)
+    source = opening + source + closing
+    for delimiter in reversed(_delimiters(leaf)):
+        source = _TAGS[delimiter][0] + source + _TAGS[delimiter][1]
+    if _is_linked(leaf) and leaf.url is not None:
+        source = f'<a href="{attribute(address(leaf.url))}">{source}</a>'
+    return source.replace("\n", "<br>")

@@ -1,0 +1,58 @@
+"""Inline source into the lines of a block.
+
+White space at the edge of a line would be lost and the beginning of a line might read as a
+heading or a list: the one is written as character references, the other is escaped.
+"""
+
+import re
+
+_EDGES = re.compile(r"^[^\S\n]+|[^\S\n]+$")
+# Headings, lists, the lines under a heading or a table's header, rules.
+_BLOCK_START = re.compile(
+    r"#(?=#{0,5}(?:\s|$))|[+-](?=\s|$)|[:-](?=-*:?$)|=(?==*$)|\d{1,9}[.)](?=\s|$)"
+)
+_CLOSING_HASHES = re.compile(r"(?<![^\s])#+$")
+# Control characters have no reference that all parsers read back.
+_UNREFERABLE = frozenset("\x0b\x1c\x1d\x1e\x1f\x85")
+
+
+def paragraph(source: str) -> str:
+    """Give the lines of a paragraph: a newline is a hard break."""
+    if "\n" not in source:
+        return _line(source)
+    text = source.rstrip("\n")
+    # A backslash breaks a line only before another one.
+    breaks = "<br>" * (len(source) - len(text))
+    return "\\\n".join([_line(line) for line in text.split("\n")]) + breaks
+
+
+def heading(source: str) -> str:
+    """Give the content of a heading, which has one line."""
+    line = kept_edges(source.replace("\n", " "))
+    return _CLOSING_HASHES.sub(lambda hashes: f"\\{hashes[0]}", line)
+
+
+def cell(source: str) -> str:
+    """Give the content of a cell in a GFM table, which has one line."""
+    parts = [kept_edges(part) for part in source.split("\n")]
+    return "<br>".join(parts)
+
+
+def kept_edges(line: str) -> str:
+    """Write white space at the edges of a line as character references."""
+    if not line[:1].isspace() and not line[-1:].isspace():
+        return line
+    return _EDGES.sub(_references, line)
+
+
+def _references(edge: re.Match[str]) -> str:
+    return "".join(c if c in _UNREFERABLE else f"&#{ord(c)};" for c in edge[0])
+
+
+def _line(line: str) -> str:
+    line = kept_edges(line)
+    start = _BLOCK_START.match(line)
+    if start is None:
+        return line
+    at = start.end() - 1
+    return f"{line[:at]}\\{line[at:]}"

@@ -1,0 +1,54 @@
+"""Tables: GFM where it can write them, HTML where cells span."""
+
+from services.articles.markdown.inline import Numbers, inline, inline_html
+from services.articles.markdown.lines import cell
+from services.articles.tree.nodes import Element
+
+# A cell is cut off at a bare pipe before anything in it is read, code and formulas too.
+_PIPE = "\\|"
+
+
+def table(element: Element, numbers: Numbers) -> str:
+    """Render a table; one without rows is nothing."""
+    rows = element.elements
+    if not rows:
+        return ""
+    if any(_spans(one) for row in rows for one in row.elements):
+        return _html_table(rows, numbers)
+    header, *body = [row_markdown(row, numbers) for row in rows]
+    delimiters = f"|{' --- |' * len(rows[0].children)}"
+    return "\n".join([header, delimiters, *body])
+
+
+def row_markdown(row: Element, numbers: Numbers) -> str:
+    """Render a row of a GFM table."""
+    cells = [cell_markdown(one, numbers) for one in row.elements]
+    return f"| {' | '.join(cells)} |"
+
+
+def cell_markdown(one: Element, numbers: Numbers) -> str:
+    """Render the content of a cell of a GFM table."""
+    return cell(inline(one.leaves, numbers, _PIPE))
+
+
+def _spans(one: Element) -> bool:
+    return one.content["colSpan"] != 1 or one.content["rowSpan"] != 1
+
+
+def _html_table(rows: tuple[Element, ...], numbers: Numbers) -> str:
+    # No line may be blank: it would end the HTML.
+    lines = ["<table>"]
+    for place, row in enumerate(rows):
+        tag = "td" if place else "th"
+        cells = "".join(_html_cell(one, tag, numbers) for one in row.elements)
+        lines.append(f"<tr>{cells}</tr>")
+    return "\n".join([*lines, "</table>"])
+
+
+def _html_cell(one: Element, tag: str, numbers: Numbers) -> str:
+    spans = "".join(
+        f' {name.lower()}="{one.content[name]}"'
+        for name in ("colSpan", "rowSpan")
+        if one.content[name] != 1
+    )
+    return f"<{tag}{spans}>{inline_html(one.leaves, numbers)}</{tag}>"

@@ -1,0 +1,296 @@
+"""Documents as lists show them, and who may do what with them.
+
+A document in the private group is its creator's alone. In a group it is every member's to
+read and edit, or, while it is private, its creator's; its creator and the group's may
+delete it, if they may read it. Deleting only marks it: it can be brought back until the
+sweeper takes it away for good.
+"""
+
+import secrets as randomness
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Row, Select, and_, delete, insert, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from gateway.articles.v1 import articles_pb2
+from gateway.articles.v1.articles_pb2 import Article, ArticleGroup, Permission
+from services.articles.faults import NO_RIGHT, SCHEMA, failure, no_document, no_group
+from services.articles.tables import (
+    GROUP_ONLY,
+    MAX_NAME,
+    PRIVATE,
+    articles,
+    groups,
+    members,
+    operations,
+    sessions,
+    snapshots,
+)
+from services.common.database import reading, writing
+from services.common.errors import invalid
+from services.common.ids import Source
+
+PRIVATE_GROUP = 0
+PRIVATE_GROUP_NAME = "Private"
+UNTITLED = "Untitled"
+
+# An id is milliseconds and this many random bits, so that ids tell nothing of how many
+# there are. 2^63 is beyond the year 2039; an id is text, and its column has room.
+_RANDOM_BITS = 22
+_MAX_ID_LENGTH = 20
+
+_PERMISSIONS: dict[str, Permission.ValueType] = {
+    PRIVATE: articles_pb2.PERMISSION_PRIVATE,
+    GROUP_ONLY: articles_pb2.PERMISSION_GROUP_ONLY,
+}
+
+
+class Standing(NamedTuple):
+    """What decides on a user's rights to a document.
+
+    Attributes:
+        is_creator: whether the user made the document.
+        is_member: whether the user is in the document's group; False for the private one.
+        is_group_creator: whether the user made that group.
+        in_group: whether the document is in a group at all.
+        permission: private or group-only.
+    """
+
+    is_creator: bool
+    is_member: bool
+    is_group_creator: bool
+    in_group: bool
+    permission: str
+
+    @property
+    def may_read(self) -> bool:
+        """Whether the user may read the document, and edit it."""
+        if self.in_group and self.permission == GROUP_ONLY:
+            return self.is_member
+        return self.is_creator
+
+    @property
+    def may_delete(self) -> bool:
+        """Whether the user may delete the document."""
+        return self.may_read and (self.is_creator or self.is_group_creator)
+
+
+def standing_of(row: Row[Any], user_id: str) -> Standing:
+    """Give a user's standing from a row of `with_standing`."""
+    return Standing(
+        is_creator=row.creator_id == user_id,
+        is_member=row.member_id is not None,
+        is_group_creator=row.group_creator_id == user_id,
+        in_group=row.group_id is not None,
+        permission=row.permission,
+    )
+
+
+def with_standing(query: Select[Any], user_id: ColumnElement[str] | str) -> Select[Any]:
+    """Add to a query on `articles` what `standing_of` reads."""
+    of_user = and_(members.c.group_id == articles.c.group_id, members.c.user_id == user_id)
+    return (
+        query.add_columns(
+            articles.c.creator_id,
+            articles.c.group_id,
+            articles.c.permission,
+            groups.c.creator_id.label("group_creator_id"),
+            members.c.user_id.label("member_id"),
+        )
+        .outerjoin(groups, groups.c.id == articles.c.group_id)
+        .outerjoin(members, of_user)
+    )
+
+
+def is_id(text: str) -> bool:
+    """Tell whether `text` has the form of a document's id."""
+    return len(text) <= _MAX_ID_LENGTH and text.isascii() and text.isdecimal()
+
+
+class ArticleRepository:
+    """Documents in the database, apart from what is in them.
+
+    Every method raises `unavailable` when the database does not answer.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        source: Source | None = None,
+        random_bits: Callable[[int], int] = randomness.randbits,
+    ) -> None:
+        self._engine = engine
+        self._source = source or Source()
+        self._random_bits = random_bits
+
+    async def create(self, user_id: str, group_id: int, name: str) -> Article:
+        """Make an empty document.
+
+        Raises:
+            GatewayError: 40003, the name; 40406, the group.
+        """
+        if len(name) > MAX_NAME or "\0" in name:
+            raise failure(SCHEMA, "/name", f"takes at most {MAX_NAME} characters, none of them NUL")
+        now_ms = self._now_ms()
+        row = {
+            "id": str(now_ms << _RANDOM_BITS | self._random_bits(_RANDOM_BITS)),
+            "group_id": group_id or None,
+            "creator_id": user_id,
+            "name": name or UNTITLED,
+            "permission": GROUP_ONLY,
+            "created_at_ms": now_ms,
+        }
+        async with writing(self._engine) as connection:
+            if group_id != PRIVATE_GROUP:
+                await _must_be_member(connection, group_id, user_id)
+            made = await connection.execute(insert(articles).values(row).returning(articles))
+            return _to_article(made.one())
+
+    async def delete(self, user_id: str, article_id: str) -> None:
+        """Mark a document as deleted.
+
+        Raises:
+            GatewayError: 40402; 40301, the caller may read it but not delete it.
+        """
+        async with writing(self._engine) as connection:
+            standing = await find(connection, user_id, article_id)
+            if not standing.may_delete:
+                raise failure(
+                    NO_RIGHT, "/docId", "whoever made the document or its group may delete it"
+                )
+            await connection.execute(
+                update(articles)
+                .where(articles.c.id == article_id)
+                .values(deleted_at_ms=self._now_ms())
+            )
+
+    async def restore(self, article_id: str) -> None:
+        """Bring a deleted document back.
+
+        Raises:
+            GatewayError: invalid_request, when no deleted document has that id.
+        """
+        await self._change(
+            article_id, {"deleted_at_ms": None}, articles.c.deleted_at_ms.is_not(None)
+        )
+
+    async def set_permission(self, article_id: str, permission: str) -> None:
+        """Say who may read and edit a document: private or group-only.
+
+        Raises:
+            GatewayError: invalid_request, when no document has that id.
+        """
+        await self._change(
+            article_id, {"permission": permission}, articles.c.deleted_at_ms.is_(None)
+        )
+
+    async def list_groups(self, user_id: str) -> list[ArticleGroup]:
+        """Give a user's groups, the private one first, with the documents they may read."""
+        mine = select(groups).join(members).where(members.c.user_id == user_id)
+        theirs = or_(articles.c.creator_id == user_id, articles.c.group_id.in_(_joined(user_id)))
+        query = (
+            with_standing(
+                select(articles.c.id, articles.c.name, articles.c.created_at_ms).select_from(
+                    articles
+                ),
+                user_id,
+            )
+            .where(theirs, articles.c.deleted_at_ms.is_(None))
+            .order_by(articles.c.created_at_ms.desc(), articles.c.id.desc())
+        )
+        async with reading(self._engine) as connection:
+            rows = (await connection.execute(query)).all()
+            found = (
+                await connection.execute(mine.order_by(groups.c.created_at_ms, groups.c.id))
+            ).all()
+        in_group: dict[int, list[Article]] = defaultdict(list)
+        for row in rows:
+            if standing_of(row, user_id).may_read:
+                in_group[row.group_id or PRIVATE_GROUP].append(_to_article(row))
+        private = ArticleGroup(
+            group_id=PRIVATE_GROUP,
+            name=PRIVATE_GROUP_NAME,
+            is_creator=True,
+            articles=in_group[PRIVATE_GROUP],
+        )
+        return [private] + [
+            ArticleGroup(
+                group_id=group.id,
+                name=group.name,
+                is_creator=group.creator_id == user_id,
+                articles=in_group[group.id],
+                created_at=group.created_at_ms // 1000,
+            )
+            for group in found
+        ]
+
+    async def purge_deleted(self, older_than_s: float, at_most: int) -> int:
+        """Take away for good what was deleted so long ago; give how many documents it was."""
+        until_ms = int((self._source.now() - older_than_s) * 1000)
+        async with writing(self._engine) as connection:
+            over = await connection.scalars(
+                select(articles.c.id)
+                .where(articles.c.deleted_at_ms <= until_ms)
+                .order_by(articles.c.deleted_at_ms)
+                .limit(at_most)
+                .with_for_update()
+            )
+            ids = over.all()
+            for table in (sessions, snapshots, operations):
+                await connection.execute(delete(table).where(table.c.article_id.in_(ids)))
+            await connection.execute(delete(articles).where(articles.c.id.in_(ids)))
+        return len(ids)
+
+    async def _change(
+        self, article_id: str, values: dict[str, Any], where: ColumnElement[bool]
+    ) -> None:
+        async with writing(self._engine) as connection:
+            changed = await connection.execute(
+                update(articles).where(articles.c.id == article_id, where).values(values)
+            )
+        if not changed.rowcount:
+            raise invalid("document", "document: no such document has that id")
+
+    def _now_ms(self) -> int:
+        return int(self._source.now() * 1000)
+
+
+async def find(connection: AsyncConnection, user_id: str, article_id: str) -> Standing:
+    """Give a user's standing with a document that is there and that they may read.
+
+    Raises:
+        GatewayError: 40402.
+    """
+    if is_id(article_id):
+        query = with_standing(select(articles.c.id).select_from(articles), user_id)
+        found = await connection.execute(
+            query.where(articles.c.id == article_id, articles.c.deleted_at_ms.is_(None))
+        )
+        if row := found.one_or_none():
+            standing = standing_of(row, user_id)
+            if standing.may_read:
+                return standing
+    raise no_document()
+
+
+def _joined(user_id: str) -> Select[Any]:
+    return select(members.c.group_id).where(members.c.user_id == user_id)
+
+
+async def _must_be_member(connection: AsyncConnection, group_id: int, user_id: str) -> None:
+    query = _joined(user_id).where(members.c.group_id == group_id)
+    if await connection.scalar(query) is None:
+        raise no_group()
+
+
+def _to_article(row: Row[Any]) -> Article:
+    return Article(
+        id=row.id,
+        name=row.name,
+        group_id=row.group_id or PRIVATE_GROUP,
+        may_edit=True,  # whoever may read a document may edit it
+        permission=_PERMISSIONS[row.permission],
+        created_at=row.created_at_ms // 1000,
+    )

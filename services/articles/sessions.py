@@ -1,0 +1,198 @@
+"""Sessions: who has which document open, and until when.
+
+One user has one live session on a document, whichever keys they use. Every call that
+names a session moves its end; one that has ended stays so, and is remembered so that the
+caller can be told.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Any, NamedTuple
+
+from sqlalchemy import Row, delete, func, insert, select, tuple_, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.articles.faults import (
+    document_deleted,
+    no_document,
+    no_session,
+    session_expired,
+)
+from services.articles.repository import find, standing_of, with_standing
+from services.articles.tables import articles, operations, sessions
+from services.common.database import reading, writing
+from services.common.errors import GatewayError
+from services.common.ids import Source
+
+PREFIX = "session_"
+
+# Two calls of one user that open one document at once make one session between them.
+_ATTEMPTS = 3
+
+
+class Named(NamedTuple):
+    """A session as a call names it: whose call, and which session."""
+
+    session_id: str
+    user_id: str
+
+
+class Live(NamedTuple):
+    """A live session's document, and how many operations that has had."""
+
+    article_id: str
+    revision: int
+
+
+class SessionRepository:
+    """Sessions in the database.
+
+    Every method raises `unavailable` when the database does not answer.
+    """
+
+    def __init__(self, engine: AsyncEngine, source: Source, length_s: float) -> None:
+        self._engine = engine
+        self._source = source
+        self._length_ms = int(length_s * 1000)
+
+    async def open(self, user_id: str, article_id: str) -> tuple[str, bool]:
+        """Give the user's session on a document, and whether it was there.
+
+        Raises:
+            GatewayError: 40402.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                async with writing(self._engine) as connection:
+                    await find(connection, user_id, article_id)
+                    return await self._find_or_make(connection, user_id, article_id)
+            except IntegrityError:
+                # Another call made it, or took the document away for good.
+                if attempt == _ATTEMPTS:
+                    raise
+        raise no_document()
+
+    async def end(self, named: Named) -> None:
+        """End a session.
+
+        Raises:
+            GatewayError: 40401, 40402, 41001, 41002.
+        """
+        async with writing(self._engine) as connection:
+            found = (await self.touch(connection, [named]))[named]
+            if isinstance(found, Live):
+                await connection.execute(delete(sessions).where(sessions.c.id == named.session_id))
+        if isinstance(found, GatewayError):
+            raise found
+
+    async def article_of(self, named: Named) -> str | None:
+        """Give the document of a session, live or not; None when it is not the caller's."""
+        query = select(sessions.c.article_id).where(
+            sessions.c.id == named.session_id, sessions.c.user_id == named.user_id
+        )
+        async with reading(self._engine) as connection:
+            article_id: str | None = await connection.scalar(query)
+        return article_id
+
+    async def touch(
+        self, connection: AsyncConnection, which: Collection[Named]
+    ) -> dict[Named, Live | GatewayError]:
+        """Move the ends of sessions, within the caller's transaction; give what each one is.
+
+        Sessions come before anything else that a transaction changes, always in one
+        order, so that two of them never wait for each other.
+        """
+        now_ms = self._now_ms()
+        ours = (
+            select(sessions.c.id)
+            .where(
+                tuple_(sessions.c.id, sessions.c.user_id).in_(sorted(which)),
+                sessions.c.expires_at_ms > now_ms,
+            )
+            .order_by(sessions.c.id)
+            .with_for_update()
+        )
+        await connection.execute(
+            update(sessions)
+            .where(sessions.c.id.in_(ours))
+            .values(expires_at_ms=now_ms + self._length_ms)
+        )
+        rows = await connection.execute(_described({named.session_id for named in which}))
+        by_id = {row.session_id: row for row in rows}
+        return {named: _told(by_id.get(named.session_id), named.user_id, now_ms) for named in which}
+
+    async def forget_ended(self, older_than_s: float) -> int:
+        """Forget sessions that ended so long ago; give how many."""
+        until_ms = self._now_ms() - int(older_than_s * 1000)
+        async with writing(self._engine) as connection:
+            gone = await connection.execute(
+                delete(sessions).where(sessions.c.expires_at_ms <= until_ms)
+            )
+        return gone.rowcount
+
+    async def _find_or_make(
+        self, connection: AsyncConnection, user_id: str, article_id: str
+    ) -> tuple[str, bool]:
+        now_ms = self._now_ms()
+        ends_ms = now_ms + self._length_ms
+        latest = (
+            sessions.c.user_id == user_id,
+            sessions.c.article_id == article_id,
+            sessions.c.latest,
+        )
+        reused = await connection.execute(
+            update(sessions)
+            .where(*latest, sessions.c.expires_at_ms > now_ms)
+            .values(expires_at_ms=ends_ms)
+            .returning(sessions.c.id)
+        )
+        if session_id := reused.scalar_one_or_none():
+            return session_id, True
+        # One that another call makes at this moment is left, and the insert fails on it.
+        await connection.execute(
+            update(sessions).where(*latest, sessions.c.expires_at_ms <= now_ms).values(latest=False)
+        )
+        session_id = self._source.new_id(PREFIX)
+        await connection.execute(
+            insert(sessions).values(
+                id=session_id,
+                user_id=user_id,
+                article_id=article_id,
+                latest=True,
+                expires_at_ms=ends_ms,
+            )
+        )
+        return session_id, False
+
+    def _now_ms(self) -> int:
+        return int(self._source.now() * 1000)
+
+
+def _described(session_ids: Iterable[str]) -> Any:
+    revision = (
+        select(func.coalesce(func.max(operations.c.revision), 0))
+        .where(operations.c.article_id == articles.c.id)
+        .scalar_subquery()
+    )
+    query = select(
+        sessions.c.id.label("session_id"),
+        sessions.c.user_id,
+        sessions.c.expires_at_ms,
+        articles.c.id.label("article_id"),
+        articles.c.deleted_at_ms,
+        revision.label("revision"),
+    ).select_from(sessions.join(articles, articles.c.id == sessions.c.article_id))
+    return with_standing(query, sessions.c.user_id).where(sessions.c.id.in_(session_ids))
+
+
+def _told(row: Row[Any] | None, user_id: str, now_ms: int) -> Live | GatewayError:
+    if row is None or row.user_id != user_id:
+        return no_session()
+    if row.deleted_at_ms is not None:
+        return document_deleted()
+    if row.expires_at_ms <= now_ms:
+        return session_expired()
+    if not standing_of(row, user_id).may_read:
+        # The session was opened while it was so.
+        return no_document("/sessionId")
+    return Live(row.article_id, row.revision)

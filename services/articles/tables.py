@@ -1,0 +1,113 @@
+"""The tables of documents: groups, the log of each document, its snapshot, its sessions."""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    String,
+    Table,
+    text,
+)
+
+from services.common.database import metadata
+
+PRIVATE = "private"
+GROUP_ONLY = "group-only"
+PERMISSIONS = (PRIVATE, GROUP_ONLY)
+
+MAX_NAME = 200
+
+groups = Table(
+    "article_groups",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("name", String(MAX_NAME), nullable=False),
+    Column("creator_id", String(64), nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+)
+
+members = Table(
+    "article_group_members",
+    metadata,
+    Column("group_id", BigInteger, ForeignKey("article_groups.id"), primary_key=True),
+    Column("user_id", String(64), primary_key=True),
+    Column("added_at_ms", BigInteger, nullable=False),
+    Index("ix_article_group_members_user_id", "user_id"),
+)
+
+# What a user may do beyond what everybody may.
+grants = Table(
+    "grants",
+    metadata,
+    Column("user_id", String(64), primary_key=True),
+    Column("name", String(64), primary_key=True),
+    Column("given_at_ms", BigInteger, nullable=False),
+)
+
+# A document without a group is in its creator's private one.
+articles = Table(
+    "articles",
+    metadata,
+    Column("id", String(20), primary_key=True),
+    Column("group_id", BigInteger, ForeignKey("article_groups.id")),
+    Column("creator_id", String(64), nullable=False),
+    Column("name", String(MAX_NAME), nullable=False),
+    Column(
+        "permission",
+        String(16),
+        CheckConstraint(f"permission IN ({', '.join(map(repr, PERMISSIONS))})", name="permission"),
+        nullable=False,
+    ),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("deleted_at_ms", BigInteger),
+    Index("ix_articles_creator_id", "creator_id"),
+    Index("ix_articles_group_id", "group_id"),
+    Index("ix_articles_deleted_at_ms", "deleted_at_ms"),
+)
+
+# Each operation with what undoes it, as JSON. The key decides a race for a revision.
+operations = Table(
+    "article_operations",
+    metadata,
+    Column("article_id", String(20), ForeignKey("articles.id"), primary_key=True),
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    Column("user_id", String(64), nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("operation", LargeBinary, nullable=False),
+    Column("inverse", LargeBinary, nullable=False),
+)
+
+# The newest snapshot of each document that has one: its state after `revision` operations.
+snapshots = Table(
+    "article_snapshots",
+    metadata,
+    Column("article_id", String(20), ForeignKey("articles.id"), primary_key=True),
+    Column("revision", BigInteger, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+)
+
+# A session is `latest` until it expired and its user opened the document again; it is
+# remembered for a while after that, so that callers are told what became of it.
+sessions = Table(
+    "article_sessions",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("user_id", String(64), nullable=False),
+    Column("article_id", String(20), ForeignKey("articles.id"), nullable=False),
+    Column("latest", Boolean, nullable=False),
+    Column("expires_at_ms", BigInteger, nullable=False),
+    Index(
+        "ix_article_sessions_latest",
+        "user_id",
+        "article_id",
+        unique=True,
+        sqlite_where=text("latest"),
+        postgresql_where=text("latest"),
+    ),
+    Index("ix_article_sessions_article_id", "article_id"),
+    Index("ix_article_sessions_expires_at_ms", "expires_at_ms"),
+)

@@ -1,0 +1,149 @@
+"""A whole document at one moment: an immutable value."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from services.articles.references import Reference, numbered
+from services.articles.style import Style
+from services.articles.tree.index import Parents
+from services.articles.tree.nodes import (
+    Element,
+    Json,
+    Leaf,
+    Node,
+    element_from_json,
+    element_to_json,
+    walk,
+)
+from services.articles.tree.sequence import Blocks
+
+Path = tuple[int, ...]
+
+# The version of the format, not of the document.
+FORMAT_VERSION = "1.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Blocks, the style of the article, and its references.
+
+    A path lists child positions from the top: `(2,)` is the third block, `(2, 0)` its first
+    child. Methods that give a document share with this one all that stays the same; they check
+    nothing, that is what operations do.
+
+    Attributes:
+        blocks: the top-level blocks.
+        style: the ArticleStyle.
+        references: ArticleReferences by id, in the order of their adding.
+        version: of the format.
+        parents: which element holds which.
+    """
+
+    blocks: Blocks = field(default_factory=Blocks)
+    style: Style = field(default_factory=dict)
+    references: Mapping[str, Reference] = field(default_factory=dict)
+    version: str = FORMAT_VERSION
+    parents: Parents = field(default_factory=Parents, compare=False, repr=False)
+
+    def path_of(self, element_id: str) -> Path | None:
+        """Give where an element stands, or None when it is not in the document."""
+        chain = [element_id]
+        holder = self.parents.get(element_id)
+        while holder:
+            chain.append(holder)
+            holder = self.parents.get(holder)
+        if holder is None:
+            return None
+        top = self.blocks.place_of(chain.pop())
+        path, element = [top], self.blocks[top]
+        while chain:
+            wanted = chain.pop()
+            for place, child in enumerate(element.children):
+                if isinstance(child, Element) and child.id == wanted:
+                    path.append(place)
+                    element = child
+                    break
+        return tuple(path)
+
+    def node_at(self, path: Sequence[int]) -> Node | None:
+        """Give what stands at a path that is not empty, or None where there is nothing."""
+        if not path[0] < len(self.blocks):
+            return None
+        node: Node = self.blocks[path[0]]
+        for place in path[1:]:
+            if isinstance(node, Leaf) or not place < len(node.children):
+                return None
+            node = node.children[place]
+        return node
+
+    def element(self, element_id: str) -> Element | None:
+        """Give the element with an id, or None when it is not in the document."""
+        path = self.path_of(element_id)
+        node = None if path is None else self.node_at(path)
+        return node if isinstance(node, Element) else None
+
+    def numbers(self) -> dict[str, int]:
+        """Give the number of each cited reference, 1 for the first that appears."""
+        return numbered(self.blocks.cites())
+
+    def spliced(self, start: int, stop: int, elements: Sequence[Element]) -> "Document":
+        """Give the document with `elements` for the top-level blocks from start to before stop."""
+        gone = [self.blocks[place] for place in range(start, stop)]
+        return replace(
+            self,
+            blocks=self.blocks.spliced(start, stop, elements),
+            parents=self._parents("", gone, elements),
+        )
+
+    def replaced(self, path: Path, element: Element) -> "Document":
+        """Give the document with another element of the same id at a path."""
+        old = self.node_at(path)
+        assert isinstance(old, Element) and old.id == element.id
+        top = element
+        for depth in range(len(path) - 1, 0, -1):
+            holder = self.node_at(path[:depth])
+            assert isinstance(holder, Element)
+            at = path[depth]
+            top = holder.with_children((*holder.children[:at], top, *holder.children[at + 1 :]))
+        return replace(
+            self,
+            blocks=self.blocks.spliced(path[0], path[0] + 1, (top,)),
+            parents=self._parents(element.id, old.elements, element.elements),
+        )
+
+    def _parents(self, holder: str, old: Sequence[Element], new: Sequence[Element]) -> Parents:
+        # Children that both sides share, the very same objects, need no look at what is below.
+        kept = {id(element) for element in old} & {id(element) for element in new}
+        gone = [e for element in old if id(element) not in kept for e in walk(element)]
+        came = [element for element in new if id(element) not in kept]
+        if not gone and not came:
+            return self.parents
+        pairs = [pair for element in came for pair in parent_pairs(element, holder)]
+        return self.parents.changed((element.id for element in gone), pairs)
+
+    def to_json(self) -> dict[str, Json]:
+        """Give the document as JSON, to be stored."""
+        return {
+            "version": self.version,
+            "style": self.style,
+            "reference": list(self.references.values()),
+            "blocks": [element_to_json(block) for block in self.blocks],
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Document":
+        """Read what `to_json` wrote; nothing is checked."""
+        blocks = [element_from_json(block) for block in stored["blocks"]]
+        references = {reference["id"]: reference for reference in stored["reference"]}
+        pairs = [pair for block in blocks for pair in parent_pairs(block, "")]
+        parents = Parents().changed((), pairs)
+        return cls(Blocks(blocks), stored["style"], references, stored["version"], parents)
+
+
+def parent_pairs(element: Element, holder: str) -> list[tuple[str, str]]:
+    """Give each id in an element with the id of its holder."""
+    made = [(element.id, holder)]
+    for child in element.elements:
+        made.extend(parent_pairs(child, element.id))
+    return made

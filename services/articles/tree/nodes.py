@@ -1,0 +1,232 @@
+"""Leaves and elements: what a document is made of, and their JSON form.
+
+An element holds leaves or elements, never knows its parent and never changes; two versions
+of a document share all that an edit did not touch.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
+
+LEAF_TYPES = ("default", "latex", "inlinecode", "url")
+TEXT_DECORATIONS = ("underline", "line-through")
+
+# The types that may stand at the top of a document.
+VOID_TYPES = ("equation", "code", "image", "author")
+PROSE_TYPES = ("title", "paragraph", "abstract", "h1", "h2", "h3")
+BLOCK_TYPES = (*PROSE_TYPES, "label", "list", "table", *VOID_TYPES)
+# Those that stand inside one of them.
+PART_TYPES = ("label-item", "list-item", "table-row", "table-cell")
+ELEMENT_TYPES = (*BLOCK_TYPES, *PART_TYPES)
+# Those whose children are leaves alone.
+LEAVES_ONLY_TYPES = frozenset({*PROSE_TYPES, "label-item", "table-cell"})
+
+# Of an element type, the one type of elements that it holds.
+HOLDS = {
+    "label": "label-item",
+    "list": "list-item",
+    "list-item": "list",
+    "table": "table-row",
+    "table-row": "table-cell",
+}
+
+# What an element of a type holds beside children and style.
+CONTENT_KEYS: dict[str, tuple[str, ...]] = {
+    "equation": ("equation",),
+    "code": ("code", "language"),
+    "image": ("image",),
+    "author": ("author", "institution"),
+    "table": ("rowLength", "colLength"),
+    "table-cell": ("colSpan", "rowSpan"),
+    "label-item": ("name",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A run of text with the same type, marks and citation.
+
+    Attributes:
+        text: the text; LaTeX for type `latex`.
+        type: one of `LEAF_TYPES`.
+        decoration: one of `TEXT_DECORATIONS`, or None.
+        color: a CSS colour, or None.
+        url: where a leaf of type `url` leads; None for the others.
+        cite: the id of a reference, or None.
+    """
+
+    text: str
+    type: str = "default"
+    bold: bool = False
+    italic: bool = False
+    decoration: str | None = None
+    color: str | None = None
+    url: str | None = None
+    cite: str | None = None
+
+    @property
+    def cites(self) -> tuple[str, ...]:
+        """The citation as an element gives its own."""
+        return () if self.cite is None else (self.cite,)
+
+    def same_marks(self, other: "Leaf") -> bool:
+        """Tell whether the two differ in nothing but text."""
+        return (
+            self.type == other.type
+            and self.bold == other.bold
+            and self.italic == other.italic
+            and self.decoration == other.decoration
+            and self.color == other.color
+            and self.url == other.url
+            and self.cite == other.cite
+        )
+
+
+# What stands where a text block has no text.
+EMPTY_LEAF = Leaf("")
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A block or a part of one.
+
+    Attributes:
+        id: given by the server, never used twice.
+        type: one of `ELEMENT_TYPES`.
+        children: leaves or elements, as the type has it.
+        style: an ElementStyle, see `services.articles.style`.
+        content: the fields of the type (`CONTENT_KEYS`), as JSON.
+        cites: ids of the references cited below, each once, in order of appearance.
+    """
+
+    id: str
+    type: str
+    children: tuple["Node", ...] = ()
+    style: Mapping[str, Json] = field(default_factory=dict)
+    content: Mapping[str, Json] = field(default_factory=dict)
+    cites: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Gather what is cited below."""
+        object.__setattr__(self, "cites", joined_cites(self.children))
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The children that are leaves."""
+        return tuple(child for child in self.children if isinstance(child, Leaf))
+
+    @property
+    def elements(self) -> tuple["Element", ...]:
+        """The children that are elements."""
+        return tuple(child for child in self.children if isinstance(child, Element))
+
+    def with_children(self, children: Sequence["Node"]) -> "Element":
+        """Give the same element around other children."""
+        return replace(self, children=tuple(children))
+
+
+Node: TypeAlias = Leaf | Element
+
+
+def joined_cites(nodes: Sequence[Node]) -> tuple[str, ...]:
+    """Give the references that the nodes cite, each once, in order of appearance."""
+    return tuple(dict.fromkeys(cite for node in nodes for cite in node.cites))
+
+
+def walk(element: Element) -> Iterator[Element]:
+    """Give an element and all elements below it, in reading order."""
+    yield element
+    for child in element.children:
+        if isinstance(child, Element):
+            yield from walk(child)
+
+
+def all_leaves(element: Element) -> Iterator[Leaf]:
+    """Give all leaves below an element, in reading order."""
+    for child in element.children:
+        if isinstance(child, Element):
+            yield from all_leaves(child)
+        else:
+            yield child
+
+
+def height(element: Element) -> int:
+    """Give how many elements lie on the longest way down, this one counted."""
+    return 1 + max((height(child) for child in element.elements), default=0)
+
+
+def file_ids(elements: Sequence[Element]) -> list[str]:
+    """Give the ids of the files that images in or below the elements show, each once."""
+    found: dict[str, None] = {}
+    for root in elements:
+        for element in walk(root):
+            images: Any = element.content.get("image", ())
+            found.update(dict.fromkeys(i["fileId"] for i in images if "fileId" in i))
+    return list(found)
+
+
+def leaf_to_json(leaf: Leaf) -> dict[str, Json]:
+    """Give a TextLeaf; what is not set is left out."""
+    made: dict[str, Json] = {"type": leaf.type, "text": leaf.text}
+    if leaf.bold:
+        made["bold"] = True
+    if leaf.italic:
+        made["italic"] = True
+    if leaf.decoration is not None:
+        made["textDecoration"] = leaf.decoration
+    if leaf.color is not None:
+        made["color"] = leaf.color
+    if leaf.url is not None:
+        made["url"] = leaf.url
+    if leaf.cite is not None:
+        made["cite"] = leaf.cite
+    return made
+
+
+def leaf_from_json(stored: Mapping[str, Any]) -> Leaf:
+    """Read what `leaf_to_json` wrote; nothing is checked."""
+    return Leaf(
+        stored["text"],
+        stored["type"],
+        stored.get("bold", False),
+        stored.get("italic", False),
+        stored.get("textDecoration"),
+        stored.get("color"),
+        stored.get("url"),
+        stored.get("cite"),
+    )
+
+
+def element_to_json(element: Element) -> dict[str, Json]:
+    """Give an ElementBlock: what callers read and what is stored."""
+    made: dict[str, Json] = {"id": element.id, "type": element.type}
+    made.update(element.content)
+    made["children"] = [node_to_json(child) for child in element.children]
+    if element.style:
+        made["style"] = element.style
+    return made
+
+
+def element_from_json(stored: Mapping[str, Any]) -> Element:
+    """Read what `element_to_json` wrote; nothing is checked."""
+    kind: str = stored["type"]
+    keys = CONTENT_KEYS.get(kind, ())
+    return Element(
+        stored["id"],
+        kind,
+        tuple([node_from_json(child) for child in stored["children"]]),
+        stored.get("style", {}),
+        {key: stored[key] for key in keys},
+    )
+
+
+def node_to_json(node: Node) -> dict[str, Json]:
+    """Give a TextLeaf or an ElementBlock."""
+    return leaf_to_json(node) if isinstance(node, Leaf) else element_to_json(node)
+
+
+def node_from_json(stored: Mapping[str, Any]) -> Node:
+    """Read what `node_to_json` wrote; nothing is checked."""
+    return element_from_json(stored) if "id" in stored else leaf_from_json(stored)

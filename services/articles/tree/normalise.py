@@ -1,0 +1,88 @@
+"""The normal form of children, and the grid of a table."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from services.articles.tree import limits
+from services.articles.tree.nodes import EMPTY_LEAF, LEAVES_ONLY_TYPES, Element, Json, Leaf, Node
+from services.articles.tree.values import wrong
+
+
+def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
+    """Join neighbours that differ in text alone, and drop empty leaves.
+
+    Never empty: where there is no text the first leaf stays, or a plain one is made.
+    """
+    given = list(leaves)
+    made: list[Leaf] = []
+    for leaf in given:
+        if not leaf.text:
+            continue
+        if made and made[-1].same_marks(leaf):
+            made[-1] = replace(leaf, text=made[-1].text + leaf.text)
+        else:
+            made.append(leaf)
+    return tuple(made) if made else (given[0] if given else EMPTY_LEAF,)
+
+
+def normal_children(kind: str, children: Sequence[Node]) -> tuple[Node, ...]:
+    """Give the normal form of children that fit the type (see `parsing.fitting`)."""
+    leaves = [child for child in children if isinstance(child, Leaf)]
+    if kind in LEAVES_ONLY_TYPES:
+        return normal_leaves(leaves)
+    if kind == "list-item":
+        return (*normal_leaves(leaves), *(c for c in children if isinstance(c, Element)))
+    if kind == "label" and len(leaves) == len(children):
+        return normal_leaves(leaves)
+    return tuple(children)
+
+
+def grid(rows: Sequence[Element], pointer: str) -> dict[str, Json]:
+    """Lay the cells of a table out and give its lengths.
+
+    Every slot is taken by exactly one cell: its own, or one that spans over it.
+
+    Raises:
+        Refusal: a span overlaps or leaves the table, a row is too short or too long, or the
+            table is larger than the limits.
+    """
+    if not rows:
+        return {"rowLength": 0, "colLength": 0}
+    if len(rows) > limits.TABLE_ROWS:
+        raise wrong(pointer, f"a table has at most {limits.TABLE_ROWS} rows")
+    width = sum(_spans(cell)[0] for cell in rows[0].elements)
+    if width == 0:
+        raise wrong(pointer, "the first row of a table needs a cell")
+    if width > limits.TABLE_COLUMNS:
+        raise wrong(pointer, f"a table has at most {limits.TABLE_COLUMNS} columns")
+    # Of each column, the first row that no cell above reaches into.
+    free_from = [0] * width
+    for y, row in enumerate(rows):
+        _lay_row(row, y, len(rows), free_from, pointer)
+    return {"rowLength": len(rows), "colLength": width}
+
+
+def _lay_row(row: Element, y: int, height: int, free_from: list[int], pointer: str) -> None:
+    x, width = 0, len(free_from)
+    for cell in row.elements:
+        while x < width and free_from[x] > y:
+            x += 1
+        columns, down = _spans(cell)
+        place = f"the cell at row {y}, column {x} of the table"
+        if x + columns > width:
+            raise wrong(pointer, f"{place} reaches beyond column {width - 1}, the last one")
+        if y + down > height:
+            raise wrong(pointer, f"{place} spans beyond the last row")
+        for column in range(x, x + columns):
+            if free_from[column] > y:
+                raise wrong(pointer, f"{place} overlaps one that spans down from above")
+            free_from[column] = y + down
+        x += columns
+    if any(free <= y for free in free_from):
+        raise wrong(pointer, f"row {y} of the table leaves columns empty; {width} are needed")
+
+
+def _spans(cell: Element) -> tuple[int, int]:
+    columns, rows = cell.content["colSpan"], cell.content["rowSpan"]
+    assert isinstance(columns, int) and isinstance(rows, int)
+    return columns, rows

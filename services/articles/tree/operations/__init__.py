@@ -1,0 +1,61 @@
+"""Every edit of a document as a value of its own.
+
+`operation.apply(document)` gives a `Change` or raises `Refusal`; `to_json` and `from_json` are
+its form in the log.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from services.articles.tree.nodes import Json
+from services.articles.tree.operations.base import Change, Operation
+from services.articles.tree.operations.bibliography import (
+    AddReference,
+    DeleteReference,
+    RestoreReference,
+    UpdateReference,
+)
+from services.articles.tree.operations.blocks import Delete, Insert, Restore
+from services.articles.tree.operations.leaves import Cite, StyleLeaf
+from services.articles.tree.operations.styles import StyleArticle, StyleBlock
+from services.articles.tree.operations.text import AppendText, ReplaceText, Truncate
+
+__all__ = [
+    "AddReference",
+    "AppendText",
+    "Change",
+    "Cite",
+    "Delete",
+    "DeleteReference",
+    "Insert",
+    "Operation",
+    "ReplaceText",
+    "Restore",
+    "RestoreReference",
+    "StyleArticle",
+    "StyleBlock",
+    "StyleLeaf",
+    "Truncate",
+    "UpdateReference",
+    "from_json",
+    "to_json",
+]
+
+_OPERATIONS: dict[str, type[Operation]] = {
+    operation.name: operation
+    for operation in (
+        *(Insert, Delete, Restore, ReplaceText, AppendText, Truncate, Cite, StyleLeaf),
+        *(StyleBlock, StyleArticle, AddReference, UpdateReference, DeleteReference),
+        RestoreReference,
+    )
+}
+
+
+def to_json(operation: Operation) -> dict[str, Json]:
+    """Give an operation as JSON: its name as `op`, and its fields."""
+    return {"op": operation.name, **operation.to_json()}
+
+
+def from_json(stored: Mapping[str, Any]) -> Operation:
+    """Read what `to_json` wrote; nothing is checked before the operation is applied."""
+    return _OPERATIONS[stored["op"]].from_json(stored)

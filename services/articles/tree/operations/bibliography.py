@@ -1,0 +1,171 @@
+"""References come, change and go."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+from services.articles.references import Reference
+from services.articles.style import merged_style, undoing
+from services.articles.tree import limits
+from services.articles.tree.document import Document
+from services.articles.tree.nodes import (
+    Element,
+    Json,
+    Leaf,
+    element_from_json,
+    element_to_json,
+)
+from services.articles.tree.operations.base import (
+    Change,
+    mapped,
+    restored,
+    unknown_reference,
+    without_cite,
+)
+from services.articles.tree.refusal import Code, Refusal
+from services.articles.tree.values import wrong
+
+
+@dataclass(frozen=True, slots=True)
+class AddReference:
+    """Add a reference behind the others.
+
+    Attributes:
+        reference: with an id that no reference of the document has.
+    """
+
+    name: ClassVar[str] = "add-reference"
+    reference: Reference
+
+    def apply(self, document: Document) -> Change:
+        """Add the reference."""
+        identifier = str(self.reference["id"])
+        _check_free(document, identifier)
+        made = replace(document, references={**document.references, identifier: self.reference})
+        return Change(made, DeleteReference(identifier), (identifier,))
+
+    def to_json(self) -> dict[str, Json]:
+        """Give the reference."""
+        return {"reference": self.reference}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(stored["reference"])
+
+
+def _check_free(document: Document, identifier: str) -> None:
+    if identifier in document.references:
+        problem = "a reference of the document has this id already"
+        raise Refusal(Code.REFERENCE_EXISTS, "/reference/id", problem)
+    if len(document.references) >= limits.REFERENCES:
+        raise wrong("/reference", f"a document has at most {limits.REFERENCES} references")
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateReference:
+    """Change fields of a reference.
+
+    Attributes:
+        reference_id: which.
+        patch: the other fields; null removes one.
+    """
+
+    name: ClassVar[str] = "update-reference"
+    reference_id: str
+    patch: Reference
+
+    def apply(self, document: Document) -> Change:
+        """Merge the patch into the reference, which must be there."""
+        old = document.references.get(self.reference_id)
+        if old is None:
+            raise unknown_reference("/reference/id")
+        new = merged_style(old, self.patch)
+        made = replace(document, references={**document.references, self.reference_id: new})
+        return Change(made, UpdateReference(self.reference_id, undoing(old, self.patch)))
+
+    def to_json(self) -> dict[str, Json]:
+        """Give id and patch."""
+        return {"referenceId": self.reference_id, "patch": self.patch}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(stored["referenceId"], stored["patch"])
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteReference:
+    """Remove a reference and every citation of it.
+
+    Attributes:
+        reference_id: which.
+    """
+
+    name: ClassVar[str] = "delete-reference"
+    reference_id: str
+
+    def apply(self, document: Document) -> Change:
+        """Remove the reference, which must be there."""
+        gone = document.references.get(self.reference_id)
+        if gone is None:
+            raise unknown_reference("/referenceId")
+        at = list(document.references).index(self.reference_id)
+        kept = {k: v for k, v in document.references.items() if k != self.reference_id}
+
+        def clear(leaf: Leaf) -> Leaf:
+            return without_cite(leaf, self.reference_id)
+
+        citing = tuple(document.blocks.citing(self.reference_id))
+        made = replace(document, references=kept)
+        for block in citing:
+            made = made.replaced((made.blocks.place_of(block.id),), mapped(block, clear))
+        return Change(made, RestoreReference(gone, at, citing))
+
+    def to_json(self) -> dict[str, Json]:
+        """Give the id."""
+        return {"referenceId": self.reference_id}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(stored["referenceId"])
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreReference:
+    """Bring a deleted reference back, with its citations: the inverse of the deletion.
+
+    Attributes:
+        reference: what was deleted.
+        at: where it stood among the references.
+        elements: states of the blocks that cited it.
+    """
+
+    name: ClassVar[str] = "restore-reference"
+    reference: Reference
+    at: int
+    elements: tuple[Element, ...]
+
+    def apply(self, document: Document) -> Change:
+        """Restore all or nothing."""
+        identifier = str(self.reference["id"])
+        _check_free(document, identifier)
+        entries = list(document.references.items())
+        entries.insert(self.at, (identifier, self.reference))
+        made, _ = restored(replace(document, references=dict(entries)), self.elements)
+        return Change(made, DeleteReference(identifier), (identifier,))
+
+    def to_json(self) -> dict[str, Json]:
+        """Give the fields."""
+        return {
+            "reference": self.reference,
+            "at": self.at,
+            "elements": [element_to_json(element) for element in self.elements],
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        elements = [element_from_json(element) for element in stored["elements"]]
+        return cls(stored["reference"], stored["at"], tuple(elements))

@@ -1,0 +1,163 @@
+"""Blocks come and go: insert, delete, and the way back from a change inside a block."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from services.articles.tree import limits
+from services.articles.tree.document import Document, Path
+from services.articles.tree.nodes import (
+    BLOCK_TYPES,
+    EMPTY_LEAF,
+    HOLDS,
+    Element,
+    Json,
+    Node,
+    element_from_json,
+    element_to_json,
+)
+from services.articles.tree.operations.base import Change, check_cites, check_size, found, restored
+from services.articles.tree.parsing import built
+from services.articles.tree.refusal import Code, Refusal, inside
+from services.articles.tree.values import wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Put blocks before what stands at a path, or at the end of its siblings.
+
+    Attributes:
+        path: where the first one will stand.
+        blocks: at least one, in normal form, under ids that the document never had.
+    """
+
+    name: ClassVar[str] = "insert"
+    path: Path
+    blocks: tuple[Element, ...]
+
+    def apply(self, document: Document) -> Change:
+        """Insert all or none."""
+        for place, block in enumerate(self.blocks):
+            check_cites(document, block, inside("/blocks", place))
+        check_size(document, len(self.path), (), self.blocks, "/blocks")
+        if len(self.path) == 1:
+            made = self._at_top(document)
+        else:
+            made = self._below(document)
+        ids = tuple([block.id for block in self.blocks])
+        return Change(made, Delete(ids), ids)
+
+    def _at_top(self, document: Document) -> Document:
+        at = self._place(len(document.blocks))
+        for place, block in enumerate(self.blocks):
+            if block.type not in BLOCK_TYPES:
+                pointer = inside(inside("/blocks", place), "type")
+                raise wrong(pointer, f"{block.type} cannot stand at the top of a document")
+        if len(document.blocks) + len(self.blocks) > limits.TOP_LEVEL_BLOCKS:
+            raise wrong("/blocks", f"a document has at most {limits.TOP_LEVEL_BLOCKS} blocks")
+        return document.spliced(at, at, self.blocks)
+
+    def _below(self, document: Document) -> Document:
+        holder = document.node_at(self.path[:-1])
+        if holder is None:
+            raise Refusal(Code.PATH, "/path", "leads through a block that does not exist")
+        if not isinstance(holder, Element):
+            raise Refusal(Code.PATH, "/path", "leads through a text leaf")
+        held = HOLDS.get(holder.type)
+        if held is None or holder.type == "table-row":
+            raise wrong("/path", f"no block can be inserted into {holder.type}")
+        for place, block in enumerate(self.blocks):
+            if block.type != held:
+                pointer = inside(inside("/blocks", place), "type")
+                raise wrong(pointer, f"must be {held} to stand in {holder.type}")
+        at = self._place(len(holder.children))
+        children: Sequence[Node] = holder.children
+        if holder.type == "label" and children == (EMPTY_LEAF,):
+            at, children = 0, ()
+        new = (*children[:at], *self.blocks, *children[at:])
+        return document.replaced(self.path[:-1], built(holder, new, "/blocks"))
+
+    def _place(self, siblings: int) -> int:
+        if self.path[-1] > siblings:
+            raise Refusal(Code.PATH, "/path", f"must end with at most {siblings}")
+        return self.path[-1]
+
+    def to_json(self) -> dict[str, Json]:
+        """Give path and blocks."""
+        return {"path": list(self.path), "blocks": [element_to_json(b) for b in self.blocks]}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        blocks = [element_from_json(block) for block in stored["blocks"]]
+        return cls(tuple(stored["path"]), tuple(blocks))
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Take neighbouring elements out; callers name one, undoing an insert may name more.
+
+    Attributes:
+        block_ids: in the order in which they stand.
+    """
+
+    name: ClassVar[str] = "delete"
+    block_ids: tuple[str, ...]
+
+    def apply(self, document: Document) -> Change:
+        """Delete all or none; a cell of a table is never deleted."""
+        path, first = found(document, self.block_ids[0])
+        if first.type == "table-cell":
+            raise wrong("/blockId", "a cell is not deleted: replace its text, the row or the table")
+        holder, start = path[:-1], path[-1]
+        stop = start + len(self.block_ids)
+        gone = [document.node_at((*holder, place)) for place in range(start, stop)]
+        elements = [node for node in gone if isinstance(node, Element)]
+        if tuple(element.id for element in elements) != self.block_ids:
+            raise Refusal(Code.NO_BLOCK, "/blockId", "the blocks don't stand together any more")
+        made = _without(document, holder, start, stop)
+        return Change(made, Insert(path, tuple(elements)))
+
+    def to_json(self) -> dict[str, Json]:
+        """Give the ids."""
+        return {"blockIds": list(self.block_ids)}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(tuple(stored["blockIds"]))
+
+
+def _without(document: Document, holder_path: Path, start: int, stop: int) -> Document:
+    if not holder_path:
+        return document.spliced(start, stop, ())
+    holder = document.node_at(holder_path)
+    assert isinstance(holder, Element)
+    children = (*holder.children[:start], *holder.children[stop:])
+    return document.replaced(holder_path, built(holder, children, "/blockId"))
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Put earlier states of elements back: the inverse of a change inside them.
+
+    Attributes:
+        elements: states with the ids of elements that are in the document.
+    """
+
+    name: ClassVar[str] = "restore"
+    elements: tuple[Element, ...]
+
+    def apply(self, document: Document) -> Change:
+        """Restore all or none."""
+        made, replaced = restored(document, self.elements)
+        return Change(made, Restore(replaced))
+
+    def to_json(self) -> dict[str, Json]:
+        """Give the states."""
+        return {"elements": [element_to_json(element) for element in self.elements]}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(tuple([element_from_json(element) for element in stored["elements"]]))

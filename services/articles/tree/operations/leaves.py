@@ -1,0 +1,122 @@
+"""Leaves change their citation or their marks; their text stays."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+from services.articles.tree.document import Document, Path
+from services.articles.tree.nodes import Json, Leaf, all_leaves
+from services.articles.tree.operations.base import (
+    Change,
+    found,
+    found_leaf,
+    mapped,
+    unknown_reference,
+    with_leaf,
+)
+from services.articles.tree.operations.blocks import Restore
+from services.articles.tree.values import wrong
+
+# Which leaves an operation means: all below the block with an id, or the one at a path.
+Target = str | Path
+
+
+@dataclass(frozen=True, slots=True)
+class Cite:
+    """Set or clear the citation of leaves.
+
+    Attributes:
+        target: the id of a block, or the path of a leaf.
+        cite: the id of a reference; None clears.
+    """
+
+    name: ClassVar[str] = "cite"
+    target: Target
+    cite: str | None
+
+    def apply(self, document: Document) -> Change:
+        """Cite the reference, which must be there."""
+        cite = self.cite
+
+        def change(leaf: Leaf) -> Leaf:
+            return leaf if leaf.cite == cite else replace(leaf, cite=cite)
+
+        made = _changed(document, self.target, change)
+        if cite is not None and cite not in document.references:
+            raise unknown_reference("/cite")
+        return made
+
+    def to_json(self) -> dict[str, Json]:
+        """Give target and citation."""
+        return {**_target_to_json(self.target), "cite": self.cite}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(_target_from_json(stored), stored["cite"])
+
+
+@dataclass(frozen=True, slots=True)
+class StyleLeaf:
+    """Set or clear marks: of one leaf, or of the plain ones (type `default`) under a block.
+
+    Attributes:
+        target: the id of a block, or the path of a leaf.
+        marks: some of `parsing.MARKS`; None and False clear.
+    """
+
+    name: ClassVar[str] = "style-leaf"
+    target: Target
+    marks: Mapping[str, bool | str | None]
+
+    def apply(self, document: Document) -> Change:
+        """Set the marks given and leave the others."""
+        fields: dict[str, Any] = {
+            "decoration" if key == "textDecoration" else key: value
+            for key, value in self.marks.items()
+        }
+        for key in ("bold", "italic"):
+            if key in fields:
+                fields[key] = bool(fields[key])
+        plain_only = isinstance(self.target, str)
+
+        def change(leaf: Leaf) -> Leaf:
+            if plain_only and leaf.type != "default":
+                return leaf
+            if all(getattr(leaf, key) == value for key, value in fields.items()):
+                return leaf
+            return replace(leaf, **fields)
+
+        return _changed(document, self.target, change)
+
+    def to_json(self) -> dict[str, Json]:
+        """Give target and marks."""
+        return {**_target_to_json(self.target), "marks": self.marks}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(_target_from_json(stored), stored["marks"])
+
+
+def _changed(document: Document, target: Target, change: Callable[[Leaf], Leaf]) -> Change:
+    if isinstance(target, str):
+        path, old = found(document, target)
+        if next(all_leaves(old), None) is None:
+            raise wrong("/blockId", f"there is no text leaf below this {old.type}")
+        new = mapped(old, change)
+    else:
+        path, old, at = found_leaf(document, target)
+        new = with_leaf(old, at, change(old.leaves[at]))
+    return Change(document.replaced(path, new), Restore((old,)))
+
+
+def _target_to_json(target: Target) -> dict[str, Json]:
+    return {"blockId": target} if isinstance(target, str) else {"leafPath": list(target)}
+
+
+def _target_from_json(stored: Mapping[str, Any]) -> Target:
+    if "blockId" in stored:
+        block_id: str = stored["blockId"]
+        return block_id
+    return tuple(stored["leafPath"])

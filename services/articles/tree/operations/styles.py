@@ -1,0 +1,74 @@
+"""Styles change: of a block, or of the whole article. Both are merge patches (RFC 7396)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+from services.articles.style import (
+    Style,
+    check_article_style,
+    check_element_style,
+    merged_style,
+    undoing,
+)
+from services.articles.tree.document import Document
+from services.articles.tree.nodes import Json
+from services.articles.tree.operations.base import Change, found
+
+
+@dataclass(frozen=True, slots=True)
+class StyleBlock:
+    """Change an element's own style.
+
+    Attributes:
+        block_id: of the element.
+        patch: an ElementStyle in which null removes.
+    """
+
+    name: ClassVar[str] = "style-block"
+    block_id: str
+    patch: Style
+
+    def apply(self, document: Document) -> Change:
+        """Merge the patch, which must fit the element's type."""
+        path, old = found(document, self.block_id)
+        check_element_style(old.type, self.patch, "")
+        new = replace(old, style=merged_style(old.style, self.patch))
+        inverse = StyleBlock(self.block_id, undoing(old.style, self.patch))
+        return Change(document.replaced(path, new), inverse)
+
+    def to_json(self) -> dict[str, Json]:
+        """Give id and patch."""
+        return {"blockId": self.block_id, "patch": self.patch}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(stored["blockId"], stored["patch"])
+
+
+@dataclass(frozen=True, slots=True)
+class StyleArticle:
+    """Change the style of the article.
+
+    Attributes:
+        patch: an ArticleStyle in which null removes.
+    """
+
+    name: ClassVar[str] = "style-article"
+    patch: Style
+
+    def apply(self, document: Document) -> Change:
+        """Merge the patch."""
+        check_article_style(self.patch, "/style")
+        made = replace(document, style=merged_style(document.style, self.patch))
+        return Change(made, StyleArticle(undoing(document.style, self.patch)))
+
+    def to_json(self) -> dict[str, Json]:
+        """Give the patch."""
+        return {"patch": self.patch}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(stored["patch"])

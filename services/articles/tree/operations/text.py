@@ -1,0 +1,204 @@
+"""The content of a block changes: replaced, or longer at its end."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+from services.articles.tree.document import Document, Path
+from services.articles.tree.nodes import (
+    CONTENT_KEYS,
+    PROSE_TYPES,
+    VOID_TYPES,
+    Element,
+    Json,
+    Leaf,
+    Node,
+    leaf_from_json,
+    leaf_to_json,
+    node_from_json,
+    node_to_json,
+    walk,
+)
+from services.articles.tree.normalise import normal_leaves
+from services.articles.tree.operations.base import (
+    Change,
+    Operation,
+    check_cites,
+    check_size,
+    found,
+    put,
+)
+from services.articles.tree.operations.blocks import Restore
+from services.articles.tree.parsing import built
+from services.articles.tree.refusal import Code, Refusal, inside
+from services.articles.tree.values import wrong
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceText:
+    """Put other content into an element, which keeps its id and style.
+
+    Attributes:
+        block_id: of the element.
+        children: new children with new ids, or None to leave them.
+        claims: of children sent with an id, the new id to that id; a child keeps the id that it
+            claims if an element below the block had it before. Of two claims the first counts.
+        content: fields of a void block to change.
+    """
+
+    name: ClassVar[str] = "replace"
+    block_id: str
+    children: tuple[Node, ...] | None
+    claims: Mapping[str, str]
+    content: Mapping[str, Json]
+
+    def apply(self, document: Document) -> Change:
+        """Replace the fields given."""
+        path, old = found(document, self.block_id)
+        for key in self.content:
+            if old.type not in VOID_TYPES or key not in CONTENT_KEYS[old.type]:
+                raise wrong(inside("", key), f"does not fit a block of type {old.type}")
+        new = replace(old, content={**old.content, **self.content}) if self.content else old
+        if self.children is not None:
+            if old.type in VOID_TYPES:
+                raise wrong("/children", f"a block of type {old.type} has no children")
+            kept = _kept_ids(self.claims, old)
+            children = [_renamed(child, kept) for child in self.children]
+            new = built(new, children, "/children")
+            check_size(document, len(path) + 1, old.elements, new.elements, "/children")
+            check_cites(document, new, "")
+        return Change(put(document, path, new, "/children"), Restore((old,)))
+
+    def to_json(self) -> dict[str, Json]:
+        """Give the fields."""
+        children = None if self.children is None else [node_to_json(c) for c in self.children]
+        return {
+            "blockId": self.block_id,
+            "children": children,
+            "claims": self.claims,
+            "content": self.content,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        children = stored["children"]
+        return cls(
+            stored["blockId"],
+            None if children is None else tuple([node_from_json(child) for child in children]),
+            stored["claims"],
+            stored["content"],
+        )
+
+
+def _kept_ids(claims: Mapping[str, str], old: Element) -> dict[str, str]:
+    free = {element.id for child in old.elements for element in walk(child)}
+    kept = {}
+    for new_id, claimed in claims.items():
+        if claimed in free:
+            free.remove(claimed)
+            kept[new_id] = claimed
+    return kept
+
+
+def _renamed(node: Node, kept: Mapping[str, str]) -> Node:
+    if isinstance(node, Leaf) or not kept:
+        return node
+    children = tuple([_renamed(child, kept) for child in node.children])
+    return replace(node, id=kept.get(node.id, node.id), children=children)
+
+
+@dataclass(frozen=True, slots=True)
+class AppendText:
+    """Add leaves at the end of a text block; of a label with items, to its last item.
+
+    Attributes:
+        block_id: of a title, paragraph, abstract, h1, h2, h3 or label.
+        leaves: what is added.
+    """
+
+    name: ClassVar[str] = "append"
+    block_id: str
+    leaves: tuple[Leaf, ...]
+
+    def apply(self, document: Document) -> Change:
+        """Append the leaves."""
+        path, old = _target(document, self.block_id)
+        new = old.with_children(normal_leaves((*old.leaves, *self.leaves)))
+        check_cites_of_leaves(document, self.leaves)
+        return Change(document.replaced(path, new), self._inverse(old, new))
+
+    def _inverse(self, old: Element, new: Element) -> Operation:
+        # The text so far need not be kept where it can be cut off again: many appends to one
+        # long paragraph would store it over and over.
+        last = old.leaves[-1]
+        at = len(old.children) - 1
+        if old.children[:at] == new.children[:at]:
+            grown = new.leaves[at]
+            if last.text and grown.same_marks(last) and grown.text.startswith(last.text):
+                return Truncate(self.block_id, len(old.children), len(last.text))
+        return Restore((old,))
+
+    def to_json(self) -> dict[str, Json]:
+        """Give id and leaves."""
+        return {"blockId": self.block_id, "leaves": [leaf_to_json(leaf) for leaf in self.leaves]}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        leaves = [leaf_from_json(leaf) for leaf in stored["leaves"]]
+        return cls(stored["blockId"], tuple(leaves))
+
+
+def check_cites_of_leaves(document: Document, leaves: Sequence[Leaf]) -> None:
+    """Refuse leaves, sent as `text`, that cite an unknown reference."""
+    for place, leaf in enumerate(leaves):
+        if leaf.cite is not None and leaf.cite not in document.references:
+            pointer = inside(inside("/text", place), "cite")
+            raise Refusal(Code.NO_REFERENCE, pointer, "no reference of the document has this id")
+
+
+def _target(document: Document, block_id: str) -> tuple[Path, Element]:
+    path, element = found(document, block_id)
+    if element.type not in (*PROSE_TYPES, "label"):
+        raise wrong("/blockId", f"text cannot be appended to a block of type {element.type}")
+    if element.elements:
+        return (*path, len(element.children) - 1), element.elements[-1]
+    return path, element
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Cut the end of a text block off: the inverse of an append.
+
+    Attributes:
+        block_id: of the block; in a label with items, its last item is cut.
+        leaves: how many stay.
+        length: of the text of the last one that stays, in characters.
+    """
+
+    name: ClassVar[str] = "truncate"
+    block_id: str
+    leaves: int
+    length: int
+
+    def apply(self, document: Document) -> Change:
+        """Cut, unless the block has become shorter already."""
+        path, old = _target(document, self.block_id)
+        if len(old.children) < self.leaves:
+            raise Refusal(Code.NO_LEAF, "/blockId", "the text to cut off is not there any more")
+        last = old.leaves[self.leaves - 1]
+        kept = replace(last, text=last.text[: self.length])
+        rest = replace(last, text=last.text[self.length :])
+        new = old.with_children(normal_leaves((*old.leaves[: self.leaves - 1], kept)))
+        inverse = AppendText(self.block_id, (rest, *old.leaves[self.leaves :]))
+        return Change(document.replaced(path, new), inverse)
+
+    def to_json(self) -> dict[str, Json]:
+        """Give the fields."""
+        return {"blockId": self.block_id, "leaves": self.leaves, "length": self.length}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(stored["blockId"], stored["leaves"], stored["length"])

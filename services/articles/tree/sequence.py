@@ -1,0 +1,102 @@
+"""The top-level blocks of a document: a sequence that shares what an edit left alone.
+
+A tuple of 10,000 blocks would be copied whole by every edit. Here it is cut into runs of at
+most 128; an edit copies the run it touches and the short tuple of runs. Each run knows where
+its ids stand and what its blocks cite, so neither is ever gathered from all blocks.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from services.articles.tree.nodes import Element, joined_cites
+
+_LONGEST_RUN = 128
+
+
+class _Run(NamedTuple):
+    elements: tuple[Element, ...]
+    places: dict[str, int]
+    cites: tuple[str, ...]
+
+
+def _run(elements: tuple[Element, ...]) -> _Run:
+    places = {element.id: place for place, element in enumerate(elements)}
+    return _Run(elements, places, joined_cites(elements))
+
+
+class Blocks:
+    """An immutable sequence of elements, found by position or by id."""
+
+    __slots__ = ("_runs", "_starts")
+
+    def __init__(self, elements: Sequence[Element] = ()) -> None:
+        self._set(tuple(_cut(tuple(elements))))
+
+    def _set(self, runs: tuple[_Run, ...]) -> None:
+        self._runs = runs
+        # Where each run begins, and behind the last the length of all.
+        self._starts = tuple(accumulate((len(run.elements) for run in runs), initial=0))
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def __iter__(self) -> Iterator[Element]:
+        for run in self._runs:
+            yield from run.elements
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Blocks) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # elements hold mappings, which have no hash
+
+    def __getitem__(self, place: int) -> Element:
+        """Give the element at a position from 0 to length - 1."""
+        at = bisect_right(self._starts, place) - 1
+        return self._runs[at].elements[place - self._starts[at]]
+
+    def place_of(self, element_id: str) -> int:
+        """Give where the element with an id stands, which must be here."""
+        for run, start in zip(self._runs, self._starts, strict=False):
+            place = run.places.get(element_id)
+            if place is not None:
+                return start + place
+        raise KeyError(element_id)
+
+    def spliced(self, start: int, stop: int, elements: Sequence[Element]) -> "Blocks":
+        """Give the sequence with `elements` in place of those from `start` to before `stop`."""
+        if not self._runs:
+            return Blocks(elements)
+        last = len(self._runs) - 1
+        first_run = min(bisect_right(self._starts, start) - 1, last)
+        last_run = max(first_run, bisect_left(self._starts, stop) - 1)
+        head = self._runs[first_run].elements[: start - self._starts[first_run]]
+        tail = self._runs[last_run].elements[stop - self._starts[last_run] :]
+        made = object.__new__(Blocks)
+        cut = _cut((*head, *elements, *tail))
+        made._set((*self._runs[:first_run], *cut, *self._runs[last_run + 1 :]))
+        return made
+
+    def cites(self) -> tuple[str, ...]:
+        """Give the ids of all references cited, each once, in order of appearance."""
+        return tuple(dict.fromkeys(cite for run in self._runs for cite in run.cites))
+
+    def citing(self, reference_id: str) -> list[Element]:
+        """Give the elements in or below which a reference is cited."""
+        return [
+            element
+            for run in self._runs
+            if reference_id in run.cites
+            for element in run.elements
+            if reference_id in element.cites
+        ]
+
+
+def _cut(elements: tuple[Element, ...]) -> Iterator[_Run]:
+    if not elements:
+        return
+    runs = -(-len(elements) // _LONGEST_RUN)
+    size = -(-len(elements) // runs)
+    for start in range(0, len(elements), size):
+        yield _run(elements[start : start + size])

@@ -1,0 +1,155 @@
+"""`gateway groups`, `grants` and `articles`: who edits which documents together."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+
+import typer
+
+from services.console import FLAGS, on_database, print_table, time_of
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from services.accounts.repository import AccountRepository
+    from services.articles.groups import GroupInfo, GroupRepository
+    from services.common.settings import Settings
+
+Result = TypeVar("Result")
+
+# The names of the permissions and grants; a test keeps them in step with the service.
+Permission = Literal["private", "group-only"]
+Grant = Literal["articles"]
+
+_UserOption = Annotated[str, typer.Option("--user", metavar="NAME", help="Name of the user.")]
+_GroupArgument = Annotated[
+    int,
+    typer.Argument(metavar="GROUP", min=1, max=(1 << 53) - 1, help="Id of the group, as listed."),
+]
+_DocumentArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the document.")]
+
+groups = typer.Typer(help="Make groups whose members share documents.", **FLAGS)
+grants = typer.Typer(help="Let users do what the settings keep from others.", **FLAGS)
+articles = typer.Typer(help="Say who reads a document, and bring back deleted ones.", **FLAGS)
+
+
+@groups.command("create")
+def create_group(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the group.")],
+    user: Annotated[
+        str, typer.Option("--user", metavar="NAME", help="Whose group it is; the first member.")
+    ],
+) -> None:
+    """Make a group and print its id."""
+
+    async def work(found: "GroupRepository", accounts: "AccountRepository") -> int:
+        return await found.create(name, (await accounts.caller_named(user)).user_id)
+
+    typer.echo(str(_on_groups(work)))
+
+
+@groups.command("add")
+def add_member(group: _GroupArgument, user: _UserOption) -> None:
+    """Put a user in a group."""
+
+    async def work(found: "GroupRepository", accounts: "AccountRepository") -> None:
+        await found.add(group, (await accounts.caller_named(user)).user_id)
+
+    _on_groups(work)
+
+
+@groups.command("remove")
+def remove_member(group: _GroupArgument, user: _UserOption) -> None:
+    """Take a user out of a group; what they made there stays."""
+
+    async def work(found: "GroupRepository", accounts: "AccountRepository") -> None:
+        await found.remove(group, (await accounts.caller_named(user)).user_id)
+
+    _on_groups(work)
+
+
+@groups.command("list")
+def list_groups() -> None:
+    """List every group, oldest first."""
+
+    async def work(
+        found: "GroupRepository", accounts: "AccountRepository"
+    ) -> list[tuple[str, ...]]:
+        return [_row(info) for info in await found.list_all()]
+
+    print_table([("ID", "NAME", "CREATOR", "MEMBERS", "DOCUMENTS", "CREATED"), *_on_groups(work)])
+
+
+@grants.command("add")
+def add_grant(
+    user: _UserOption,
+    grant: Annotated[Grant, typer.Argument(help="What is granted.")] = "articles",
+) -> None:
+    """Let a user edit documents where `articles.require_grant` is set."""
+
+    async def work(found: "GroupRepository", accounts: "AccountRepository") -> None:
+        await found.give_grant((await accounts.caller_named(user)).user_id, grant)
+
+    _on_groups(work)
+
+
+@grants.command("remove")
+def remove_grant(
+    user: _UserOption,
+    grant: Annotated[Grant, typer.Argument(help="What was granted.")] = "articles",
+) -> None:
+    """Take a grant away, at once."""
+
+    async def work(found: "GroupRepository", accounts: "AccountRepository") -> None:
+        await found.take_grant((await accounts.caller_named(user)).user_id, grant)
+
+    _on_groups(work)
+
+
+@articles.command("share")
+def share(
+    document: _DocumentArgument,
+    permission: Annotated[Permission, typer.Argument(help="Who may read and edit it.")],
+) -> None:
+    """Let a document's group read and edit it, or only whoever made it."""
+
+    async def work(engine: "AsyncEngine", settings: "Settings") -> None:
+        from services.articles.repository import ArticleRepository
+
+        await ArticleRepository(engine).set_permission(document, permission)
+
+    on_database(work)
+
+
+@articles.command("restore")
+def restore(document: _DocumentArgument) -> None:
+    """Bring a deleted document back."""
+
+    async def work(engine: "AsyncEngine", settings: "Settings") -> None:
+        from services.articles.repository import ArticleRepository
+
+        await ArticleRepository(engine).restore(document)
+
+    on_database(work)
+
+
+def _on_groups(
+    work: "Callable[[GroupRepository, AccountRepository], Awaitable[Result]]",
+) -> "Result":
+    async def run(engine: "AsyncEngine", settings: "Settings") -> "Result":
+        from services.accounts.repository import AccountRepository
+        from services.articles.groups import GroupRepository
+
+        return await work(GroupRepository(engine), AccountRepository(engine))
+
+    return on_database(run)
+
+
+def _row(info: "GroupInfo") -> tuple[str, ...]:
+    return (
+        str(info.id),
+        info.name,
+        info.creator_id,
+        str(info.members),
+        str(info.articles),
+        time_of(info.created_at_ms // 1000),
+    )

@@ -1,0 +1,125 @@
+"""Documents with their logs, sessions and groups, and grants."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+
+
+def upgrade() -> None:
+    """Make the tables."""
+    _make_groups()
+    _make_articles()
+    _make_sessions()
+
+
+def _make_groups() -> None:
+    op.create_table(
+        "article_groups",
+        sa.Column("id", sa.BigInteger(), nullable=False, autoincrement=False),
+        sa.Column("name", sa.String(200), nullable=False),
+        sa.Column("creator_id", sa.String(64), nullable=False),
+        sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_article_groups"),
+    )
+    op.create_table(
+        "article_group_members",
+        sa.Column("group_id", sa.BigInteger(), nullable=False),
+        sa.Column("user_id", sa.String(64), nullable=False),
+        sa.Column("added_at_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("group_id", "user_id", name="pk_article_group_members"),
+        sa.ForeignKeyConstraint(
+            ["group_id"], ["article_groups.id"], name="fk_article_group_members_group_id"
+        ),
+    )
+    op.create_index("ix_article_group_members_user_id", "article_group_members", ["user_id"])
+    op.create_table(
+        "grants",
+        sa.Column("user_id", sa.String(64), nullable=False),
+        sa.Column("name", sa.String(64), nullable=False),
+        sa.Column("given_at_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("user_id", "name", name="pk_grants"),
+    )
+
+
+def _make_articles() -> None:
+    op.create_table(
+        "articles",
+        sa.Column("id", sa.String(20), nullable=False),
+        sa.Column("group_id", sa.BigInteger()),
+        sa.Column("creator_id", sa.String(64), nullable=False),
+        sa.Column("name", sa.String(200), nullable=False),
+        sa.Column("permission", sa.String(16), nullable=False),
+        sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("deleted_at_ms", sa.BigInteger()),
+        sa.PrimaryKeyConstraint("id", name="pk_articles"),
+        sa.ForeignKeyConstraint(["group_id"], ["article_groups.id"], name="fk_articles_group_id"),
+        sa.CheckConstraint(
+            "permission IN ('private', 'group-only')", name="ck_articles_permission"
+        ),
+    )
+    for column in ("creator_id", "group_id", "deleted_at_ms"):
+        op.create_index(f"ix_articles_{column}", "articles", [column])
+    op.create_table(
+        "article_operations",
+        sa.Column("article_id", sa.String(20), nullable=False),
+        sa.Column("revision", sa.BigInteger(), nullable=False, autoincrement=False),
+        sa.Column("user_id", sa.String(64), nullable=False),
+        sa.Column("at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("operation", sa.LargeBinary(), nullable=False),
+        sa.Column("inverse", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("article_id", "revision", name="pk_article_operations"),
+        sa.ForeignKeyConstraint(
+            ["article_id"], ["articles.id"], name="fk_article_operations_article_id"
+        ),
+    )
+    op.create_table(
+        "article_snapshots",
+        sa.Column("article_id", sa.String(20), nullable=False),
+        sa.Column("revision", sa.BigInteger(), nullable=False),
+        sa.Column("content", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("article_id", name="pk_article_snapshots"),
+        sa.ForeignKeyConstraint(
+            ["article_id"], ["articles.id"], name="fk_article_snapshots_article_id"
+        ),
+    )
+
+
+def _make_sessions() -> None:
+    op.create_table(
+        "article_sessions",
+        sa.Column("id", sa.String(64), nullable=False),
+        sa.Column("user_id", sa.String(64), nullable=False),
+        sa.Column("article_id", sa.String(20), nullable=False),
+        sa.Column("latest", sa.Boolean(), nullable=False),
+        sa.Column("expires_at_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_article_sessions"),
+        sa.ForeignKeyConstraint(
+            ["article_id"], ["articles.id"], name="fk_article_sessions_article_id"
+        ),
+    )
+    op.create_index(
+        "ix_article_sessions_latest",
+        "article_sessions",
+        ["user_id", "article_id"],
+        unique=True,
+        sqlite_where=sa.text("latest"),
+        postgresql_where=sa.text("latest"),
+    )
+    op.create_index("ix_article_sessions_article_id", "article_sessions", ["article_id"])
+    op.create_index("ix_article_sessions_expires_at_ms", "article_sessions", ["expires_at_ms"])
+
+
+def downgrade() -> None:
+    """Drop the tables."""
+    for table in (
+        "article_sessions",
+        "article_snapshots",
+        "article_operations",
+        "articles",
+        "grants",
+        "article_group_members",
+        "article_groups",
+    ):
+        op.drop_table(table)

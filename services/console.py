@@ -1,0 +1,92 @@
+"""What the commands of `gateway` share: settings, the database, and how they end.
+
+Whatever a command needs is loaded when it runs, so that `--help` answers at once.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from services.common.settings import Settings
+
+Result = TypeVar("Result")
+
+FAILED = 1
+WRONG = 2
+
+# What every group of commands is made with.
+FLAGS: dict[str, Any] = {
+    "no_args_is_help": True,
+    "add_completion": False,
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+}
+
+
+def read_settings() -> "Settings":
+    """Give the settings of this process; end it where they are wrong."""
+    from services.common.settings import SettingsError, load
+
+    try:
+        return load()
+    except SettingsError as error:
+        fail(str(error), WRONG)
+
+
+def on_database(work: "Callable[[AsyncEngine, Settings], Awaitable[Result]]") -> "Result":
+    """Do something with the database that the settings name, its tables up to date.
+
+    Ends the process, and says why, where that does not work.
+    """
+    import asyncio
+    import logging
+
+    from services.common.errors import GatewayError
+    from services.common.settings import SettingsError
+
+    # What a log line would say, the message on standard error says.
+    logging.getLogger().addHandler(logging.NullHandler())
+    try:
+        return asyncio.run(_with_database(read_settings(), work))
+    except SettingsError as error:
+        fail(str(error), WRONG)
+    except GatewayError as error:
+        cause = getattr(error.__cause__, "orig", error.__cause__)
+        fail(f"{error.message} ({cause})" if cause else error.message)
+
+
+async def _with_database(
+    settings: "Settings", work: "Callable[[AsyncEngine, Settings], Awaitable[Result]]"
+) -> "Result":
+    from services.common.database import migrate, open_engine
+
+    engine = open_engine(settings.storage)
+    try:
+        await migrate(engine)
+        return await work(engine, settings)
+    finally:
+        await engine.dispose()
+
+
+def print_table(rows: list[tuple[str, ...]]) -> None:
+    """Print rows with their columns below each other; the first row is the heading."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        typer.echo(line.rstrip())
+
+
+def time_of(at_s: int) -> str:
+    """Give a time in Unix seconds as people and programs read it."""
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def fail(message: str, status: int = FAILED) -> NoReturn:
+    """End the process with a word on standard error."""
+    typer.echo(f"gateway: {message}", err=True)
+    raise typer.Exit(status)

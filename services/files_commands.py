@@ -1,0 +1,115 @@
+"""`gateway files`: what operators do with the files of a user, or of the user's team."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from services.console import FLAGS, on_database, print_table, time_of
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from gateway.files.v1.files_pb2 import File
+    from services.common.authentication import Caller
+    from services.common.settings import Settings
+
+Result = TypeVar("Result")
+
+# So many are read in one transaction.
+_PAGE = 1000
+
+_UserOption = Annotated[
+    str,
+    typer.Option("--user", metavar="NAME", help="Name of the user; a team's files are shared."),
+]
+
+app = typer.Typer(help="List, delete and count a user's files.", **FLAGS)
+
+
+@app.command("list")
+def list_files(user: _UserOption) -> None:
+    """List the files, newest first."""
+
+    async def work(engine: "AsyncEngine", settings: "Settings", caller: "Caller") -> None:
+        from gateway.files.v1.files_pb2 import ListFilesRequest
+        from services.files.repository import FileRepository
+        from services.files.store import owner_of
+
+        repository = FileRepository(engine)
+        rows = [("ID", "BYTES", "CREATED", "EXPIRES", "PURPOSE", "TYPE", "NAME")]
+        after_id, more = "", True
+        while more:
+            request = ListFilesRequest(limit=_PAGE, after_id=after_id)
+            page, more = await repository.page(owner_of(caller), request)
+            rows += map(_row, page)
+            after_id = page[-1].id if page else ""
+        print_table(rows)
+
+    _for_user(user, work)
+
+
+@app.command("rm")
+def remove_files(
+    user: _UserOption,
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the files.")],
+) -> None:
+    """Delete files; stops at the first that is not the user's."""
+
+    async def work(engine: "AsyncEngine", settings: "Settings", caller: "Caller") -> None:
+        from services.files.blobs import open_blobs
+        from services.files.repository import FileRepository
+        from services.files.store import FileStore, owner_of
+
+        store = FileStore(FileRepository(engine), open_blobs(settings.storage))
+        for file_id in ids:
+            await store.delete(owner_of(caller), file_id)
+            typer.echo(f"Deleted {file_id}.", err=True)
+
+    _for_user(user, work)
+
+
+@app.command("usage")
+def show_usage(user: _UserOption) -> None:
+    """Show how much is stored, and how much may be."""
+
+    async def work(engine: "AsyncEngine", settings: "Settings", caller: "Caller") -> None:
+        from services.files.repository import FileRepository
+        from services.files.store import owner_of, quota_of
+
+        used = await FileRepository(engine).usage(owner_of(caller))
+        quota = quota_of(caller, settings.limits.storage)
+        print_table(
+            [
+                ("OWNER", "FILES", "BYTES", "QUOTA"),
+                (owner_of(caller), str(used.files), str(used.size_bytes), str(quota)),
+            ]
+        )
+
+    _for_user(user, work)
+
+
+def _row(file: "File") -> tuple[str, ...]:
+    from gateway.files.v1.files_pb2 import Purpose
+
+    return (
+        file.id,
+        str(file.size_bytes),
+        time_of(file.created_at),
+        time_of(file.expires_at),
+        Purpose.Name(file.purpose).removeprefix("PURPOSE_").lower(),
+        file.mime_type,
+        # A mark that turns the rest of the line round must not reach the terminal.
+        "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in file.filename),
+    )
+
+
+def _for_user(
+    user: str, work: "Callable[[AsyncEngine, Settings, Caller], Awaitable[Result]]"
+) -> "Result":
+    async def run(engine: "AsyncEngine", settings: "Settings") -> "Result":
+        from services.accounts.repository import AccountRepository
+
+        return await work(engine, settings, await AccountRepository(engine).caller_named(user))
+
+    return on_database(run)

@@ -1,0 +1,139 @@
+"""Makes attempts of one request: for each model the request as that model is to see it."""
+
+from collections.abc import Mapping, Sequence
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingBlockStrategy
+from services.inference import extensions, thinking
+from services.inference.attempt import Attempt, Transform
+from services.inference.fallback.breakers import Key
+from services.inference.fallback.plan import Plan, Step
+from services.inference.fallback.recovery import Continued, Repeated
+from services.inference.fallback.requests import can_prefill, clamped, continued, copied, merged
+from services.inference.fallback.turn import Manner, Prepared
+from services.inference.files import texts_as_blocks
+from services.inference.media import Found, find_media
+from services.inference.providers.base import Provider
+
+# Models that refused to go on with a message of theirs; few are ever asked to.
+_MOST_REFUSALS = 1_000
+
+
+class PrefillRefusals:
+    """Models that refuse an assistant's message at the end, whatever their provider does."""
+
+    def __init__(self) -> None:
+        self._keys: set[Key] = set()
+
+    def add(self, key: Key) -> None:
+        """Take note of one."""
+        if len(self._keys) >= _MOST_REFUSALS:
+            self._keys.clear()
+        self._keys.add(key)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._keys
+
+
+class Asking:
+    """Makes attempts of one request; see `fallback.turn.Asks`.
+
+    Args:
+        request: with the bytes of files in their places. Where the plan has one step it
+            may be changed, else never.
+        media: those of the request.
+        plan: whose steps are asked.
+        providers: by name.
+        signer: knows and makes the gateway's signatures.
+        refusals: models that are never asked to go on; more are added.
+    """
+
+    def __init__(
+        self,
+        request: GenerateRequest,
+        media: Sequence[Found],
+        plan: Plan,
+        providers: Mapping[str, Provider],
+        signer: thinking.Signer,
+        refusals: PrefillRefusals,
+    ) -> None:
+        self._request = request
+        self._media = media
+        self._alone = len(plan.steps) == 1
+        self._providers = providers
+        self._signer = signer
+        self._refusals = refusals
+
+    def prepare(self, step: Step) -> Prepared:
+        """Give the request as a step's model is to see it.
+
+        Raises:
+            GatewayError: not_implemented, when it has media that the model cannot read.
+        """
+        request = self._request
+        if step.parameters is not None:
+            request = merged(request, step.parameters)
+        request, dropped = clamped(request, step.target)
+        media = self._media
+        if request is not self._request:
+            media = find_media(request)
+        elif media and not self._alone and not _reads_documents(step):
+            # Texts become blocks for this model; the next may read documents.
+            request = copied(request)
+            media = find_media(request)
+        if media:
+            rest = texts_as_blocks(media, step.target)
+            extensions.check_media(rest, request.multimodal, step.target)
+        return Prepared(request, dropped)
+
+    def attempt(self, step: Step, prepared: Prepared, manner: Manner) -> tuple[Attempt, bool]:
+        """Make an attempt; tell whether it asks the model to go on with what was sent."""
+        provider = self._providers[step.target.provider]
+        request = prepared.request
+        last: Transform | None = None
+        continues = False
+        if manner.sent is not None:
+            text = manner.sent.text
+            if (
+                text is not None
+                and text.strip()
+                and manner.prefills
+                and provider.prefills
+                and step.key not in self._refusals
+                and can_prefill(request)
+            ):
+                request = continued(request, text)
+                last = Continued(manner.sent).feed
+                continues = True
+            else:
+                last = Repeated(manner.sent, provider.name).feed
+        if manner.discards_thinking:
+            request = copied(request)
+            request.thinking_block_strategy = ThinkingBlockStrategy.THINKING_BLOCK_STRATEGY_DISCARD
+        attempt = Attempt(
+            self.seen_by(provider, request),
+            step.target,
+            provider,
+            stream=manner.stream,
+            signer=self._signer,
+            last=last,
+            dropped=prepared.dropped,
+        )
+        return attempt, continues
+
+    def refused_prefill(self, key: Key) -> None:
+        """Take note that a model does not go on with what was sent."""
+        self._refusals.add(key)
+
+    def seen_by(self, provider: Provider, request: GenerateRequest) -> GenerateRequest:
+        """Give a request with the thinking in it that a provider may see."""
+        return thinking.apply_strategy(
+            request,
+            target_signs=provider.signs_thinking,
+            target_dialect=provider.dialect,
+            signer=self._signer,
+        )
+
+
+def _reads_documents(step: Step) -> bool:
+    return conversation_pb2.MEDIA_KIND_DOCUMENT in step.target.inputs

@@ -1,0 +1,137 @@
+"""One attempt at a provider: what it is asked, and the stream's rules on what it answers."""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, Served
+from services.inference import estimate, thinking
+from services.inference.prefill import WithoutEcho, prefill_of
+from services.inference.providers.base import Call, Provider, Target
+from services.inference.stops import StopMatcher
+
+Batch = Sequence[Event]
+Batches = AsyncGenerator[Batch, None]
+Transform = Callable[[Batch], Batch]
+
+
+class Attempt:
+    """One attempt.
+
+    Args:
+        request: what to ask; it is not changed.
+        target: the model.
+        provider: who has it.
+        stream: whether the provider is to answer as a stream.
+        signer: signs the thinking of providers that sign nothing.
+        last: what is done to the answer after all else, if anything.
+        dropped: paths of the request's fields that were left out already.
+    """
+
+    def __init__(
+        self,
+        request: GenerateRequest,
+        target: Target,
+        provider: Provider,
+        *,
+        stream: bool,
+        signer: thinking.Signer,
+        last: Transform | None = None,
+        dropped: Sequence[str] = (),
+    ) -> None:
+        self._provider = provider
+        self._ending = None
+        if _finds_stops_itself(request, provider):
+            self._ending = _Ending(request)
+            # Only a stream can be ended where the caller's string comes up.
+            stream = True
+            request = _without_stops(request)
+        self._call = Call(request, target, stream, list(dropped))
+        self._transforms: list[Transform] = []
+        if not provider.signs_thinking:
+            self._transforms.append(thinking.SignThinking(signer, target.upstream).feed)
+        if not provider.prefills and (prefill := prefill_of(request)):
+            self._transforms.append(WithoutEcho(prefill, request.n or 1).feed)
+        if self._ending is not None:
+            self._transforms.append(self._ending.feed)
+        if last is not None:
+            self._transforms.append(last)
+
+    async def batches(self) -> Batches:
+        """Ask, and give the events that may pass, a batch for each read, none empty.
+
+        Raises:
+            GatewayError: unsupported or invalid, when the provider cannot carry the
+                request; nothing has been sent then.
+            UpstreamError: the provider failed.
+        """
+        transforms = self._transforms
+        ending = self._ending
+        async with aclosing(self._provider.generate(self._call)) as batches:
+            async for batch in batches:
+                for transform in transforms:
+                    batch = transform(batch)
+                if batch:
+                    yield batch
+                if ending is not None and ending.done:
+                    return
+
+    def served(self, step_id: str, attempts: int) -> Served:
+        """Tell what serves this, and what of the request could not be used."""
+        target = self._call.target
+        return Served(
+            model=target.name,
+            provider=target.provider,
+            step=step_id,
+            attempts=attempts,
+            dropped=self._call.dropped,
+        )
+
+
+class _Ending:
+    """Ends an answer at the caller's stop sequence, for a provider that goes on writing.
+
+    Attributes:
+        done: whether the provider need not go on.
+    """
+
+    def __init__(self, request: GenerateRequest) -> None:
+        self._stops = StopMatcher(request.stop_sequences, request.n or 1)
+        self._request = request
+        self._written: list[str] = []
+        self._counted = False
+        self.done = False
+
+    def feed(self, batch: Batch) -> Batch:
+        """Give the events that may pass, possibly none.
+
+        A provider that is left before its end never tells the usage, so that what was
+        read and written is estimated.
+        """
+        passed, self.done = self._stops.feed(batch)
+        for event in passed:
+            self._written.append(event.text or event.thinking)
+            self._counted = self._counted or event.HasField("usage")
+        if not self.done or self._counted:
+            return passed
+        usage = conversation_pb2.Usage(
+            input_tokens=estimate.estimate_input_tokens(self._request),
+            output_tokens=estimate.estimate_output_tokens("".join(self._written)),
+        )
+        return [*passed, Event(usage=usage)]
+
+
+def _finds_stops_itself(request: GenerateRequest, provider: Provider) -> bool:
+    """Tell whether the caller is told which stop sequence matched, and not by the provider."""
+    return (
+        bool(request.stop_sequences)
+        and not provider.tells_stop_sequence
+        and request.dialect != conversation_pb2.DIALECT_OPENAI
+    )
+
+
+def _without_stops(request: GenerateRequest) -> GenerateRequest:
+    copy = GenerateRequest()
+    copy.CopyFrom(request)
+    copy.ClearField("stop_sequences")
+    return copy

@@ -1,0 +1,130 @@
+"""Breakers: models that keep failing are left alone for a while. Pure, but for the clock.
+
+A breaker is closed until some transient failures have come in a row, then open; after
+a while one attempt may probe whether the model is back, and the others still go round
+it. A probe that fails doubles the while; one that answers closes the breaker.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple
+
+FIRST_PAUSE_S = 10.0
+LONGEST_PAUSE_S = 120.0
+# Only models that fail have an entry here; callers can name as many as they like.
+_MOST = 1_000
+
+State = Literal["closed", "open", "half_open"]
+
+
+class Key(NamedTuple):
+    """What has a breaker: a model, by its provider and the provider's name for it."""
+
+    provider: str
+    model: str
+
+    def __str__(self) -> str:
+        return f"{self.provider}/{self.model}"
+
+
+class _Breaker:
+    __slots__ = ("failures", "is_open", "pause_s", "probing", "until")
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self.is_open = False
+        self.pause_s = FIRST_PAUSE_S  # of the next time it opens
+        self.until = 0.0
+        self.probing = False
+
+
+class Breakers:
+    """All breakers of a process.
+
+    Args:
+        failures: transient failures in a row that open one.
+        monotonic: seconds of a clock that never goes back.
+        changed: told each new state.
+    """
+
+    def __init__(
+        self,
+        failures: int,
+        monotonic: Callable[[], float],
+        changed: Callable[[Key, State], None],
+    ) -> None:
+        self._failures = failures
+        self._monotonic = monotonic
+        self._changed = changed
+        self._breakers: dict[Key, _Breaker] = {}
+
+    def states(self) -> Mapping[Key, State]:
+        """Give the state of every model that has failed of late; all others are closed."""
+        return {key: self._state(breaker) for key, breaker in self._breakers.items()}
+
+    def admits(self, key: Key) -> bool:
+        """Tell whether a model may be asked: it is well, or may be probed."""
+        breaker = self._breakers.get(key)
+        return breaker is None or not breaker.is_open or self._is_due(breaker)
+
+    def begin(self, key: Key) -> bool:
+        """Take note that a model is asked; tell whether that is a probe."""
+        breaker = self._breakers.get(key)
+        if breaker is None or not breaker.is_open or not self._is_due(breaker):
+            return False
+        breaker.probing = True
+        self._changed(key, "half_open")
+        return True
+
+    def answers(self, key: Key) -> None:
+        """Take note that a model has begun to answer.
+
+        That lets others ask it again; if it breaks off before its end it is left alone
+        again at once, and for longer.
+        """
+        breaker = self._breakers.get(key)
+        if breaker is not None and breaker.is_open:
+            breaker.failures = self._failures - 1
+            breaker.is_open = breaker.probing = False
+            self._changed(key, "closed")
+
+    def succeeded(self, key: Key) -> None:
+        """Take note that a model has answered to the end, were it with a refusal."""
+        self._forget(key)
+
+    def failed(self, key: Key, probe: bool) -> None:
+        """Take note of a transient failure; `probe` is what `begin` told."""
+        breaker = self._breakers.get(key)
+        if breaker is None:
+            if len(self._breakers) >= _MOST:
+                self._forget(next(iter(self._breakers)))
+            breaker = self._breakers[key] = _Breaker()
+        if breaker.is_open and not probe:
+            return  # it was under way when the breaker opened, and says nothing new
+        breaker.failures += 1
+        if breaker.failures >= self._failures:
+            breaker.is_open = True
+            breaker.probing = False
+            breaker.until = self._monotonic() + breaker.pause_s
+            breaker.pause_s = min(2 * breaker.pause_s, LONGEST_PAUSE_S)
+            self._changed(key, "open")
+
+    def cancelled(self, key: Key, probe: bool) -> None:
+        """Take note that an attempt was given up, which says nothing of the model."""
+        breaker = self._breakers.get(key)
+        if probe and breaker is not None and breaker.probing:
+            breaker.probing = False
+            self._changed(key, "open")
+
+    def _forget(self, key: Key) -> None:
+        breaker = self._breakers.pop(key, None)
+        if breaker is not None and breaker.is_open:
+            self._changed(key, "closed")
+
+    def _is_due(self, breaker: _Breaker) -> bool:
+        """Tell whether an open breaker may be probed now."""
+        return not breaker.probing and self._monotonic() >= breaker.until
+
+    def _state(self, breaker: _Breaker) -> State:
+        if not breaker.is_open:
+            return "closed"
+        return "half_open" if breaker.probing or self._is_due(breaker) else "open"

@@ -1,0 +1,157 @@
+"""Hedging: when a model stays silent another is asked beside it, and the first to speak wins.
+
+Costs one timer while the first one is quick: a task is made only for the second.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Generic, Protocol, TypeVar
+
+
+class Closable(Protocol):
+    """What has to be closed if nobody wants it."""
+
+    async def close(self) -> None:
+        """Close it."""
+
+
+T = TypeVar("T", bound=Closable)
+Spoken = Callable[[], None]
+
+
+class _InterruptedError(Exception):
+    """The wait was ended by `_Wait.interrupt`."""
+
+
+class _Wait:
+    """Awaits something in the current task until it is told to stop.
+
+    As `asyncio.timeout` does, it cancels the task and takes the cancellation back, so
+    that one that comes from outside at the same moment is not lost.
+    """
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[Any] | None = None
+        self._interrupted = False
+
+    async def on(self, awaitable: Awaitable[T]) -> T:
+        """Await it.
+
+        Raises:
+            _InterruptedError: it was interrupted.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        before = task.cancelling()
+        self._task = task
+        try:
+            return await awaitable
+        except asyncio.CancelledError:
+            if self._interrupted and task.cancelling() <= before + 1:
+                raise _InterruptedError from None
+            raise
+        finally:
+            self._task = None
+            if self._interrupted:
+                task.uncancel()
+
+    def interrupt(self) -> None:
+        """End the wait, if it is still on."""
+        if self._task is not None and not self._interrupted:
+            self._interrupted = True
+            self._task.cancel()
+
+
+class Hedge(Generic[T]):
+    """One race.
+
+    Args:
+        after_s: how long the first may be silent.
+        start: asks the second, and calls what it is given when that speaks; None when
+            nobody may be asked now.
+        spoken: called once, when anybody speaks.
+
+    Attributes:
+        decided: whether the second's outcome was the race's.
+    """
+
+    def __init__(
+        self,
+        after_s: float,
+        start: Callable[[Spoken], Coroutine[Any, Any, T] | None],
+        spoken: Spoken,
+    ) -> None:
+        self.decided = False
+        self._after_s = after_s
+        self._start = start
+        self._tell = spoken
+        self._told = False
+        self._wait = _Wait()
+        self._timer: asyncio.TimerHandle | None = None
+        self._rival: asyncio.Task[T] | None = None
+        self._dropped: asyncio.Task[T] | None = None
+
+    async def race(
+        self, first: Callable[[Spoken], Awaitable[T]], ends: Callable[[Exception], bool]
+    ) -> T:
+        """Give the answer of whoever speaks first.
+
+        When the first fails while the second is under way, the second decides, unless
+        `ends` says that the failure ends it all. Whoever is not wanted is cancelled and
+        gone when this returns.
+        """
+        self._timer = asyncio.get_running_loop().call_later(self._after_s, self._start_rival)
+        try:
+            try:
+                return await self._wait.on(first(self._first_speaks))
+            except _InterruptedError:
+                pass
+            except Exception as error:
+                if self._rival is None or ends(error):
+                    raise
+            finally:
+                self._timer.cancel()
+            self.decided = True
+            rival = self._rival
+            assert rival is not None
+            result = await rival
+            self._rival = None
+            return result
+        finally:
+            self._drop()
+            await self._clear()
+
+    def _start_rival(self) -> None:
+        coroutine = self._start(self._rival_speaks)
+        if coroutine is not None:
+            self._rival = asyncio.get_running_loop().create_task(coroutine)
+
+    def _first_speaks(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._drop()
+        self._speak()
+
+    def _rival_speaks(self) -> None:
+        self._wait.interrupt()
+        self._speak()
+
+    def _speak(self) -> None:
+        if not self._told:
+            self._told = True
+            self._tell()
+
+    def _drop(self) -> None:
+        """Cancel the second."""
+        if self._rival is not None:
+            self._rival.cancel()
+            self._dropped, self._rival = self._rival, None
+
+    async def _clear(self) -> None:
+        """Wait until a second that was dropped is gone, and what it may have won is closed."""
+        dropped = self._dropped
+        if dropped is None:
+            return
+        await asyncio.wait([dropped])
+        if not dropped.cancelled() and dropped.exception() is None:
+            await dropped.result().close()

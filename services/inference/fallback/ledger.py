@@ -1,0 +1,128 @@
+"""Every attempt is written down: in the log, the metrics, the breakers and the error."""
+
+import logging
+from collections.abc import Callable
+from typing import Literal
+
+from gateway.errors.v1 import errors_pb2
+from gateway.errors.v1.errors_pb2 import Attempt, Reason
+from services.common.errors import GatewayError, UpstreamError
+from services.inference.fallback.breakers import Breakers
+from services.inference.fallback.failures import is_transient
+from services.inference.fallback.plan import Step
+from services.inference.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+Outcome = Literal["served", "failed", "cancelled", "unsupported"]
+
+
+class Record:
+    """One attempt, from when it begins to its one outcome.
+
+    Attributes:
+        outcome: None while it is under way.
+    """
+
+    def __init__(self, ledger: "Ledger", step: Step) -> None:
+        self.outcome: Outcome | None = None
+        self._ledger = ledger
+        self._step = step
+        self._probe = ledger.breakers.begin(step.key)
+        self._began = ledger.monotonic()
+        self._status: int | None = None
+        self._reason: Reason.ValueType = errors_pb2.REASON_UNSPECIFIED
+        self._ms = 0
+
+    def answers(self) -> None:
+        """Its first content has come."""
+        if self._probe:
+            self._ledger.breakers.answers(self._step.key)
+
+    def served(self) -> None:
+        """It has answered to the end."""
+        if self.outcome is None:
+            self._ledger.breakers.succeeded(self._step.key)
+            self._close("served")
+
+    def failed(self, error: GatewayError) -> None:
+        """It failed, at the provider or at a bound of the gateway's."""
+        if self.outcome is not None:
+            return
+        self._reason = error.reason
+        if not isinstance(error, UpstreamError):
+            # The caller's bound on everything, which says little of this model.
+            self._ledger.breakers.cancelled(self._step.key, self._probe)
+        else:
+            self._status = error.status
+            if is_transient(error):
+                self._ledger.breakers.failed(self._step.key, self._probe)
+            else:
+                self._ledger.breakers.succeeded(self._step.key)
+        self._close("failed")
+
+    def cancelled(self) -> None:
+        """It was given up: the caller left, or another model was faster."""
+        if self.outcome is None:
+            self._ledger.breakers.cancelled(self._step.key, self._probe)
+            self._reason = errors_pb2.REASON_CANCELLED
+            self._close("cancelled")
+
+    def refused(self, error: GatewayError) -> None:
+        """Its provider could not be sent the request; nothing was."""
+        self._ledger.breakers.cancelled(self._step.key, self._probe)
+        self._reason = error.reason
+        self._close("unsupported")
+
+    def attempt(self) -> Attempt:
+        """Give it as callers are told of it."""
+        return Attempt(
+            step=self._step.step_id,
+            model=str(self._step.key),
+            status=self._status,
+            reason=self._reason,
+            duration_ms=self._ms,
+        )
+
+    def _close(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        self._ms = round((self._ledger.monotonic() - self._began) * 1000)
+        key = self._step.key
+        self._ledger.metrics.attempts.labels(key.provider, outcome).inc()
+        level = logging.WARNING if outcome == "failed" else logging.INFO
+        if log.isEnabledFor(level):
+            told: dict[str, object] = {
+                "step": self._step.step_id,
+                "model": str(key),
+                "outcome": outcome,
+                "ms": self._ms,
+            }
+            if self._reason:
+                told["reason"] = Reason.Name(self._reason).removeprefix("REASON_").lower()
+                told["status"] = self._status
+            log.log(level, "attempt", extra=told)
+
+
+class Ledger:
+    """Writes down the attempts of a process.
+
+    Attributes:
+        breakers: learn from each of them.
+        metrics: count them.
+        monotonic: seconds of a clock that never goes back.
+    """
+
+    def __init__(
+        self, breakers: Breakers, metrics: Metrics, monotonic: Callable[[], float]
+    ) -> None:
+        self.breakers = breakers
+        self.metrics = metrics
+        self.monotonic = monotonic
+
+    def begin(self, step: Step) -> Record:
+        """Open the record of an attempt at a step's model."""
+        return Record(self, step)
+
+    def skip(self, step: Step) -> None:
+        """Write down that a step is left out because its model keeps failing."""
+        log.info("step skipped", extra={"step": step.step_id, "model": str(step.key)})

@@ -1,0 +1,238 @@
+"""What is tried for a request: which models, in which order, within which bounds. Pure.
+
+A plan is made before any provider is asked, so that a chain that cannot be run is
+refused whole (contract, Fallback rules).
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1 import inference_pb2
+from gateway.inference.v1.inference_pb2 import FallbackStep, GenerateRequest
+from services.common.errors import GatewayError, invalid
+from services.common.settings import Limits
+from services.inference import validation
+from services.inference.fallback.backoff import Retries
+from services.inference.fallback.breakers import Key
+from services.inference.fallback.failures import FailOn
+from services.inference.fallback.requests import merged
+from services.inference.providers.base import Target
+from services.inference.routing import Models
+
+log = logging.getLogger(__name__)
+
+PRIMARY_STEP = "primary"
+MAX_STEPS = 16
+MAX_RETRIES = 10
+
+# What `auto` does about a transient failure.
+_AUTO_RETRIES = Retries(most=2, jitter_s=0.25)
+# What a step cannot set otherwise than the request.
+_OF_THE_REQUEST = (
+    *("model", "dialect", "thinking_block_strategy", "use_built_in_tools", "multimodal"),
+    *("fallback", "fallback_config", "memory"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One model of a plan.
+
+    Attributes:
+        step_id: what callers read of it.
+        target: the model.
+        timeout_s: seconds for the step, retries and waits included, until the first
+            content of a stream or the end of a whole answer.
+        retries: how often it is tried again.
+        fail_on: the caller's rule of what moves on; the usual one when None.
+        parameters: fields that replace the request's; none when None.
+        path: of the step in the caller's JSON, "" for a model that no step names.
+    """
+
+    step_id: str
+    target: Target
+    timeout_s: float
+    retries: Retries
+    fail_on: FailOn | None = None
+    parameters: GenerateRequest | None = None
+    path: str = ""
+
+    @property
+    def key(self) -> Key:
+        """What its breaker goes by."""
+        return Key(self.target.provider, self.target.upstream)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that may be tried for a request.
+
+    Attributes:
+        steps: in order, at least one.
+        timeout_s: seconds for everything, streaming included; no bound when None.
+        max_retries: over all steps together; no bound when None.
+        hedge_after_s: how long a model may be silent before the next is asked beside
+            it; 0 for ever.
+        recovers: whether an answer that breaks off in the middle may be gone on with.
+        is_patient: whether a wait that a provider asks for is kept however long it is.
+    """
+
+    steps: tuple[Step, ...]
+    timeout_s: float | None = None
+    max_retries: int | None = None
+    hedge_after_s: float = 0.0
+    recovers: bool = True
+    is_patient: bool = True
+
+
+def make_plan(request: GenerateRequest, models: Models, limits: Limits) -> Plan:
+    """Read what is to be tried for a request.
+
+    Raises:
+        GatewayError: model_not_found, when there is no such outer model; invalid, when
+            the chain or a step breaks a rule, naming it.
+    """
+    mode = request.fallback
+    if mode == inference_pb2.FALLBACK_MODE_DISABLED:
+        alone = _primary(request, models, limits, Retries())
+        return Plan((alone,), recovers=False)
+    if mode not in (inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRICT):
+        first = _primary(request, models, limits, _AUTO_RETRIES)
+        steps = (first, *_configured(first, models, limits))
+        return Plan(
+            steps,
+            hedge_after_s=limits.hedge_after_s,
+            recovers=request.n <= 1,
+            is_patient=False,
+        )
+    _check_config(request)
+    config = request.fallback_config
+    chain = tuple(
+        _step(request, step, f"fallback_config.steps[{index}]", models, limits)
+        for index, step in enumerate(config.steps)
+    )
+    if mode == inference_pb2.FALLBACK_MODE_ENABLED:
+        chain = (_primary(request, models, limits, Retries()), *chain)
+    return Plan(
+        chain,
+        timeout_s=config.global_timeout_ms / 1000 if config.HasField("global_timeout_ms") else None,
+        max_retries=config.max_total_retries if config.HasField("max_total_retries") else None,
+        recovers=request.n <= 1,
+    )
+
+
+def _primary(request: GenerateRequest, models: Models, limits: Limits, retries: Retries) -> Step:
+    target = models.resolve(request.model)
+    limit = target.max_output_tokens
+    if limit and request.max_tokens > limit:
+        raise invalid("max_tokens", f"max_tokens: {target.name} writes at most {limit} tokens")
+    return Step(PRIMARY_STEP, target, limits.step_timeout_s, retries)
+
+
+def _configured(first: Step, models: Models, limits: Limits) -> Iterator[Step]:
+    """Give the fallbacks that the operator configured for a model, as far as they are there."""
+    seen = {first.key}
+    for number, name in enumerate(first.target.fallbacks, 1):
+        try:
+            target = models.resolve(name)
+        except GatewayError:
+            # Models come and go with their servers; the others still stand in.
+            log.warning("fallback not found", extra={"model": first.target.name, "fallback": name})
+            continue
+        step = Step(f"fallback-{number}", target, limits.step_timeout_s, _AUTO_RETRIES)
+        if step.key not in seen:
+            seen.add(step.key)
+            yield step
+
+
+def _check_config(request: GenerateRequest) -> None:
+    config = request.fallback_config
+    path = "fallback_config"
+    if not request.HasField("fallback_config"):
+        raise invalid(path, f"{path}: is required when fallback is enabled or strict")
+    if config.strategy_mode != "sequential":
+        raise invalid(f"{path}.strategy.mode", f"{path}.strategy.mode: must be 'sequential'")
+    if config.HasField("global_timeout_ms"):
+        _check_range(f"{path}.global_timeout_ms", config.global_timeout_ms, 1)
+    if not 1 <= len(config.steps) <= MAX_STEPS:
+        raise invalid(f"{path}.steps", f"{path}.steps: 1 to {MAX_STEPS} are needed")
+    seen: set[str] = set()
+    for index, step in enumerate(config.steps):
+        if not step.step_id or step.step_id in seen:
+            where = f"{path}.steps[{index}].step_id"
+            raise invalid(where, f"{where}: is required and must be unique")
+        seen.add(step.step_id)
+
+
+def _step(
+    request: GenerateRequest, step: FallbackStep, path: str, models: Models, limits: Limits
+) -> Step:
+    if step.HasField("timeout_ms"):
+        _check_range(f"{path}.timeout_ms", step.timeout_ms, 1)
+    if step.HasField("parameters"):
+        _check_parameters(request, step, f"{path}.parameters")
+    timeout_s = step.timeout_ms / 1000 if step.HasField("timeout_ms") else limits.step_timeout_s
+    return Step(
+        step.step_id,
+        _step_target(step.model, f"{path}.model", models),
+        # The operator's bound holds for every call to a provider.
+        min(timeout_s, limits.step_timeout_s),
+        _retries(step, f"{path}.retry_policy"),
+        _fail_on(step, f"{path}.fail_on") if step.HasField("fail_on") else None,
+        step.parameters if step.HasField("parameters") else None,
+        path,
+    )
+
+
+def _step_target(name: str, path: str, models: Models) -> Target:
+    if not name:
+        raise invalid(path, f"{path}: is required")
+    try:
+        return models.resolve(name)
+    except GatewayError as error:
+        if error.reason != errors_pb2.REASON_MODEL_NOT_FOUND:
+            raise
+        raise invalid(path, f"{path}: {error.message.removeprefix('model: ')}") from error
+
+
+def _retries(step: FallbackStep, path: str) -> Retries:
+    policy = step.retry_policy
+    _check_range(f"{path}.max_retries", policy.max_retries, 0, MAX_RETRIES)
+    factor = policy.backoff_factor if policy.HasField("backoff_factor") else 2.0
+    _check_range(f"{path}.backoff_factor", factor, 1)
+    return Retries(policy.max_retries, factor, policy.jitter_ms / 1000)
+
+
+def _fail_on(step: FallbackStep, path: str) -> FailOn:
+    for index, status in enumerate(step.fail_on.status_code):
+        _check_range(f"{path}.status_code[{index}]", status, 100, 599)
+    for index, word in enumerate(step.fail_on.error_contains):
+        if not word:
+            where = f"{path}.error_contains[{index}]"
+            raise invalid(where, f"{where}: must not be empty")
+    return FailOn(
+        frozenset(step.fail_on.status_code),
+        tuple(word.casefold() for word in step.fail_on.error_contains),
+    )
+
+
+def _check_parameters(request: GenerateRequest, step: FallbackStep, path: str) -> None:
+    for field, _ in step.parameters.ListFields():
+        if field.name in _OF_THE_REQUEST:
+            where = f"{path}.{field.name}"
+            raise invalid(where, f"{where}: cannot be set for a single step")
+    try:
+        validation.check(merged(request, step.parameters))
+    except GatewayError as error:
+        where = f"{path}.{error.param}"
+        rest = error.message.removeprefix(f"{error.param}: ")
+        raise invalid(where, f"{where}: {rest}") from error
+
+
+def _check_range(path: str, value: float, low: float, high: float | None = None) -> None:
+    # NaN fails every comparison, so it is refused here too.
+    if not (low <= value and (high is None or value <= high)):
+        bounds = f"{low} and more" if high is None else f"{low} to {high}"
+        raise invalid(path, f"{path}: takes {bounds}")

@@ -1,0 +1,84 @@
+"""A request as one step of a chain is to see it. Pure; what is given is never changed."""
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, Message
+from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, ThinkingConfig
+from services.inference.providers.base import Target
+
+_LEAST_BUDGET = 1024
+# Bytes of text for one token, rather too many: what is left to write must not come out short.
+_BYTES_A_TOKEN = 4
+
+
+def copied(request: GenerateRequest) -> GenerateRequest:
+    """Give a copy to change."""
+    copy = GenerateRequest()
+    copy.CopyFrom(request)
+    return copy
+
+
+def merged(request: GenerateRequest, parameters: GenerateRequest) -> GenerateRequest:
+    """Lay what a step sets over a request: each field that is set replaces the request's."""
+    over = copied(request)
+    over.ClearField("fallback_config")
+    for field, _ in parameters.ListFields():
+        over.ClearField(field.name)  # type: ignore[arg-type]  # names of the same message
+    over.MergeFrom(parameters)
+    return over
+
+
+def clamped(request: GenerateRequest, target: Target) -> tuple[GenerateRequest, list[str]]:
+    """Give the request with no more tokens asked for than a model writes, and what that dropped.
+
+    A budget of thinking has to stay below them.
+    """
+    limit = target.max_output_tokens
+    if not limit or request.max_tokens <= limit:
+        return request, []
+    fitting = copied(request)
+    fitting.max_tokens = limit
+    if fitting.thinking.mode != ThinkingConfig.MODE_ENABLED:
+        return fitting, []
+    if fitting.thinking.budget_tokens < limit:
+        return fitting, []
+    if limit > _LEAST_BUDGET:
+        fitting.thinking.budget_tokens = limit - 1
+        return fitting, []
+    fitting.ClearField("thinking")
+    return fitting, ["thinking"]
+
+
+def can_prefill(request: GenerateRequest) -> bool:
+    """Tell whether an answer to a request can be gone on with by an assistant's message.
+
+    Providers take no such message where the answer is to match a schema or a tool has
+    to be called.
+    """
+    return request.output_format.kind in (
+        OutputFormat.KIND_UNSPECIFIED,
+        OutputFormat.KIND_TEXT,
+    ) and request.tool_choice.mode in (
+        request.tool_choice.MODE_UNSPECIFIED,
+        request.tool_choice.MODE_AUTO,
+        request.tool_choice.MODE_NONE,
+    )
+
+
+def continued(request: GenerateRequest, text: str) -> GenerateRequest:
+    """Ask for the rest of an answer that has begun with `text`.
+
+    Providers refuse white space at the end of what they go on with, and thinking there.
+    """
+    rest = copied(request)
+    rest.ClearField("thinking")
+    if rest.HasField("max_tokens"):
+        rest.max_tokens = max(1, rest.max_tokens - len(text.encode()) // _BYTES_A_TOKEN)
+    said = text.rstrip()
+    last = rest.messages[-1]
+    if last.role == conversation_pb2.ROLE_ASSISTANT and last.blocks[-1].HasField("text"):
+        last.blocks[-1].text += said
+    else:
+        rest.messages.append(
+            Message(role=conversation_pb2.ROLE_ASSISTANT, blocks=[Block(text=said)])
+        )
+    return rest

@@ -1,0 +1,308 @@
+"""One step's turn: its model is asked, and asked again, until it speaks."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
+from services.common.errors import GatewayError, UpstreamError
+from services.inference.attempt import Attempt, Batch, Batches
+from services.inference.fallback.backoff import LONGEST_DELAY_S, Uniform
+from services.inference.fallback.breakers import Key
+from services.inference.fallback.failures import is_silence, is_transient, refuses_signatures
+from services.inference.fallback.hedge import Spoken
+from services.inference.fallback.ledger import Ledger, Record
+from services.inference.fallback.plan import Plan, Step
+from services.inference.fallback.recovery import Sent
+from services.inference.providers.failures import cut_off
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The request as one step's model is to see it, and what of it was left out for that."""
+
+    request: GenerateRequest
+    dropped: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class Manner:
+    """How an attempt is made.
+
+    Attributes:
+        stream: whether the provider is to answer as a stream.
+        discards_thinking: whether the thinking in the conversation is left out.
+        sent: what of the answer has gone out already, if any.
+        prefills: whether the model may be asked to go on from there.
+    """
+
+    stream: bool
+    discards_thinking: bool = False
+    sent: Sent | None = None
+    prefills: bool = True
+
+
+class Asks(Protocol):
+    """Makes attempts of a request."""
+
+    def prepare(self, step: Step) -> Prepared:
+        """Give the request as a step's model is to see it.
+
+        Raises:
+            GatewayError: the model cannot carry it.
+        """
+
+    def attempt(self, step: Step, prepared: Prepared, manner: Manner) -> tuple[Attempt, bool]:
+        """Make an attempt; tell whether it asks the model to go on with what was sent."""
+
+    def refused_prefill(self, key: Key) -> None:
+        """Take note that a model does not go on with what was sent."""
+
+
+class Bounds:
+    """What all turns of a request share: the time and the retries that are left."""
+
+    def __init__(self, plan: Plan, now: float) -> None:
+        self.deadline = None if plan.timeout_s is None else now + plan.timeout_s
+        self._retries = plan.max_retries
+
+    @property
+    def allows_retry(self) -> bool:
+        """Whether there is a retry left."""
+        return self._retries is None or self._retries > 0
+
+    def take_retry(self) -> None:
+        """Use one up."""
+        if self._retries is not None:
+            self._retries -= 1
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What a turn needs of its surroundings.
+
+    Attributes:
+        plan: what the turn is part of.
+        asks: makes its attempts.
+        ledger: where they are written down.
+        bounds: what is left of the plan's.
+        uniform: throws the dice for jitter.
+        whole: whether the answer is waited for to its end.
+        records: of all attempts at the request, in order.
+    """
+
+    plan: Plan
+    asks: Asks
+    ledger: Ledger
+    bounds: Bounds
+    uniform: Uniform
+    whole: bool
+    records: list[Record]
+
+
+class Opened:
+    """An answer that has begun: its first content has come; of a whole one, everything.
+
+    Attributes:
+        turn: whose it is.
+        record: of the attempt.
+        head: the batches that have come.
+        batches: those that are still to come.
+    """
+
+    def __init__(self, turn: "Turn", record: Record, head: list[Batch], batches: Batches) -> None:
+        self.turn = turn
+        self.record = record
+        self.head = head
+        self.batches = batches
+
+    async def close(self) -> None:
+        """End it at the provider, if it has not ended."""
+        self.record.cancelled()
+        await self.batches.aclose()
+
+
+class Turn:
+    """One step's turn.
+
+    Attributes:
+        index: of the step in the plan.
+        step: the step.
+    """
+
+    def __init__(self, course: Course, index: int, sent: Sent | None) -> None:
+        self.index = index
+        self.step = course.plan.steps[index]
+        self._course = course
+        self._clock: Callable[[], float] = asyncio.get_running_loop().time
+        self._began = self._clock()
+        self._used = 0  # retries
+        self._prepared: Prepared | None = None
+        hedged = course.plan.hedge_after_s > 0 and not self.is_last
+        self._manner = Manner(stream=not course.whole or hedged, sent=sent)
+        self._continues = False
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no step follows."""
+        return self.index + 1 == len(self._course.plan.steps)
+
+    def renew(self, sent: Sent) -> None:
+        """Begin anew, with what was sent already; retries that were used stay used."""
+        self._began = self._clock()
+        self._manner.sent = sent
+
+    async def open(self, spoken: Spoken) -> Opened:
+        """Ask until the model answers; `spoken` is called when it begins to.
+
+        Raises:
+            UpstreamError: it does not, and is not to be asked again.
+            GatewayError: it cannot be sent the request, or the plan's time is over.
+        """
+        while True:
+            try:
+                return await self._ask(spoken)
+            except UpstreamError as error:
+                if not (self._asks_otherwise(error) or await self.retries(error)):
+                    raise
+
+    def _asks_otherwise(self, error: UpstreamError) -> bool:
+        """Tell whether the model may answer at once when it is asked in another way."""
+        if self._continues and not is_transient(error):
+            # That it takes no such message must not hide why it was sent one.
+            self._course.asks.refused_prefill(self.step.key)
+            self._manner.prefills = self._continues = False
+            return True
+        if refuses_signatures(error) and not self._manner.discards_thinking:
+            self._manner.discards_thinking = True
+            return True
+        return False
+
+    async def retries(self, error: UpstreamError) -> bool:
+        """Tell whether the model is to be asked again after a failure, once it is time to."""
+        if not self._may_retry(error):
+            return False
+        delay = self.step.retries.delay(self._used, self._course.uniform)
+        # `auto` gives a provider that limits its rate a moment, also where it asks for none.
+        asked = error.asked_wait_s if self._course.plan.is_patient else error.retry_after_s
+        delay = max(delay, asked or 0)
+        if self._clock() + delay > self._latest_retry():
+            return False
+        self._used += 1
+        self._course.bounds.take_retry()
+        await asyncio.sleep(delay)
+        return True
+
+    def _may_retry(self, error: UpstreamError) -> bool:
+        return (
+            is_transient(error)
+            and not is_silence(error)
+            and self._used < self.step.retries.most
+            and self._course.bounds.allows_retry
+            and (self.is_last or self._course.ledger.breakers.admits(self.step.key))
+        )
+
+    def _latest_retry(self) -> float:
+        plan = self._course.plan
+        latest = self._deadline()
+        if plan.is_patient:
+            return latest
+        # Whoever said nothing about fallback does not wait long, and less where the next
+        # model would be asked meanwhile.
+        hedged = plan.hedge_after_s > 0 and not self.is_last
+        return min(
+            latest, self._began + plan.hedge_after_s if hedged else self._clock() + LONGEST_DELAY_S
+        )
+
+    def _deadline(self) -> float:
+        own = self._began + self.step.timeout_s
+        overall = self._course.bounds.deadline
+        return own if overall is None else min(own, overall)
+
+    async def _ask(self, spoken: Spoken) -> Opened:
+        course = self._course
+        record = course.ledger.begin(self.step)
+        course.records.append(record)
+        batches: Batches | None = None
+        opened: Opened | None = None
+        deadline = self._deadline()
+        try:
+            if self._prepared is None:
+                self._prepared = course.asks.prepare(self.step)
+            attempt, self._continues = course.asks.attempt(self.step, self._prepared, self._manner)
+            batches = attempt.batches()
+            async with asyncio.timeout_at(deadline):
+                head = await self._listen(batches, record, spoken)
+            self._tell_served(head, attempt)
+            opened = Opened(self, record, head, batches)
+            return opened
+        except TimeoutError:
+            late = self._late(deadline)
+            record.failed(late)
+            raise late from None
+        except UpstreamError as error:
+            record.failed(error)
+            raise
+        except GatewayError as error:
+            record.refused(error)
+            raise
+        finally:
+            if opened is None:
+                record.cancelled()
+                if batches is not None:
+                    await batches.aclose()
+
+    async def _listen(self, batches: Batches, record: Record, spoken: Spoken) -> list[Batch]:
+        """Give what comes until the model speaks, or all of a whole answer."""
+        head: list[Batch] = []
+        speaks = False
+        async for batch in batches:
+            head.append(batch)
+            if not speaks and any(map(is_content, batch)):
+                speaks = True
+                record.answers()
+                spoken()
+                if not self._course.whole:
+                    return head
+        if not speaks:
+            raise cut_off(self.step.target.provider)
+        record.served()
+        return head
+
+    def _tell_served(self, head: list[Batch], attempt: Attempt) -> None:
+        first = head[0][0]
+        if first.HasField("start"):
+            made = sum(record.outcome != "unsupported" for record in self._course.records)
+            first.start.served.CopyFrom(attempt.served(self.step.step_id, made))
+
+    def _late(self, deadline: float) -> GatewayError:
+        if deadline == self._course.bounds.deadline:
+            return out_of_time()
+        return UpstreamError(
+            errors_pb2.REASON_UPSTREAM_TIMEOUT,
+            f"the provider {self.step.target.provider} did not answer within the time limit",
+        )
+
+
+def out_of_time() -> GatewayError:
+    """The caller's bound on the whole chain has passed: 504."""
+    return GatewayError(
+        errors_pb2.REASON_TIMEOUT,
+        "fallback_config.global_timeout_ms: the time for the whole chain is over",
+    )
+
+
+def is_content(event: Event) -> bool:
+    """Tell whether an event holds some of the answer, or its end.
+
+    Providers announce a block of text before they have any.
+    """
+    kind = event.WhichOneof("kind")
+    if kind == "block_start":
+        block = event.block_start
+        return block.WhichOneof("kind") not in ("text", "thinking") or bool(
+            block.text or block.thinking.text
+        )
+    return kind not in ("start", "usage")

@@ -1,0 +1,330 @@
+"""Uploads over HTTP: what is kept, what is refused, and that a bad client leaves nothing."""
+
+import asyncio
+import gzip
+import io
+from collections.abc import AsyncIterator
+from urllib.parse import quote
+
+import aiohttp
+import orjson
+import pytest
+import pytest_asyncio
+
+from gateway.errors.v1 import errors_pb2
+from gateway.files.v1 import files_pb2
+from services.common.errors import GatewayError
+from tests.facade.file_store import ANTHROPIC, CREATED_AT, KEY, A, B, running_store
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+FILES = "/beta/v1/files"
+MAX_FILE = 3 << 20
+IDLE_S = 0.3
+BOUNDARY = "gateway-test"
+FORM = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
+PURPOSE = b'Content-Disposition: form-data; name="purpose"\r\n\r\nbatch'
+FILE = b'Content-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\ncontent'
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def running():
+    async with running_store({"max_file": MAX_FILE, "upload_idle_s": IDLE_S}) as front:
+        yield front
+
+
+@pytest.fixture
+def front(running):
+    running.store.clear()
+    return running
+
+
+def form(content=b"content", filename="a.txt", **fields):
+    data = aiohttp.FormData()
+    data.add_field("file", io.BytesIO(content), filename=filename)
+    for name, value in fields.items():
+        data.add_field(name, value)
+    return data
+
+
+def write(*parts):
+    edge = f"--{BOUNDARY}".encode()
+    return b"".join(edge + b"\r\n" + part + b"\r\n" for part in parts) + edge + b"--\r\n"
+
+
+async def upload(front, data, headers=A):
+    answer, body = await front.ask("POST", FILES, data=data, headers=headers)
+    return answer, orjson.loads(body)
+
+
+async def post(front, body, headers=A, content_type=FORM):
+    return await upload(front, body, {**headers, **content_type})
+
+
+def request_head(length=None):
+    lines = [f"POST {FILES} HTTP/1.1", "Host: gateway"]
+    lines += [f"{name}: {value}" for name, value in {**A, **FORM}.items()]
+    lines.append("Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}")
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+async def exchange(front, sent, length):
+    """Send a request by hand; give all that comes back until the connection is closed."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", front.port)
+    writer.write(request_head(length) + sent)
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return answer
+
+
+async def test_an_upload_is_kept_in_both_formats(front):
+    answer, body = await upload(front, form(purpose="batch"))
+    assert answer.status == 200
+    assert (body["object"], body["bytes"], body["purpose"]) == ("file", 7, "batch")
+    answer, body = await upload(front, form(purpose="fine-tune"), B)
+    assert answer.status == 200
+    assert (body["type"], body["size_bytes"]) == ("file", 7)
+    answer, body = await upload(front, form(expires_in_seconds="60"), ANTHROPIC)
+    assert answer.status == 200
+    assert body["expires_at"] == "2026-09-21T14:14:20Z"
+    assert [content for _, content in front.store.kept.values()] == [b"content"] * 3
+    assert [closing.purpose for closing in front.store.closings] == [
+        files_pb2.PURPOSE_BATCH,
+        files_pb2.PURPOSE_FINE_TUNE,
+        files_pb2.PURPOSE_ASSISTANTS,
+    ]
+
+
+@pytest.mark.parametrize("size", [0, 1, (1 << 18) + 1, MAX_FILE])
+async def test_the_bytes_are_kept_as_they_came(front, size):
+    content = bytes(range(251)) * (size // 251 + 1)
+    answer, body = await upload(front, form(content[:size], purpose="batch"))
+    assert (answer.status, body["bytes"]) == (200, size)
+    ((_, kept),) = front.store.kept.values()
+    assert kept == content[:size]
+    assert all(chunk >= 1 << 18 for chunk in front.store.chunks[:-1])
+
+
+async def test_the_purpose_may_stand_on_either_side(front):
+    for parts in ((PURPOSE, FILE), (FILE, PURPOSE)):
+        answer, _ = await post(front, write(*parts))
+        assert answer.status == 200
+
+
+async def test_an_expiry_reaches_the_store(front):
+    _, body = await upload(
+        front, form(purpose="batch", expires_after='{"anchor":"created_at","seconds":60}')
+    )
+    assert body["expires_at"] == CREATED_AT + 60
+
+
+async def chunked(*pieces: bytes) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+async def test_a_body_of_unknown_length_is_read_as_it_comes(front):
+    body = write(PURPOSE, FILE)
+    pieces = [body[index : index + 1] for index in range(len(body))]
+    answer, _ = await post(front, chunked(*pieces))
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("size", [MAX_FILE + 1, 3 * MAX_FILE])
+async def test_a_file_that_is_too_large_is_413_and_kept_nowhere(front, size, streamed):
+    body = write(PURPOSE, FILE.replace(b"content", bytes(size)))
+    for headers, kind in ((A, "invalid_request_error"), (B, "request_too_large")):
+        answer, told = await post(front, chunked(body) if streamed else io.BytesIO(body), headers)
+        assert answer.status == 413
+        assert (told["error"]["type"], told["error"]["param"]) == (kind, "file")
+    assert not front.store.kept
+
+
+async def test_a_body_that_announces_too_much_is_refused_unread(front):
+    reader, writer = await asyncio.open_connection("127.0.0.1", front.port)
+    writer.write(request_head(length=1 << 40))
+    async with asyncio.timeout(IDLE_S):
+        assert (await reader.readline()).startswith(b"HTTP/1.1 413 ")
+    writer.close()
+
+
+BAD = {
+    "no parts": (b"--gateway-test--", "file"),
+    "nothing": (b"", "body"),
+    "no boundary in it": (b"content", "body"),
+    "truncated": (write(PURPOSE, FILE)[:-20], "file"),
+    "without its last boundary": (write(PURPOSE, FILE).replace(b"test--", b"test"), "body"),
+    "two files": (write(PURPOSE, FILE, FILE), "file"),
+    "another file": (write(PURPOSE, FILE, FILE.replace(b'"file"', b'"mask"')), "mask"),
+    "file as text": (write(PURPOSE, FILE.replace(b'; filename="a.txt"', b"")), "file"),
+    "no file": (write(PURPOSE), "file"),
+    "no purpose": (write(FILE), "purpose"),
+    "wrong purpose": (write(FILE, PURPOSE.replace(b"batch", b"vision")), "purpose"),
+    "two purposes": (write(PURPOSE, FILE, PURPOSE), "purpose"),
+    "10,000 parts": (write(*[FILE.replace(b"file", b"x", 1)] * 1, *[PURPOSE] * 10_000), None),
+    "10,000 unknown parts": (write(FILE, *[PURPOSE.replace(b"purpose", b"x")] * 10_000), None),
+    "long header": (write(b"X: " + b"x" * 100_000 + b"\r\n" + FILE), "body"),
+    "many headers": (write(b"X: 1\r\n" * 100_000 + FILE), "body"),
+    "long text": (write(FILE, PURPOSE + b"x" * 100_000), "purpose"),
+    "long preamble": (b"x" * 100_000 + write(PURPOSE, FILE), "body"),
+    "long epilogue": (write(PURPOSE, FILE) + b"x" * 100_000, "body"),
+    "base64": (write(b"Content-Transfer-Encoding: base64\r\n" + FILE), "file"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+async def test_a_bad_form_is_refused_in_the_callers_format_and_nothing_is_kept(front, name):
+    body, param = BAD[name]
+    for headers in (A, B):
+        answer, told = await post(front, body, headers)
+        assert answer.status == 400
+        assert ("type" in told) is (headers is B)
+        if param is not None:
+            assert told["error"]["param"] == param
+            assert told["error"]["message"].startswith(f"{param}: ")
+    assert not front.store.kept
+
+
+@pytest.mark.parametrize(
+    ("content_type", "status"),
+    [
+        ("application/json", 415),
+        ("application/x-www-form-urlencoded", 415),
+        ("multipart/mixed; boundary=x", 415),
+        ("text/plain", 415),
+        ("multipart/form-data", 400),
+        (f"multipart/form-data; boundary={'x' * 100}", 400),
+    ],
+)
+async def test_another_content_type_is_refused_by_name(front, content_type, status):
+    body = write(PURPOSE, FILE)
+    answer, told = await post(front, body, content_type={"Content-Type": content_type})
+    assert (answer.status, told["error"]["param"]) == (status, "Content-Type")
+
+
+def as_browsers(filename):
+    escaped = filename.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+    return f'filename="{escaped}"'
+
+
+def as_rfc_8187(filename):
+    return f"filename*=UTF-8''{quote(filename, '')}"
+
+
+@pytest.mark.parametrize(
+    "filename",
+    ["../../etc/passwd", "a\0b", "a\r\nX: 1", "x" * 1000, "\u202egnp.exe", "π", "", 'a"b', "C:\\a"],
+)
+@pytest.mark.parametrize("spell", [as_browsers, as_rfc_8187])
+async def test_a_name_reaches_the_store_as_it_was_written(front, filename, spell):
+    part = FILE.replace(b'filename="a.txt"', spell(filename).encode())
+    answer, _ = await post(front, write(PURPOSE, part))
+    assert answer.status == 200
+    assert front.store.headers[-1].filename == filename
+
+
+async def test_a_refusal_of_the_store_comes_while_the_client_still_sends(front):
+    front.store.refuse_after = 1 << 18
+    refusals = [
+        (errors_pb2.REASON_STORAGE_QUOTA_EXCEEDED, 403, "permission_error", "permission_error"),
+        (errors_pb2.REASON_STORAGE_UNAVAILABLE, 503, "server_error", "overloaded_error"),
+    ]
+    for reason, status, kind_a, kind_b in refusals:
+        front.store.refusal = GatewayError(reason, "no", retry_after_s=3)
+        for headers, kind in ((A, kind_a), (B, kind_b)):
+            answer, told = await upload(front, form(bytes(MAX_FILE), purpose="batch"), headers)
+            assert (answer.status, told["error"]["type"]) == (status, kind)
+            assert answer.headers["Retry-After"] == "3"
+    assert not front.store.kept
+
+
+async def test_a_store_that_dies_in_the_middle_is_told_as_unavailable():
+    async with running_store({}) as front:
+
+        async def body():
+            yield write(PURPOSE, FILE).partition(b"content")[0]
+            await front.store.begun.acquire()
+            await front.server.stop(0)
+            yield bytes(MAX_FILE)
+
+        answer, told = await post(front, body())
+        assert (answer.status, told["error"]["code"]) == (503, "unavailable")
+
+
+async def test_a_refusal_at_the_door_reaches_a_client_that_still_sends(front):
+    headers = {"Authorization": f"Bearer {KEY[:-1]}x"}
+    for data in (form(bytes(MAX_FILE), purpose="batch"), form(bytes(8 * MAX_FILE))):
+        answer, told = await upload(front, data, headers)
+        assert (answer.status, told["error"]["type"]) == (401, "authentication_error")
+    assert not front.store.headers
+
+
+@pytest.mark.parametrize("sent", [0, 60, 190])
+async def test_a_client_that_stalls_is_cut_and_leaves_nothing(front, sent):
+    body = write(PURPOSE, FILE.replace(b"content", b"c" * 1000))
+    async with asyncio.timeout(5):
+        answer = await exchange(front, body[:sent], length=len(body))
+        if sent == 190:
+            await front.store.dropped.acquire()
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b'"upload_stalled"' in answer
+    assert not front.store.kept
+
+
+async def test_a_form_that_has_ended_in_a_body_that_has_not_is_kept_nowhere(front):
+    body = write(PURPOSE, FILE)
+    async with asyncio.timeout(5):
+        answer = await exchange(front, body, length=len(body) + 10)
+        await front.store.dropped.acquire()
+    assert answer.startswith(b"HTTP/1.1 408 ")
+
+
+async def test_a_client_that_leaves_in_the_middle_leaves_nothing(front):
+    body = write(PURPOSE, FILE.replace(b"content", bytes(1 << 20)))
+    _, writer = await asyncio.open_connection("127.0.0.1", front.port)
+    writer.write(request_head(len(body)) + body[: 1 << 19])
+    async with asyncio.timeout(5):
+        await front.store.begun.acquire()
+        writer.close()
+        await front.store.dropped.acquire()
+    assert not front.store.kept
+
+
+async def test_a_body_whose_framing_breaks_is_kept_nowhere(front):
+    body = write(PURPOSE, FILE)
+    reader, writer = await asyncio.open_connection("127.0.0.1", front.port)
+    async with asyncio.timeout(5):
+        writer.write(request_head() + b"%x\r\n%b\r\n" % (len(body), body))
+        await front.store.begun.acquire()
+        writer.write(b"not a length\r\n")
+        answer = await reader.read()
+        await front.store.dropped.acquire()
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 4")
+    assert not front.store.kept
+
+
+async def test_a_body_that_is_not_compressed_as_it_says_is_refused(front):
+    headers = {**A, "Content-Encoding": "gzip"}
+    answer, told = await post(front, io.BytesIO(write(PURPOSE, FILE)), headers)
+    assert (answer.status, told["error"]["param"]) == (400, "body")
+
+
+async def test_a_compressed_body_is_bounded_by_what_it_unpacks_to(front):
+    body = gzip.compress(write(PURPOSE, FILE.replace(b"content", bytes(MAX_FILE + 1))))
+    answer, _ = await post(front, io.BytesIO(body), {**A, "Content-Encoding": "gzip"})
+    assert answer.status == 413
+    assert not front.store.kept
+
+
+async def test_uploads_at_once_stay_apart(front):
+    async def one(number):
+        content = bytes([number]) * (1 << 19)
+        answer, body = await upload(front, form(content, f"{number}", purpose="batch"))
+        assert answer.status == 200
+        assert front.store.kept[body["id"]][1] == content
+
+    await asyncio.gather(*(one(number) for number in range(10)))
+    assert len(front.store.kept) == 10

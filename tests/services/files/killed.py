@@ -1,0 +1,184 @@
+"""A real process that serves files and is killed, and what must hold whenever it was."""
+
+import asyncio
+import hashlib
+import os
+import random
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from gateway.files.v1.files_pb2 import (
+    PURPOSE_BATCH,
+    CreateFileRequest,
+    DeleteFileRequest,
+    FileClosing,
+    FileHeader,
+)
+from gateway.files.v1.files_pb2_grpc import FileStoreServiceStub
+from services.common.channels import call_metadata, open_channel
+from services.common.database import reading
+from services.files.blobs import FOLDER
+from services.files.repository import files, usage
+
+_PIECE = 256 << 10
+SHORT_LIFETIME_S = 1
+# Short enough that every life of the process sweeps, long enough for a slow machine.
+_SETTINGS = """\
+[discovery]
+enabled = false
+[limits]
+sweep_every_s = 0.05
+orphan_grace_s = 4
+"""
+
+
+@dataclass
+class Known:
+    """What the callers know.
+
+    Attributes:
+        kept: SHA-256 of each file that was acknowledged and that nobody asked to delete.
+        deleted: files whose deletion was acknowledged.
+        answered: calls that were answered, in all.
+        once_more: set whenever one was.
+    """
+
+    kept: dict[str, str] = field(default_factory=dict)
+    deleted: set[str] = field(default_factory=set)
+    answered: int = 0
+    once_more: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def note_answer(self) -> None:
+        self.answered += 1
+        self.once_more.set()
+
+
+@asynccontextmanager
+async def serving(folder: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+    """Run the services on the folder's data; give the process and its address."""
+    settings = folder / "gateway.toml"
+    settings.write_text(_SETTINGS)
+    address = f"unix:{folder}/s"
+    log = folder / "log"
+    with log.open("wb") as told:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "services", "files", "accounts", "--listen", address),
+            env={
+                **os.environ,
+                "GATEWAY_CONFIG": str(settings),
+                "GATEWAY_DATA_DIR": str(folder),
+            },
+            stdout=asyncio.subprocess.PIPE,
+            stderr=told,
+        )
+    try:
+        assert process.stdout is not None
+        assert await process.stdout.readline() == b"READY\n", log.read_text()
+        yield process, address
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGKILL)
+        await process.wait()
+
+
+async def work_until_killed(
+    address: str,
+    process: asyncio.subprocess.Process,
+    key: str,
+    known: Known,
+    chance: random.Random,
+) -> None:
+    """Upload and delete from several callers, and kill the process at some moment."""
+    async with open_channel(address, max_message=4 << 20) as channel:
+        stub = FileStoreServiceStub(channel)
+        callers = [
+            asyncio.create_task(_call(stub, key, known, random.Random(chance.random())))
+            for _ in range(3)
+        ]
+        due = known.answered + chance.randrange(12)
+        while known.answered < due:
+            known.once_more.clear()
+            await known.once_more.wait()
+        # Any moment is a moment to die: this is the one wait that is for nothing.
+        await asyncio.sleep(chance.uniform(0, 0.05))
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+        for outcome in await asyncio.gather(*callers, return_exceptions=True):
+            assert isinstance(outcome, grpc.aio.AioRpcError), outcome
+
+
+async def _call(stub: FileStoreServiceStub, key: str, known: Known, chance: random.Random) -> None:
+    metadata = call_metadata(key, "req_kill")
+    while True:
+        if known.kept and chance.random() < 0.3:
+            file_id = chance.choice(list(known.kept))
+            # From here on nobody can say whether it is still there.
+            del known.kept[file_id]
+            await stub.DeleteFile(DeleteFileRequest(id=file_id), metadata=metadata)
+            known.deleted.add(file_id)
+        else:
+            content = chance.randbytes(chance.choice([0, 10, _PIECE, 5 * _PIECE]))
+            lifetime_s = chance.choice([None, None, SHORT_LIFETIME_S])
+            answer = await stub.CreateFile(_messages(content, lifetime_s), metadata=metadata)
+            if lifetime_s is None:
+                known.kept[answer.file.id] = hashlib.sha256(content).hexdigest()
+        known.note_answer()
+
+
+def _messages(content: bytes, lifetime_s: int | None) -> list[CreateFileRequest]:
+    return [
+        CreateFileRequest(header=FileHeader(filename="a.bin")),
+        *(
+            CreateFileRequest(chunk=content[start : start + _PIECE])
+            for start in range(0, len(content), _PIECE)
+        ),
+        CreateFileRequest(closing=FileClosing(purpose=PURPOSE_BATCH, expires_after_s=lifetime_s)),
+    ]
+
+
+async def assert_consistent(engine: AsyncEngine, folder: Path, known: Known) -> set[str]:
+    """Check rows, bytes and account against each other and against `known`; give the ids."""
+    async with reading(engine) as connection:
+        rows = (await connection.execute(select(files))).all()
+        account = (
+            await connection.execute(select(usage.c.files, usage.c.size_bytes))
+        ).one_or_none()
+        sums = select(func.count(), func.coalesce(func.sum(files.c.size_bytes), 0))
+        stored = (await connection.execute(sums.select_from(files))).one()
+    assert tuple(account or (0, 0)) == tuple(stored)
+    by_id = {row.id: row for row in rows}
+    assert set(known.kept) <= set(by_id), "an acknowledged file is lost"
+    assert not known.deleted & set(by_id), "an acknowledged deletion is undone"
+    for file_id, row in by_id.items():
+        content = (folder / FOLDER / file_id).read_bytes()
+        assert (
+            hashlib.sha256(content).hexdigest() == row.sha256 == known.kept.get(file_id, row.sha256)
+        )
+    return set(by_id)
+
+
+async def until_swept(engine: AsyncEngine, folder: Path, known: Known, within_s: float) -> None:
+    """Wait until a running process has left nothing but the files that stay, and check those."""
+    async with asyncio.timeout(within_s):
+        # Nothing tells of a sweep in another process.
+        while not await _is_swept(engine, folder):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+    assert set(os.listdir(folder / FOLDER)) == await assert_consistent(engine, folder, known)
+
+
+async def _is_swept(engine: AsyncEngine, folder: Path) -> bool:
+    async with reading(engine) as connection:
+        rows = (await connection.execute(select(files))).all()
+    # While a file still has its end before it, rows and bytes are going under our eyes.
+    if any(row.expires_at_s - row.created_at_s == SHORT_LIFETIME_S for row in rows):
+        return False
+    return set(os.listdir(folder / FOLDER)) == {row.id for row in rows}

@@ -1,0 +1,46 @@
+"""`kill -9` at any moment: no acknowledged file is lost, no row is without its bytes."""
+
+import random
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from services.accounts.repository import AccountRepository
+from services.common.database import migrate, open_engine
+from services.common.settings import Storage
+from tests.services.files.killed import (
+    Known,
+    assert_consistent,
+    serving,
+    until_swept,
+    work_until_killed,
+)
+
+
+async def _kill_often(times: int, seed: int) -> None:
+    chance = random.Random(seed)
+    known = Known()
+    with tempfile.TemporaryDirectory(prefix="gw-") as name:
+        folder = Path(name)
+        engine = open_engine(Storage(data_dir=folder))
+        await migrate(engine)
+        key = await AccountRepository(engine).create_key("ada", plan="enterprise")
+        for _ in range(times):
+            async with serving(folder) as (process, address):
+                await work_until_killed(address, process, key, known, chance)
+            await assert_consistent(engine, folder, known)
+        async with serving(folder):
+            await until_swept(engine, folder, known, within_s=30)
+        await engine.dispose()
+    assert known.kept
+    assert known.deleted
+
+
+async def test_ten_kills_lose_nothing_and_leave_nothing() -> None:
+    await _kill_often(10, seed=1)
+
+
+@pytest.mark.soak
+async def test_two_hundred_kills_lose_nothing_and_leave_nothing() -> None:
+    await _kill_often(200, seed=2)

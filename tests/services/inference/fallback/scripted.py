@@ -1,0 +1,212 @@
+"""An engine over providers that play a script, and words to write scripts in."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from gateway.conversation.v1 import conversation_pb2 as conversation
+from gateway.conversation.v1.conversation_pb2 import Block, Message, Usage
+from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1 import inference_pb2 as pb
+from gateway.inference.v1.inference_pb2 import Event, Finish, GenerateRequest, Start
+from services.common.errors import UpstreamError
+from services.common.settings import Limits, Model, Provider
+from services.inference.engine import Engine, Routes
+from services.inference.metrics import Metrics
+from services.inference.providers.base import Call
+from services.inference.routing import Models
+from services.inference.thinking import Signer
+from tests.services.inference.kept import Kept
+
+AUTO, ENABLED, STRICT, DISABLED = (
+    pb.FALLBACK_MODE_AUTO,
+    pb.FALLBACK_MODE_ENABLED,
+    pb.FALLBACK_MODE_STRICT,
+    pb.FALLBACK_MODE_DISABLED,
+)
+FOREVER = 1e9
+
+# A step of a script: a batch is given, a number slept, an exception raised.
+Line = Sequence[Event] | float | Exception
+
+
+class Scripted:
+    """A provider whose models play scripts, one for each call, the last again and again.
+
+    Attributes:
+        calls: what was asked, with the seconds at which it was.
+        open: calls that are under way.
+    """
+
+    dialect = conversation.DIALECT_OPENAI
+    signs_thinking = False
+    tells_stop_sequence = True
+    pass_stateful = False
+
+    def __init__(self, name: str, prefills: bool = False) -> None:
+        self.name = name
+        self.prefills = prefills
+        self.scripts: dict[str, list[Sequence[Line]]] = {}
+        self.calls: list[tuple[float, Call]] = []
+        self.open = 0
+
+    def plays(self, upstream: str, *scripts: Sequence[Line]) -> None:
+        self.scripts[upstream] = list(scripts)
+
+    async def generate(self, call: Call):
+        self.calls.append((round(asyncio.get_running_loop().time(), 3), call))
+        scripts = self.scripts[call.target.upstream]
+        script = scripts.pop(0) if len(scripts) > 1 else scripts[0]
+        self.open += 1
+        try:
+            for line in script:
+                if isinstance(line, Exception):
+                    raise line
+                if isinstance(line, float | int):
+                    await asyncio.sleep(line)
+                else:
+                    yield [copied(event) for event in line]
+        finally:
+            self.open -= 1
+
+    async def count_tokens(self, call: Call) -> int | None:
+        return 7
+
+    async def close(self) -> None:
+        pass
+
+
+def copied(event: Event) -> Event:
+    copy = Event()
+    copy.CopyFrom(event)
+    return copy
+
+
+class House:
+    """An engine over two providers, `p` and, which prefills, `q`.
+
+    Models `a`, `b`, `c` are those of `p`, `pre` is of `q`; `a` falls back to `fallbacks`.
+    """
+
+    def __init__(self, fallbacks: Sequence[str] = ("b", "c"), **limits: Any) -> None:
+        self.p = Scripted("p")
+        self.q = Scripted("q", prefills=True)
+        settings = {name: Provider(kind="openai", base_url="http://x") for name in ("p", "q")}
+        models = [
+            Model(name="a", provider="p", fallbacks=list(fallbacks)),
+            Model(name="b", provider="p"),
+            Model(name="c", provider="p"),
+            Model(name="short", provider="p", max_output_tokens=100),
+            Model(name="pre", provider="q", fallbacks=["b"]),
+        ]
+        self.registry = CollectorRegistry()
+        self.engine = Engine(
+            Routes(Models(models, settings, {}, {}), {"p": self.p, "q": self.q}),
+            Signer({"k1": b"s" * 32}, "k1"),
+            Kept({}),
+            Limits(**limits),
+            Metrics(self.registry),
+            monotonic=lambda: asyncio.get_running_loop().time(),
+            uniform=lambda low, high: high,
+        )
+        for name in ("a", "b", "c", "short"):
+            self.p.plays(name, answer(f"I am {name}"))
+        self.q.plays("pre", answer("I am pre"))
+
+    async def ask(self, stream: bool, wanted: GenerateRequest) -> tuple[str, pb.Served, Usage]:
+        """Give the text of an answer, who served it, and the usage."""
+        if not stream:
+            whole = await self.engine.generate(wanted)
+            return whole.choices[0].blocks[0].text, whole.served, whole.usage
+        events = await self.stream(wanted)
+        usage = [event.usage for event in events if event.HasField("usage")][-1]
+        starts = [event.start for event in events if event.HasField("start")]
+        assert len(starts) == 1
+        return text_of(events), starts[0].served, usage
+
+    async def stream(self, wanted: GenerateRequest) -> list[Event]:
+        return [event for batch in await self.batches(wanted) for event in batch]
+
+    async def batches(self, wanted: GenerateRequest) -> list[Sequence[Event]]:
+        async with aclosing(await self.engine.stream(wanted)) as batches:
+            return [batch async for batch in batches]
+
+    def asked(self, provider: Scripted | None = None) -> list[tuple[float, str]]:
+        """Give when which model was asked."""
+        return [(at, call.target.upstream) for at, call in (provider or self.p).calls]
+
+    def counted(self, outcome: str, provider: str = "p") -> float:
+        labels = {"provider": provider, "outcome": outcome}
+        return self.registry.get_sample_value("gateway_upstream_attempts_total", labels) or 0
+
+    def is_quiet(self) -> bool:
+        return self.p.open == self.q.open == 0
+
+
+def start() -> Event:
+    return Event(start=Start(id="1", model="up"))
+
+
+def opening(text: str, block: int = 0) -> list[Event]:
+    return [Event(block=block, block_start=Block(text="")), Event(block=block, text=text)]
+
+
+def ending(tokens: int = 3, block: int = 0) -> list[Event]:
+    return [
+        Event(block=block, block_stop=pb.BlockStop()),
+        Event(finish=Finish(reason=conversation.FINISH_REASON_END_TURN)),
+        Event(usage=Usage(output_tokens=tokens)),
+    ]
+
+
+def answer(text: str, tokens: int = 3) -> list[Line]:
+    return [[start(), *opening(text)], ending(tokens)]
+
+
+def broken(text: str, error: Exception | None = None) -> list[Line]:
+    """An answer that breaks off after `text`."""
+    return [[start(), *opening(text)], error or cut()]
+
+
+def text_of(events: Sequence[Event]) -> str:
+    return "".join(event.text + event.block_start.text for event in events)
+
+
+def failing(status: int, body: str = "", wait: int | None = None) -> UpstreamError:
+    reasons = {
+        400: errors_pb2.REASON_UPSTREAM_REJECTED,
+        401: errors_pb2.REASON_UPSTREAM_AUTH,
+        404: errors_pb2.REASON_MODEL_NOT_FOUND,
+        429: errors_pb2.REASON_UPSTREAM_RATE_LIMITED,
+        529: errors_pb2.REASON_UPSTREAM_OVERLOADED,
+    }
+    reason = reasons.get(status, errors_pb2.REASON_UPSTREAM_ERROR)
+    return UpstreamError(reason, f"it said {status}", status=status, body=body, retry_after_s=wait)
+
+
+def cut() -> UpstreamError:
+    return UpstreamError(errors_pb2.REASON_UPSTREAM_CONNECTION, "it broke off")
+
+
+def silence() -> UpstreamError:
+    return UpstreamError(errors_pb2.REASON_UPSTREAM_TIMEOUT, "it stayed silent")
+
+
+def request(model: str = "a", **fields: Any) -> GenerateRequest:
+    asked = Message(role=conversation.ROLE_USER, blocks=[Block(text="Hi")])
+    return GenerateRequest(**{"model": model, "messages": [asked], **fields})
+
+
+def chain(*steps: dict[str, Any] | str, mode: int = STRICT, **fields: Any) -> GenerateRequest:
+    """Ask for a chain; a step is its model, or its fields."""
+    config = fields.pop("config", {})
+    read = [{"model": step} if isinstance(step, str) else step for step in steps]
+    numbered = [pb.FallbackStep(**{"step_id": f"s{n}", **step}) for n, step in enumerate(read, 1)]
+    return request(
+        fallback=mode,
+        fallback_config=pb.FallbackConfig(strategy_mode="sequential", steps=numbered, **config),
+        **fields,
+    )

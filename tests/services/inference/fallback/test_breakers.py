@@ -1,0 +1,204 @@
+"""Models that keep failing are left alone, and asked again when they are back."""
+
+import asyncio
+
+import pytest
+
+from gateway.inference.v1 import inference_pb2 as pb
+from services.common.errors import UpstreamError
+from services.inference.fallback.breakers import Breakers, Key
+from tests.services.inference.fallback.scripted import (
+    DISABLED,
+    FOREVER,
+    House,
+    answer,
+    chain,
+    failing,
+    request,
+)
+from tests.services.inference.fallback.virtual_time import in_no_time
+
+KEY = Key("p", "a")
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Case:
+    def __init__(self, failures: int = 3) -> None:
+        self.clock = Clock()
+        self.changes: list[str] = []
+        self.breakers = Breakers(failures, self.clock, lambda _, state: self.changes.append(state))
+
+    def fail(self) -> None:
+        self.breakers.failed(KEY, self.breakers.begin(KEY))
+
+    def open(self, failures: int = 3) -> None:
+        for _ in range(failures):
+            self.fail()
+
+
+def test_failures_in_a_row_open_it():
+    case = Case()
+    case.fail()
+    case.fail()
+    case.breakers.succeeded(KEY)
+    case.fail()
+    case.fail()
+    assert case.breakers.admits(KEY)
+    case.fail()
+    assert not case.breakers.admits(KEY)
+    assert case.breakers.states() == {KEY: "open"}
+    assert case.breakers.admits(Key("p", "b"))
+    assert case.changes == ["open"]
+
+
+def test_the_pause_doubles_up_to_two_minutes():
+    case = Case()
+    case.open()
+    pauses = []
+    for _ in range(6):
+        began = case.clock.now
+        while not case.breakers.admits(KEY):
+            case.clock.now += 1
+        pauses.append(case.clock.now - began)
+        case.fail()
+    assert pauses == [10, 20, 40, 80, 120, 120]
+
+
+def test_one_attempt_at_a_time_probes():
+    case = Case()
+    case.open()
+    case.clock.now = 10
+    assert case.breakers.states() == {KEY: "half_open"}
+    assert case.breakers.begin(KEY)
+    assert not case.breakers.admits(KEY)
+    assert not case.breakers.begin(KEY)
+    case.breakers.cancelled(KEY, probe=True)
+    assert case.breakers.admits(KEY)
+    assert case.breakers.begin(KEY)
+    case.breakers.succeeded(KEY)
+    assert case.breakers.states() == {}
+    assert case.changes == ["open", "half_open", "open", "half_open", "closed"]
+
+
+def test_one_success_closes_it_and_the_pause_is_short_again():
+    case = Case()
+    case.open()
+    case.clock.now = 10
+    case.fail()
+    case.clock.now = 30
+    case.breakers.begin(KEY)
+    case.breakers.succeeded(KEY)
+    case.open(2)
+    assert case.breakers.admits(KEY)
+    case.fail()
+    case.clock.now += 10
+    assert case.breakers.admits(KEY)
+
+
+def test_a_probe_that_begins_to_answer_lets_others_in_until_it_breaks_off():
+    case = Case()
+    case.open()
+    case.clock.now = 10
+    probe = case.breakers.begin(KEY)
+    case.breakers.answers(KEY)
+    assert case.breakers.admits(KEY)
+    case.breakers.failed(KEY, probe)
+    assert not case.breakers.admits(KEY)
+    case.clock.now += 19
+    assert not case.breakers.admits(KEY)
+    case.clock.now += 1
+    assert case.breakers.admits(KEY)
+
+
+def test_attempts_that_were_under_way_when_it_opened_change_nothing():
+    case = Case()
+    late = [case.breakers.begin(KEY) for _ in range(5)]
+    case.open()
+    for probe in late:
+        case.breakers.failed(KEY, probe)
+    case.clock.now = 10
+    assert case.breakers.admits(KEY)
+
+
+def test_only_so_many_models_are_remembered():
+    case = Case(failures=1)
+    for number in range(1500):
+        case.breakers.failed(Key("p", str(number)), probe=False)
+    assert len(case.breakers.states()) == 1000
+    assert case.changes.count("closed") == 500
+
+
+@in_no_time
+async def test_a_model_that_is_down_is_soon_left_alone_and_soon_back():
+    house = House()
+    house.p.plays("a", [failing(503)])
+    back_at = None
+    while asyncio.get_running_loop().time() < 100:
+        if 60 <= asyncio.get_running_loop().time() < 60.5:
+            house.p.plays("a", answer("I am a"))
+        _, served, _ = await house.ask(False, request())
+        if served.model == "a" and back_at is None:
+            back_at = asyncio.get_running_loop().time()
+        await asyncio.sleep(0.5)
+    assert back_at is not None
+    assert 60 <= back_at <= 90
+    probes = [at for at, name in house.asked() if name == "a" and 5 < at < 60]
+    assert len(probes) <= 4
+
+
+@in_no_time
+async def test_an_open_breaker_stops_retries():
+    house = House(breaker_failures=2)
+    house.p.plays("a", [failing(503)])
+    policy = pb.RetryPolicy(max_retries=5)
+    await house.ask(True, chain({"model": "a", "retry_policy": policy}, "b"))
+    assert [name for _, name in house.asked()] == ["a", "a", "b"]
+
+
+@in_no_time
+async def test_the_last_model_left_is_asked_however_often_it_failed():
+    house = House(breaker_failures=1)
+    for name in ("a", "b"):
+        house.p.plays(name, [failing(503)])
+    for _ in range(2):
+        with pytest.raises(UpstreamError):
+            await house.ask(True, chain("a", "b"))
+    with pytest.raises(UpstreamError):
+        await house.ask(True, request(fallback=DISABLED))
+    assert [name for _, name in house.asked()] == ["a", "b", "b", "a"]
+
+
+@in_no_time
+async def test_refusals_do_not_open_it_and_those_who_left_neither():
+    house = House(breaker_failures=1)
+    house.p.plays("a", [failing(401)])
+    house.p.plays("b", [FOREVER])
+    await house.ask(True, chain("a", "c"))
+    asking = asyncio.create_task(house.ask(True, chain("b")))
+    await asyncio.sleep(1)
+    asking.cancel()
+    await asyncio.wait([asking])
+    assert house.engine.breakers.states() == {}
+
+
+@in_no_time
+async def test_it_is_shown_to_operators():
+    house = House(breaker_failures=1)
+    house.p.plays("a", [failing(503)], answer("well"))
+
+    def shown() -> float | None:
+        labels = {"provider": "p", "model": "a"}
+        return house.registry.get_sample_value("gateway_breaker_open", labels)
+
+    await house.ask(True, chain("a", "b"))
+    assert shown() == 1
+    await asyncio.sleep(10)
+    await house.ask(True, chain("a", "b"))
+    assert shown() == 0
+    assert house.engine.breakers.states() == {}

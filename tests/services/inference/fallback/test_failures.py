@@ -1,0 +1,94 @@
+"""Which failures are tried again, which move on, and how long a retry waits."""
+
+import pytest
+
+from services.common.errors import UpstreamError
+from services.inference.fallback.backoff import Retries
+from services.inference.fallback.failures import DivergedError, FailOn, is_transient, moves_on
+from services.inference.providers.failures import broken_answer, classify, cut_off, in_band
+from tests.services.inference.fallback.scripted import silence
+
+
+def answered(status: int, body: bytes = b"{}") -> UpstreamError:
+    return classify("p", status, {}, body, now=lambda: 0.0)
+
+
+CONTEXT = b'{"error": {"message": "prompt is too long", "type": "invalid_request_error"}}'
+FILTER = b'{"error": {"message": "no", "code": "content_filter"}}'
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 529])
+def test_statuses_that_pass_are_transient_and_move_on(status):
+    error = answered(status)
+    assert is_transient(error)
+    assert moves_on(error, None)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        cut_off("p"),
+        silence(),
+        broken_answer("p", "answered nonsense"),
+        in_band("p", b'{"error": {"message": "x", "type": "overloaded_error"}}'),
+        in_band("p", b'{"error": {"message": "x"}}'),
+    ],
+)
+def test_broken_answers_and_silence_are_transient_and_always_move_on(error):
+    assert is_transient(error)
+    assert moves_on(error, None)
+
+
+@pytest.mark.parametrize("status", [301, 401, 402, 403, 404])
+def test_faults_of_the_gateways_account_move_on_without_another_try(status):
+    error = answered(status)
+    assert not is_transient(error)
+    assert moves_on(error, None)
+
+
+def test_a_conversation_that_is_too_long_moves_on_without_another_try():
+    assert not is_transient(answered(400, CONTEXT))
+    assert moves_on(answered(400, CONTEXT), None)
+
+
+@pytest.mark.parametrize(
+    "error", [answered(400), answered(413), answered(422), answered(400, FILTER)]
+)
+def test_other_refusals_end_the_chain(error):
+    assert not is_transient(error)
+    assert not moves_on(error, None)
+
+
+def test_fail_on_decides_alone():
+    rule = FailOn(frozenset({400, 503}), ("strasse", "quota"))
+    assert moves_on(answered(503), rule)
+    assert moves_on(answered(400), rule)
+    assert not moves_on(answered(500), rule)
+    assert not moves_on(answered(401), rule)
+    assert moves_on(answered(500, b'{"error": "Out of QUOTA"}'), rule)
+    assert moves_on(answered(500, "STRAßE".encode()), rule)
+    nothing = FailOn(frozenset(), ())
+    assert not moves_on(answered(503), nothing)
+
+
+def test_lost_connections_and_timeouts_move_on_whatever_fail_on_says():
+    rule = FailOn(frozenset({400}), ())
+    assert moves_on(cut_off("p"), rule)
+    assert moves_on(silence(), rule)
+    assert moves_on(broken_answer("p", "streamed nonsense"), rule)
+    assert moves_on(DivergedError("p"), rule)
+
+
+def test_another_answer_than_was_sent_is_not_asked_for_again():
+    assert not is_transient(DivergedError("p"))
+
+
+def test_delays_grow_with_jitter_up_to_half_a_minute():
+    retries = Retries(10, 2, 0.25)
+    assert [retries.delay(n, lambda low, high: low) for n in range(8)] == [
+        *(0.5, 1, 2, 4, 8, 16),
+        *(30, 30),
+    ]
+    assert retries.delay(0, lambda low, high: high) == 0.75
+    assert Retries(10, 1).delay(9, max) == 0.5
+    assert Retries(10, 1e300).delay(9, max) == 30
