@@ -37,7 +37,9 @@ def list_files(user: _UserOption) -> None:
         from services.files.store import owner_of
 
         repository = FileRepository(engine)
-        rows = [("ID", "BYTES", "CREATED", "EXPIRES", "PURPOSE", "TYPE", "NAME")]
+        rows: list[tuple[str, ...]] = [
+            ("ID", "BYTES", "CREATED", "EXPIRES", "PURPOSE", "TYPE", "NAME")
+        ]
         after_id, more = "", True
         while more:
             request = ListFilesRequest(limit=_PAGE, after_id=after_id)

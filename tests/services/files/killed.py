@@ -105,9 +105,10 @@ async def work_until_killed(
             for _ in range(3)
         ]
         due = known.answered + chance.randrange(12)
-        while known.answered < due:
-            known.once_more.clear()
-            await known.once_more.wait()
+        async with asyncio.timeout(60):
+            while known.answered < due:
+                known.once_more.clear()
+                await known.once_more.wait()
         # Any moment is a moment to die: this is the one wait that is for nothing.
         await asyncio.sleep(chance.uniform(0, 0.05))
         process.send_signal(signal.SIGKILL)

@@ -229,11 +229,11 @@ async def _statements(engine: AsyncEngine, work: Callable[[], Any]) -> list[tupl
 
 @pytest.mark.parametrize("purpose", [0, files_pb2.PURPOSE_BATCH])
 @pytest.mark.parametrize("field", ["after_id", "before_id"])
+# PostgreSQL plans by how many rows there are.
+@pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
 async def test_a_page_is_read_off_an_index_without_sorting(
     engine: AsyncEngine, repository: FileRepository, field: str, purpose: int
 ) -> None:
-    if engine.dialect.name != "sqlite":
-        pytest.skip("PostgreSQL plans by how many rows there are")
     listed = Listed(repository)
     await listed.add((0, 1, 1))
     [(_, cursor, _)] = listed.model

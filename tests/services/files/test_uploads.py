@@ -97,11 +97,10 @@ async def test_a_stall_is_told_over_grpc(filing: Filing) -> None:
     assert await filing.keys() == []
 
 
+@pytest.mark.parametrize("place", ["s3"], indirect=True)
 async def test_an_upload_that_a_bucket_refused_leaves_no_hidden_parts(
     filing: Filing, place: Storage, s3: Bucket
 ) -> None:
-    if not place.blob_url:
-        pytest.skip("only buckets hide parts")
     with pytest.raises(GatewayError) as raised:
         await filing.uploads.receive(ADA, coming(LARGE + LARGE))
     assert reason_of(raised) == "too_large"
@@ -196,11 +195,10 @@ async def test_uploads_at_once_never_pass_the_quota(filing: Filing) -> None:
     assert sorted(await team[0].ids()) == sorted(kept)
 
 
+@pytest.mark.parametrize("place", ["folder"], indirect=True)
 async def test_a_full_disk_is_told_and_forgotten_once_there_is_room(
     filing: Filing, place: Storage
 ) -> None:
-    if place.blob_url:
-        pytest.skip("a bucket is not on this disk")
     ada = filing.client()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4 * MIB, hard))
@@ -217,11 +215,10 @@ async def test_a_full_disk_is_told_and_forgotten_once_there_is_room(
 
 
 @pytest.mark.parametrize("content", [b"short", LARGE])
+@pytest.mark.parametrize("place", ["s3"], indirect=True)
 async def test_a_bucket_that_is_down_is_told_and_forgotten_once_it_is_back(
     filing: Filing, place: Storage, s3: Bucket, content: bytes
 ) -> None:
-    if not place.blob_url:
-        pytest.skip("a folder does not go down")
     ada = filing.client()
     before = await ada.create(b"before")
     s3.stop()
