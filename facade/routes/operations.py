@@ -5,7 +5,7 @@ import ipaddress
 import grpc
 from aiohttp import web
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from prometheus_client import generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from facade import openapi
@@ -23,7 +23,8 @@ async def healthz(request: web.Request) -> web.Response:
 async def readyz(request: web.Request) -> web.Response:
     """Say whether requests can be served: 200, or 503 while the services do not answer.
 
-    With `?verbose` it names the services and their state, on loopback alone.
+    With `?verbose` it names the state of the services, and the models that are left alone
+    because they keep failing, on loopback alone.
     """
     verbose = "verbose" in request.query
     if verbose:
@@ -40,6 +41,7 @@ async def readyz(request: web.Request) -> web.Response:
     body: dict[str, object] = {"status": "ready" if ready else "not ready"}
     if verbose:
         body["services"] = state
+        body["breakers"] = _breakers(request.app[CONTEXT].registry)
     return web.json_response(body, status=200 if ready else 503)
 
 
@@ -58,6 +60,18 @@ async def openapi_document(request: web.Request) -> web.Response:
 async def docs(request: web.Request) -> web.Response:
     """Give a page that shows the OpenAPI document."""
     return web.Response(text=openapi.page(), content_type="text/html")
+
+
+def _breakers(registry: CollectorRegistry) -> dict[str, str]:
+    """Give the models whose breaker is not closed, as the services count them."""
+    return {
+        f"{sample.labels['provider']}/{sample.labels['model']}": (
+            "open" if sample.value == 1 else "half_open"
+        )
+        for metric in registry.collect()
+        for sample in metric.samples
+        if sample.name == "gateway_breaker_open" and sample.value
+    }
 
 
 def _check_reader(request: web.Request) -> None:

@@ -12,5 +12,18 @@ What the modules of this package know, and what they don't:
 
 All of these are pure: no clock, no storage, no network, no randomness. New ids come from
 a function that is passed in. They cannot tell who may edit a document, nor whether a file
-that an image names exists and belongs to the caller: `file_ids` lists those to be asked for.
+that an image names exists and belongs to the caller.
+
+Around them stands what is not pure:
+
+- `tables` are the rows; `log` keeps each document's operations and snapshots, `cache` holds
+  open documents in memory, and `desk` is the one way in which edits become durable.
+- `repository` has the documents as lists show them and who may do what with them, `groups`
+  the groups and grants, `sessions` who has which document open.
+- `files` asks the file store whether an image's file is the caller's.
+- `servicer` is gRPC, with `codec`, `reads` and `faults` for its forms; `sweeper` clears away
+  what is over; `assembly` builds it all from settings.
+
+An edit is in the log before it is answered. Any number of processes may serve one document:
+the log's key decides who was first, and the other applies its edit again.
 """

@@ -245,8 +245,9 @@ class Desk:
                 )
                 self._cache.put(article_id, since)
             self._metrics.snapshots.inc()
-        except (GatewayError, IntegrityError):
-            log.warning("a snapshot was not kept", exc_info=True)
+        except Exception:
+            # The log has all there is; the next edit tries again.
+            log.exception("a snapshot was not kept")
         finally:
             del self._snapshots[article_id]
 

@@ -1,25 +1,21 @@
 """The failures of document editing, by the numbers that its HTTP API shows.
 
-A number is the HTTP status times 100 and a running number.
+A number is the HTTP status times 100 and a running number. Those that the tree refuses
+with are `services.articles.tree.refusal.Code`; here are the ones beside them.
 """
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 
 BODY = 40001
-PATH = 40002
 SCHEMA = 40003
-FIELDS = 40004
 NO_RIGHT = 40301
 NO_GRANT = 40302
 SESSION = 40401
 DOCUMENT = 40402
 BLOCK = 40403
-REFERENCE = 40404
-LEAF = 40405
 GROUP = 40406
 STALE = 40901
-REFERENCE_TAKEN = 40902
 SESSION_EXPIRED = 41001
 DOCUMENT_DELETED = 41002
 
@@ -36,7 +32,7 @@ def failure(code: int, pointer: str, message: str) -> GatewayError:
     """Give the failure with that number; `message` says what is wrong at `pointer`.
 
     Args:
-        code: one of the numbers above.
+        code: one of the numbers above, or of the tree's.
         pointer: JSON pointer (RFC 6901) into the request, or "" for all of it.
         message: for people; what the place takes, without naming the place.
     """

@@ -111,7 +111,7 @@ def is_snapshot_due(opened: Opened) -> bool:
 
 async def _after(
     connection: AsyncConnection, article_id: str, revision: int
-) -> Sequence[Row[tuple[int, bytes]]]:
+) -> Sequence[Row[int, bytes]]:
     found = await connection.execute(
         select(operations.c.revision, operations.c.operation)
         .where(operations.c.article_id == article_id, operations.c.revision > revision)
@@ -120,7 +120,7 @@ async def _after(
     return found.all()
 
 
-def _build(snapshot: Row[Any] | None, tail: Sequence[Row[tuple[int, bytes]]]) -> Opened:
+def _build(snapshot: Row[int, bytes] | None, tail: Sequence[Row[int, bytes]]) -> Opened:
     if snapshot is None:
         start = Opened(Document(), 0)
     else:
@@ -129,7 +129,7 @@ def _build(snapshot: Row[Any] | None, tail: Sequence[Row[tuple[int, bytes]]]) ->
     return _replayed(start, tail)
 
 
-def _replayed(opened: Opened, tail: Sequence[Row[tuple[int, bytes]]]) -> Opened:
+def _replayed(opened: Opened, tail: Sequence[Row[int, bytes]]) -> Opened:
     document, size = opened.document, opened.tail_bytes
     for expected, (revision, operation) in enumerate(tail, opened.revision + 1):
         if revision != expected:

@@ -73,8 +73,8 @@ class Standing(NamedTuple):
 
     @property
     def may_delete(self) -> bool:
-        """Whether the user may delete the document."""
-        return self.may_read and (self.is_creator or self.is_group_creator)
+        """Whether the user, who may read the document, may delete it."""
+        return self.is_creator or self.is_group_creator
 
 
 def standing_of(row: Row[Any], user_id: str) -> Standing:

@@ -29,7 +29,8 @@ _INT64 = 2**63
 _ABSENT: Any = None
 
 Index = Annotated[int, Field(ge=0)]
-Path = Annotated[list[Index], Field(min_length=1)]
+# One wrong index is enough to know; telling of a million would take seconds.
+Path = Annotated[list[Index], Field(min_length=1, fail_fast=True)]
 SessionId = Annotated[str, Field(description="From session/create.")]
 BlockId = Annotated[str, Field(description="From block/insert or doc/read.")]
 
@@ -144,7 +145,8 @@ class DeleteReference(_Edit):
     referenceId: str
 
 
-# The fields are the change, so the service is sent, and refuses, those it does not know.
+# Fields that nobody knows are refused: where fields are the change itself by the service,
+# which is sent them all.
 _CHANGE = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
 
 
@@ -205,6 +207,6 @@ class SetLeafStyle(_Edit):
 class SetArticleStyle(_Edit):
     """Describes changes to the document's style, merged as RFC 7396 says."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = _CHANGE
 
     style: SkipValidation[styles.ArticleStyle]

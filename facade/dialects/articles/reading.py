@@ -10,7 +10,7 @@ Places are JSON pointers (RFC 6901).
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import orjson
@@ -91,19 +91,30 @@ def _refuse_surrogates(body: bytes) -> None:
         GatewayError: 40003, when that is all that is wrong with the body.
     """
     try:
-        found = json.loads(body, parse_constant=_no_constant)
+        place = _half_pair(json.loads(body, parse_constant=_no_constant))
     except (ValueError, RecursionError):
         return
-    left: list[tuple[tuple[int | str, ...], Any]] = [((), found)]
-    while left:
-        at, value = left.pop()
-        if isinstance(value, dict):
-            left += [(at, name) for name in value]
-            left += [((*at, _printable(name)), inner) for name, inner in value.items()]
-        elif isinstance(value, list):
-            left += [((*at, index), inner) for index, inner in enumerate(value)]
-        elif isinstance(value, str) and _printable(value) != value:
-            raise refused(Code.SCHEMA, pointer(at), "holds half of a surrogate pair")
+    if place is not None:
+        raise refused(Code.SCHEMA, pointer(place[::-1]), "holds half of a surrogate pair")
+
+
+def _half_pair(value: object) -> list[int | str] | None:
+    """Give where in a value half of a surrogate pair stands, the last step first."""
+    if isinstance(value, str):
+        return None if value.isascii() or _printable(value) == value else []
+    items: Iterable[tuple[int | str, object]] = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    for step, inner in items:
+        if isinstance(step, str) and _half_pair(step) is not None:
+            return []
+        place = _half_pair(inner)
+        if place is not None:
+            place.append(step)
+            return place
+    return None
 
 
 def _printable(text: str) -> str:

@@ -4,21 +4,23 @@ Where fields are themselves the change, those that were sent go on as they are: 
 absence. Whether they are enough, or too many, is the service's to say.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel
 
 from facade.dialects.articles import bodies
-from facade.dialects.articles.reading import to_json
+from facade.dialects.articles.errors import Code, refused
+from facade.dialects.articles.reading import pointer, to_json
 from gateway.articles.v1 import articles_pb2 as pb
 
 # The fields of text/replace that say what the block is to hold.
 _CONTENT = ("children", "equation", "code", "language", "image", "author", "institution")
 _BLOCK_STYLE = frozenset({"sessionId", "blockId", "ifRevision"})
 _LEAF_STYLE = _BLOCK_STYLE | {"leafPath"}
-# No document is as wide as that, so what lies beyond means the same.
+# No document is as wide and as deep as that, so what lies beyond means the same.
 _WIDEST = 2**32 - 1
+_DEEPEST = 64
 
 
 def create_session(body: bodies.CreateSession) -> pb.CreateSessionRequest:
@@ -153,7 +155,13 @@ def set_leaf_style(body: bodies.SetLeafStyle) -> pb.SetLeafStyleRequest:
 
 
 def set_article_style(body: bodies.SetArticleStyle) -> pb.SetArticleStyleRequest:
-    """Merge a style into the document's."""
+    """Merge a style into the document's.
+
+    Raises:
+        GatewayError: 40003, there is a field that nobody knows.
+    """
+    for unknown in body.model_extra or ():
+        raise refused(Code.SCHEMA, pointer([unknown]), "is not a known field")
     return pb.SetArticleStyleRequest(
         session_id=body.sessionId,
         style=to_json(body.style, "/style"),
@@ -161,8 +169,8 @@ def set_article_style(body: bodies.SetArticleStyle) -> pb.SetArticleStyleRequest
     )
 
 
-def _indices(path: Iterable[int]) -> list[int]:
-    return [min(index, _WIDEST) for index in path]
+def _indices(path: Sequence[int]) -> list[int]:
+    return [min(index, _WIDEST) for index in path[:_DEEPEST]]
 
 
 def _changes(body: BaseModel, own: frozenset[str]) -> dict[str, Any]:

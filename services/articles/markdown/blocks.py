@@ -39,8 +39,10 @@ def block_markdown(element: Element, context: Context) -> str:
 
 
 def _source(element: Element, context: Context) -> str:
-    source = inline(element.leaves, context.numbers)
-    return "" if source.isspace() else source
+    leaves = element.leaves
+    if not any(leaf.text.strip() or leaf.cite is not None for leaf in leaves):
+        return ""
+    return inline(leaves, context.numbers)
 
 
 def _heading(element: Element, context: Context) -> str:

@@ -157,16 +157,6 @@ def height(element: Element) -> int:
     return 1 + max((height(child) for child in element.elements), default=0)
 
 
-def file_ids(elements: Sequence[Element]) -> list[str]:
-    """Give the ids of the files that images in or below the elements show, each once."""
-    found: dict[str, None] = {}
-    for root in elements:
-        for element in walk(root):
-            images: Any = element.content.get("image", ())
-            found.update(dict.fromkeys(i["fileId"] for i in images if "fileId" in i))
-    return list(found)
-
-
 def leaf_to_json(leaf: Leaf) -> dict[str, Json]:
     """Give a TextLeaf; what is not set is left out."""
     made: dict[str, Json] = {"type": leaf.type, "text": leaf.text}

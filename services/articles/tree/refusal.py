@@ -6,7 +6,6 @@ from enum import IntEnum
 class Code(IntEnum):
     """What callers see as `code`: the HTTP status times 100, and a running number."""
 
-    BODY = 40001
     PATH = 40002
     SCHEMA = 40003
     FIELDS = 40004

@@ -6,7 +6,7 @@ its ids stand and what its blocks cite, so neither is ever gathered from all blo
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -78,6 +78,12 @@ class Blocks:
         made._set((*self._runs[:first_run], *cut, *self._runs[last_run + 1 :]))
         return made
 
+    def updated(self, changed: Mapping[str, Element]) -> "Blocks":
+        """Give the sequence with other states of some elements, by id; each run is made once."""
+        made = object.__new__(Blocks)
+        made._set(tuple([_updated(run, changed) for run in self._runs]))
+        return made
+
     def cites(self) -> tuple[str, ...]:
         """Give the ids of all references cited, each once, in order of appearance."""
         return tuple(dict.fromkeys(cite for run in self._runs for cite in run.cites))
@@ -91,6 +97,12 @@ class Blocks:
             for element in run.elements
             if reference_id in element.cites
         ]
+
+
+def _updated(run: _Run, changed: Mapping[str, Element]) -> _Run:
+    if changed.keys().isdisjoint(run.places):
+        return run
+    return _run(tuple([changed.get(element.id, element) for element in run.elements]))
 
 
 def _cut(elements: tuple[Element, ...]) -> Iterator[_Run]:

@@ -83,7 +83,6 @@ class Breakers:
         """
         breaker = self._breakers.get(key)
         if breaker is not None and breaker.is_open:
-            breaker.failures = self._failures - 1
             breaker.is_open = breaker.probing = False
             self._changed(key, "closed")
 

@@ -4,6 +4,8 @@ import logging
 from collections.abc import Callable
 from typing import Literal
 
+from prometheus_client import Counter
+
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 from services.common.errors import GatewayError, UpstreamError
@@ -28,7 +30,8 @@ class Record:
         self.outcome: Outcome | None = None
         self._ledger = ledger
         self._step = step
-        self._probe = ledger.breakers.begin(step.key)
+        self._key = step.key
+        self._probe = ledger.breakers.begin(self._key)
         self._began = ledger.monotonic()
         self._status: int | None = None
         self._reason: Reason.ValueType = errors_pb2.REASON_UNSPECIFIED
@@ -37,12 +40,12 @@ class Record:
     def answers(self) -> None:
         """Its first content has come."""
         if self._probe:
-            self._ledger.breakers.answers(self._step.key)
+            self._ledger.breakers.answers(self._key)
 
     def served(self) -> None:
         """It has answered to the end."""
         if self.outcome is None:
-            self._ledger.breakers.succeeded(self._step.key)
+            self._ledger.breakers.succeeded(self._key)
             self._close("served")
 
     def failed(self, error: GatewayError) -> None:
@@ -52,25 +55,25 @@ class Record:
         self._reason = error.reason
         if not isinstance(error, UpstreamError):
             # The caller's bound on everything, which says little of this model.
-            self._ledger.breakers.cancelled(self._step.key, self._probe)
+            self._ledger.breakers.cancelled(self._key, self._probe)
         else:
             self._status = error.status
             if is_transient(error):
-                self._ledger.breakers.failed(self._step.key, self._probe)
+                self._ledger.breakers.failed(self._key, self._probe)
             else:
-                self._ledger.breakers.succeeded(self._step.key)
+                self._ledger.breakers.succeeded(self._key)
         self._close("failed")
 
     def cancelled(self) -> None:
         """It was given up: the caller left, or another model was faster."""
         if self.outcome is None:
-            self._ledger.breakers.cancelled(self._step.key, self._probe)
+            self._ledger.breakers.cancelled(self._key, self._probe)
             self._reason = errors_pb2.REASON_CANCELLED
             self._close("cancelled")
 
     def refused(self, error: GatewayError) -> None:
         """Its provider could not be sent the request; nothing was."""
-        self._ledger.breakers.cancelled(self._step.key, self._probe)
+        self._ledger.breakers.cancelled(self._key, self._probe)
         self._reason = error.reason
         self._close("unsupported")
 
@@ -78,7 +81,7 @@ class Record:
         """Give it as callers are told of it."""
         return Attempt(
             step=self._step.step_id,
-            model=str(self._step.key),
+            model=str(self._key),
             status=self._status,
             reason=self._reason,
             duration_ms=self._ms,
@@ -87,13 +90,12 @@ class Record:
     def _close(self, outcome: Outcome) -> None:
         self.outcome = outcome
         self._ms = round((self._ledger.monotonic() - self._began) * 1000)
-        key = self._step.key
-        self._ledger.metrics.attempts.labels(key.provider, outcome).inc()
+        self._ledger.count(self._key.provider, outcome)
         level = logging.WARNING if outcome == "failed" else logging.INFO
         if log.isEnabledFor(level):
             told: dict[str, object] = {
                 "step": self._step.step_id,
-                "model": str(key),
+                "model": str(self._key),
                 "outcome": outcome,
                 "ms": self._ms,
             }
@@ -118,6 +120,16 @@ class Ledger:
         self.breakers = breakers
         self.metrics = metrics
         self.monotonic = monotonic
+        # Looking a counter up by its labels costs more than counting.
+        self._counters: dict[tuple[str, Outcome], Counter] = {}
+
+    def count(self, provider: str, outcome: Outcome) -> None:
+        """Count an attempt at a provider."""
+        counter = self._counters.get((provider, outcome))
+        if counter is None:
+            counter = self.metrics.attempts.labels(provider, outcome)
+            self._counters[provider, outcome] = counter
+        counter.inc()
 
     def begin(self, step: Step) -> Record:
         """Open the record of an attempt at a step's model."""

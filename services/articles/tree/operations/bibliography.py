@@ -117,9 +117,8 @@ class DeleteReference:
             return without_cite(leaf, self.reference_id)
 
         citing = tuple(document.blocks.citing(self.reference_id))
-        made = replace(document, references=kept)
-        for block in citing:
-            made = made.replaced((made.blocks.place_of(block.id),), mapped(block, clear))
+        cleared = {block.id: mapped(block, clear) for block in citing}
+        made = replace(document, blocks=document.blocks.updated(cleared), references=kept)
         return Change(made, RestoreReference(gone, at, citing))
 
     def to_json(self) -> dict[str, Json]:

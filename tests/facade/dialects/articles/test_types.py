@@ -137,3 +137,7 @@ def test_block_style_takes_what_any_block_has():
     own = {"sessionId", "blockId", "ifRevision"}
     properties = set().union(*(documented(style_schema(kind)) for kind in BLOCK_TYPES))
     assert documented("SetBlockStyle") - own == properties
+
+
+def test_what_may_be_left_out_has_no_default_of_null():
+    assert b'"default":null' not in orjson.dumps(SCHEMAS)

@@ -1,0 +1,234 @@
+"""Measure document editing on SQLite, over gRPC: `python -m tests.bench.articles`.
+
+Times are those of a caller on the same machine, so they hold the call as well as the
+edit. The rate of fsyncs that the disk does stands beside the rate of durable edits.
+"""
+
+import asyncio
+import os
+import random
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+import orjson
+
+from gateway.articles.v1 import articles_pb2 as wire
+from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceStub
+from services.accounts.repository import AccountRepository
+from services.common.channels import Metadata, call_metadata, open_channel
+from services.common.database import migrate, open_engine
+from services.common.settings import Storage
+from tests.services.articles.editing import paragraph
+from tests.services.articles.killed import serving
+
+SMALL, LARGE = 100, 9_900
+_AN_INSERT = 500
+_EDITS = 400
+_ROUNDS = 5
+_DOCUMENTS = 8
+_FOR_S = 3.0
+_MAX_MESSAGE = 80 << 20
+
+# What each figure must reach, as `Figures` names them.
+BUDGETS = {
+    "p50_ratio": "<= 1.5",
+    "p99_ms": "<= 20",
+    "read_ms": "<= 300",
+    "cold_open_ms": "<= 500",
+    "edits_per_s": ">= 300",
+}
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What was measured.
+
+    Attributes:
+        p50_ratio: median time of an edit on the large document, by that on the small one.
+        p99_ms: of an edit on the large document, in the median round.
+        read_ms: to read the large document.
+        cold_open_ms: to open it in a process that has just started.
+        edits_per_s: durable edits over several documents.
+        fsyncs_per_s: what the disk does, for comparison.
+    """
+
+    p50_ratio: float
+    p99_ms: float
+    read_ms: float
+    cold_open_ms: float
+    edits_per_s: float
+    fsyncs_per_s: float
+
+
+class _Writer:
+    """One document, and who edits it."""
+
+    def __init__(
+        self, stub: ArticleEditorServiceStub, metadata: Metadata, chance: random.Random
+    ) -> None:
+        self._stub = stub
+        self._metadata = metadata
+        self._chance = chance
+        self.article_id = self._session_id = ""
+        self._ids: list[str] = []
+
+    async def fill(self, blocks: int) -> None:
+        """Make the document."""
+        made = await self._stub.CreateArticle(wire.CreateArticleRequest(), metadata=self._metadata)
+        self.article_id = made.article.id
+        await self.open()
+        for start in range(0, blocks, _AN_INSERT):
+            await self._insert(start, min(_AN_INSERT, blocks - start))
+
+    async def open(self) -> None:
+        """Open the document."""
+        opened = await self._stub.CreateSession(
+            wire.CreateSessionRequest(article_id=self.article_id), metadata=self._metadata
+        )
+        self._session_id = opened.session_id
+
+    async def read(self) -> None:
+        """Read it whole."""
+        await self._stub.ReadArticle(
+            wire.ReadArticleRequest(session_id=self._session_id), metadata=self._metadata
+        )
+
+    async def append(self) -> None:
+        """Append to some block."""
+        await self._stub.AppendText(
+            wire.AppendTextRequest(
+                session_id=self._session_id, block_id=self._chance.choice(self._ids), text=b'" x"'
+            ),
+            metadata=self._metadata,
+        )
+
+    async def edit(self, number: int) -> None:
+        """Append, change a style, insert or delete, in turn."""
+        match number % 4:
+            case 0:
+                await self.append()
+            case 1:
+                await self._stub.SetBlockStyle(
+                    wire.SetBlockStyleRequest(
+                        session_id=self._session_id,
+                        block_id=self._chance.choice(self._ids),
+                        properties=b'{"style":{"color":"red"}}',
+                    ),
+                    metadata=self._metadata,
+                )
+            case 2:
+                await self._insert(self._chance.randrange(len(self._ids)), 1)
+            case _:
+                await self._stub.DeleteBlock(
+                    wire.DeleteBlockRequest(session_id=self._session_id, block_id=self._ids.pop()),
+                    metadata=self._metadata,
+                )
+
+    async def _insert(self, at: int, count: int) -> None:
+        blocks = [paragraph(f"A block of a line or so of plain text, {at}. " * 2)] * count
+        done = await self._stub.InsertBlocks(
+            wire.InsertBlocksRequest(
+                session_id=self._session_id, path=[at], blocks=orjson.dumps(blocks)
+            ),
+            metadata=self._metadata,
+        )
+        self._ids += done.ids
+
+
+async def measure() -> Figures:
+    """Measure everything once, in a data folder of its own."""
+    chance = random.Random(1)
+    with tempfile.TemporaryDirectory(prefix="gw-") as name:
+        folder = Path(name)
+        key = await _prepared(folder)
+        metadata = call_metadata(key, "req_bench")
+        async with _editor(folder) as stub:
+            writers = [_Writer(stub, metadata, chance) for _ in range(2 + _DOCUMENTS)]
+            small, large, *others = writers
+            await large.fill(LARGE)
+            for writer in (small, *others):
+                await writer.fill(SMALL)
+            rounds = [(await _timed(small), await _timed(large)) for _ in range(_ROUNDS)][1:]
+            read_ms = median([await _ms(large.read()) for _ in range(_ROUNDS)])
+            rate = await _rate(others)
+        async with _editor(folder) as stub:
+            cold = _Writer(stub, metadata, chance)
+            cold.article_id = large.article_id
+            cold_open_ms = await _ms(cold.open())
+        fsyncs = _fsyncs(folder)
+    return Figures(
+        p50_ratio=median([median(on_large) / median(on_small) for on_small, on_large in rounds]),
+        p99_ms=median([sorted(on_large)[int(_EDITS * 0.99)] for _, on_large in rounds]),
+        read_ms=read_ms,
+        cold_open_ms=cold_open_ms,
+        edits_per_s=rate,
+        fsyncs_per_s=fsyncs,
+    )
+
+
+async def _prepared(folder: Path) -> str:
+    engine = open_engine(Storage(data_dir=folder))
+    await migrate(engine)
+    key = await AccountRepository(engine).create_key("bench")
+    await engine.dispose()
+    return key
+
+
+@asynccontextmanager
+async def _editor(folder: Path) -> AsyncIterator[ArticleEditorServiceStub]:
+    async with (
+        serving(folder, "s") as (_, address),
+        open_channel(address, max_message=_MAX_MESSAGE) as channel,
+    ):
+        await channel.channel_ready()
+        yield ArticleEditorServiceStub(channel)
+
+
+async def _timed(writer: _Writer) -> list[float]:
+    return [await _ms(writer.edit(number)) for number in range(_EDITS)]
+
+
+async def _ms(call: Awaitable[None]) -> float:
+    began = time.perf_counter()
+    await call
+    return (time.perf_counter() - began) * 1e3
+
+
+async def _rate(writers: list[_Writer]) -> float:
+    """Give the edits a second that were answered, one caller a document."""
+    until, done = time.perf_counter() + _FOR_S, 0
+
+    async def work(writer: _Writer) -> None:
+        nonlocal done
+        while time.perf_counter() < until:
+            await writer.append()
+            done += 1
+
+    await asyncio.gather(*map(work, writers))
+    return done / _FOR_S
+
+
+def _fsyncs(folder: Path) -> float:
+    file = os.open(folder / "fsync", os.O_CREAT | os.O_WRONLY, 0o600)
+    began, done = time.perf_counter(), 0
+    while time.perf_counter() < began + 1:
+        os.pwrite(file, b"x" * 4096, done * 4096)
+        os.fdatasync(file)
+        done += 1
+    os.close(file)
+    return done / (time.perf_counter() - began)
+
+
+def main() -> None:
+    """Measure and print, each figure with what it must reach."""
+    for name, figure in asdict(asyncio.run(measure())).items():
+        print(f"{name:14} {figure:10.2f}   {BUDGETS.get(name, '')}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,16 @@
+"""The editing session that the README shows, against `gateway up`."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.e2e.gateway import Gateway
+
+FOLDER = Path(__file__).parent
+
+
+def test_a_paper_is_written_from_an_empty_document_to_its_markdown(front: Gateway):
+    arguments = [sys.executable, str(FOLDER / "paper.py"), front.address, front.key]
+    done = subprocess.run(arguments, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.decode() == (FOLDER / "paper.md").read_text()

@@ -1,0 +1,132 @@
+"""A facade in front of an article service that notes what it is asked and answers as told."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+from google.protobuf.message import Message
+
+from facade.server import Facade
+from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
+from gateway.articles.v1 import articles_pb2 as pb
+from gateway.articles.v1 import articles_pb2_grpc
+from gateway.errors.v1 import errors_pb2
+from services.accounts.servicer import AccountsServicer
+from services.common.authentication import Caller
+from services.common.errors import GatewayError, invalid_api_key
+from services.common.ids import Source
+from services.common.server import Server
+from services.common.settings import parse
+
+KEY = "gw-" + "k" * 43
+HEADERS = {"x-api-key": KEY}
+JSON = {**HEADERS, "Content-Type": "application/json"}
+PREFIX = "/article/v1/"
+RPCS = pb.DESCRIPTOR.services_by_name["ArticleEditorService"].methods_by_name
+
+
+class ArticleDesk(articles_pb2_grpc.ArticleEditorServiceServicer):
+    """Notes and answers.
+
+    Attributes:
+        calls: the requests that came, but for those of no block.
+        kept: the sessions that those named, which keep a session alive and do nothing else.
+        answer: what every call answers; an empty answer of the right type when None.
+        failure: what every call fails with.
+        session_failure: what a call of no block fails with; 40403 when None.
+    """
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.calls: list[Message] = []
+        self.answer: Message | None = None
+        self.failure: Exception | None = None
+        self.kept: list[str] = []
+        self.session_failure: GatewayError | None = None
+
+    def serve(self, rpc: str, request: Message) -> Message:
+        if isinstance(request, pb.ReadBlockRequest) and not request.block_id:
+            self.kept.append(request.session_id)
+            raise self.session_failure or GatewayError(
+                errors_pb2.REASON_NOT_FOUND, "/blockId: no such block", article_code=40403
+            )
+        self.calls.append(request)
+        if self.failure is not None:
+            raise self.failure
+        return self.answer or getattr(pb, f"{rpc}Response")()
+
+
+def _serving(rpc: str) -> Any:
+    async def serve(self: ArticleDesk, request: Message, context: Any) -> Message:
+        return self.serve(rpc, request)
+
+    return serve
+
+
+for _rpc in RPCS:
+    setattr(ArticleDesk, _rpc, _serving(_rpc))
+
+
+@dataclass(frozen=True)
+class Front:
+    """A facade and the service behind it."""
+
+    url: str
+    server: Server
+    desk: ArticleDesk
+    http: aiohttp.ClientSession
+
+    async def ask(self, method: str, path: str, **options: Any) -> tuple[Any, Any]:
+        """Send a request; give the answer and its JSON."""
+        options.setdefault("headers", JSON if "data" in options else HEADERS)
+        async with self.http.request(method, self.url + path, **options) as answer:
+            assert answer.headers["x-request-id"] == answer.headers["request-id"]
+            assert answer.content_type == "application/json"
+            return answer, await answer.json()
+
+    async def post(self, path: str, body: object) -> tuple[int, Any]:
+        """Post JSON to an endpoint; give the status and the JSON of the answer."""
+        answer, told = await self.ask("POST", PREFIX + path, json=body)
+        return answer.status, told
+
+    async def refused(self, path: str, body: object) -> tuple[int, str]:
+        """Post what is to be refused without a call; give code and message."""
+        return self.told(*await self.post(path, body))
+
+    def told(self, status: int, body: Any) -> tuple[int, str]:
+        """Check a refusal's envelope, and that nothing was asked for; give code and message."""
+        assert set(body) == {"code", "message", "data"}
+        assert body["data"] == {}
+        assert body["code"] // 100 == status
+        assert not self.desk.calls
+        return body["code"], body["message"]
+
+
+async def _identify(key: str) -> Caller:
+    if key != KEY:
+        raise invalid_api_key()
+    return Caller("user", "", accounts_pb2.PLAN_PERSONAL_FREE)
+
+
+@asynccontextmanager
+async def running_desk() -> AsyncIterator[Front]:
+    """Run both on free ports."""
+    desk = ArticleDesk()
+    server = Server(_identify, max_message=80 << 20)
+    server.add(accounts_pb2_grpc.add_AccountsServiceServicer_to_server, AccountsServicer(), "a")
+    server.add(articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server, desk, "e")
+    port = server.listen("127.0.0.1:0")
+    await server.start()
+    settings = parse({}, "the test")
+    facade = await Facade.start(f"127.0.0.1:{port}", "127.0.0.1", 0, settings, Source())
+    try:
+        async with aiohttp.ClientSession() as http:
+            yield Front(f"http://127.0.0.1:{facade.port}", server, desk, http)
+    finally:
+        await facade.stop()
+        await server.stop(0)

@@ -1,0 +1,104 @@
+"""The examples of document editing in the OpenAPI document: played against a gateway.
+
+They are one session in their order, so the ids in them stand for those that the server
+made: an example's answer and the real one, side by side, say which stands for which.
+"""
+
+import re
+
+import jsonschema_rs
+import orjson
+import pytest
+import pytest_asyncio
+
+from facade import openapi
+from facade.dialects import articles
+from facade.dialects.articles.examples import EXAMPLES
+from tests.running import running
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+DOCUMENT = orjson.loads(openapi.document())
+PREFIX = "/article/v1/"
+SERVER_MADE = {"sessionId", "id", "ids", "outer_id", "time_create"}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(tmp_path_factory):
+    async with running(tmp_path_factory.mktemp("gateway")) as one:
+        yield one
+
+
+def learn(example, real, names, key=""):
+    """Note what the server calls what the example names, wherever both have something."""
+    if isinstance(example, dict) and isinstance(real, dict):
+        for name in example.keys() & real.keys():
+            learn(example[name], real[name], names, name)
+    elif isinstance(example, list) and isinstance(real, list):
+        for one, other in zip(example, real, strict=False):
+            learn(one, other, names, key)
+    elif key in SERVER_MADE:
+        assert type(example) is type(real)
+        assert names.setdefault(example, real) == real
+
+
+def translated(example, names):
+    if isinstance(example, dict):
+        return {name: translated(value, names) for name, value in example.items()}
+    if isinstance(example, list):
+        return [translated(value, names) for value in example]
+    return example if isinstance(example, bool) else names.get(example, example)
+
+
+def schema(of):
+    return jsonschema_rs.validator_for({**of, "components": DOCUMENT["components"]})
+
+
+def operation(path):
+    return DOCUMENT["paths"][PREFIX + path]["post"]
+
+
+async def test_the_examples_work_in_their_order_and_answer_what_they_say(gateway):
+    names = {}
+    for path, example in EXAMPLES.items():
+        body = translated(example.body, names)
+        headers = {"x-api-key": gateway.key}
+        async with gateway.http.post(
+            gateway.url + PREFIX + path, json=body, headers=headers
+        ) as answer:
+            told = await answer.json()
+        assert told["code"] == 1, (path, told)
+        learn(example.data, told["data"], names)
+        assert told["data"] == translated(example.data, names), path
+        content = operation(path)["responses"]["200"]["content"]["application/json"]
+        schema(content["schema"]).validate(told)
+
+
+@pytest.mark.parametrize("path", EXAMPLES)
+async def test_an_example_fits_its_schema(path):
+    described = operation(path)
+    sent = described["requestBody"]["content"]["application/json"]
+    schema(sent["schema"]).validate(sent["example"])
+    given = described["responses"]["200"]["content"]["application/json"]
+    schema(given["schema"]).validate(given["example"])
+    assert sent["example"] == EXAMPLES[path].body
+    assert given["example"] == {"code": 1, "data": EXAMPLES[path].data}
+
+
+async def test_every_endpoint_has_an_example():
+    assert EXAMPLES.keys() == {endpoint.path for endpoint in articles.ENDPOINTS}
+
+
+async def test_a_refusal_fits_its_schema(gateway):
+    headers = {"x-api-key": gateway.key}
+    url = gateway.url + PREFIX + "doc/read"
+    async with gateway.http.post(url, json={"sessionId": "x"}, headers=headers) as answer:
+        told = await answer.json()
+    assert (answer.status, told["code"]) == (404, 40401)
+    content = operation("doc/read")["responses"]["4XX"]["content"]["application/json"]
+    schema(content["schema"]).validate(told)
+
+
+async def test_every_reference_in_the_document_leads_somewhere():
+    names = re.findall(r'"#/components/schemas/([^"]+)"', openapi.document().decode())
+    assert set(names) <= DOCUMENT["components"]["schemas"].keys()

@@ -1,0 +1,409 @@
+"""Document editing over HTTP: what is refused, with which number, always in the envelope."""
+
+import asyncio
+import gzip
+import io
+
+import grpc
+import orjson
+import pytest
+import pytest_asyncio
+
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import GatewayError
+from tests.facade.article_desk import HEADERS, JSON, KEY, PREFIX, running_desk
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+S = {"sessionId": "s"}
+B = {**S, "blockId": "b"}
+GOOD = {
+    "session/create": {"docId": "17"},
+    "session/destroy": S,
+    "doc/create": {},
+    "doc/delete": {"docId": "17"},
+    "doc/read": S,
+    "doc/read-block": B,
+    "block/insert": {**S, "path": [0], "blocks": [{"type": "h1"}]},
+    "block/delete": B,
+    "block/text/replace": {**B, "children": "x"},
+    "block/text/append": {**B, "text": "x"},
+    "block/cite": {**B, "cite": "r"},
+    "reference/add": {**S, "reference": {}},
+    "reference/update": {**S, "reference": {"id": "r"}},
+    "reference/delete": {**S, "referenceId": "r"},
+    "block/style": {**B, "indent": True},
+    "style/leaf": {**B, "bold": True},
+    "style/article": {**S, "style": {}},
+}
+EDITS = [path for path in GOOD if path.startswith(("block/", "reference/", "style/"))]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def running():
+    async with running_desk() as front:
+        yield front
+
+
+@pytest.fixture
+def front(running):
+    running.desk.clear()
+    return running
+
+
+# What the service can tell is missing, it tells itself.
+OPTIONAL = {
+    ("block/text/replace", "children"),
+    ("block/cite", "blockId"),
+    ("block/cite", "cite"),
+    ("block/style", "indent"),
+    ("style/leaf", "blockId"),
+    ("style/leaf", "bold"),
+}
+NEEDED = [(path, name) for path, body in GOOD.items() for name in body]
+NEEDED = [row for row in NEEDED if row not in OPTIONAL]
+
+
+@pytest.mark.parametrize(("path", "name"), NEEDED)
+async def test_a_needed_field_that_is_missing(front, path, name):
+    body = {key: value for key, value in GOOD[path].items() if key != name}
+    code, message = await front.refused(path, body)
+    assert code == 40004
+    assert name in message
+
+
+TEXTS = [
+    (path, name)
+    for path, body in GOOD.items()
+    for name in ("docId", "sessionId", "blockId", "referenceId", "cite")
+    if name in body
+]
+
+
+@pytest.mark.parametrize(("path", "name"), [*TEXTS, ("doc/create", "name")])
+@pytest.mark.parametrize("value", [1, 0, True, 1.5, [], ["s"], {}])
+async def test_a_text_of_another_type(front, path, name, value):
+    code, message = await front.refused(path, {**GOOD[path], name: value})
+    assert code == 40003
+    assert message == f"/{name}: must be a string"
+
+
+@pytest.mark.parametrize(("path", "name"), [row for row in TEXTS if row[1] == "sessionId"])
+async def test_null_is_no_session(front, path, name):
+    code, message = await front.refused(path, {**GOOD[path], name: None})
+    assert (code, message) == (40003, "/sessionId: must be a string")
+
+
+@pytest.mark.parametrize("path", EDITS)
+@pytest.mark.parametrize("value", ["1", -1, 1.0, True, [], {}, 2**63, 10**30])
+async def test_a_revision_that_is_none(front, path, value):
+    body = orjson.dumps({**GOOD[path], "ifRevision": None})
+    body = body.replace(b":null", b":" + (str(value).encode() if value == 10**30 else b"null"))
+    if value != 10**30:
+        body = orjson.dumps({**GOOD[path], "ifRevision": value})
+    answer, told = await front.ask("POST", PREFIX + path, data=body)
+    code, message = front.told(answer.status, told)
+    assert code == 40003
+    assert message.startswith("/ifRevision: must be ")
+
+
+@pytest.mark.parametrize("value", ["0", 1.0, True, [], {}, 2**63, -(2**63) - 1])
+async def test_a_group_that_is_no_number(front, value):
+    code, message = await front.refused("doc/create", {"group": value})
+    assert code == 40003
+    assert message.startswith("/group: must be ")
+
+
+BAD_PATHS = [
+    [],
+    [-1],
+    [0, -1],
+    [True],
+    [0.0],
+    [1.5],
+    ["0"],
+    [None],
+    [[0]],
+    [{}],
+    "0",
+    0,
+    {},
+    {"0": 0},
+    False,
+]
+
+
+@pytest.mark.parametrize("value", BAD_PATHS)
+@pytest.mark.parametrize(
+    ("path", "name", "others"),
+    [
+        ("block/insert", "path", {"blocks": []}),
+        ("block/cite", "leafPath", {"cite": "r"}),
+        ("style/leaf", "leafPath", {"bold": True}),
+    ],
+)
+async def test_a_path_that_is_no_list_of_indices(front, path, name, others, value):
+    code, message = await front.refused(path, {**S, **others, name: value})
+    assert code == 40002
+    assert message.startswith(f"/{name}")
+
+
+async def test_an_insert_without_a_path_to_be(front):
+    code, _ = await front.refused("block/insert", {**GOOD["block/insert"], "path": None})
+    assert code == 40002
+
+
+@pytest.mark.parametrize("path", ["block/cite", "style/leaf"])
+async def test_an_empty_path_is_a_bad_path_even_beside_a_block(front, path):
+    code, _ = await front.refused(path, {**GOOD[path], "leafPath": []})
+    assert code == 40002
+
+
+class TestSessions:
+    @pytest.mark.parametrize("path", ["doc/read-block", *EDITS])
+    async def test_a_refused_request_keeps_its_session_alive(self, front, path):
+        body = {**GOOD[path], "sessionId": "mine", "blockId": 1, "ifRevision": -1}
+        await front.refused(path, body)
+        assert front.desk.kept == ["mine"]
+
+    @pytest.mark.parametrize("session_id", [None, 1, ["s"], {}])
+    async def test_one_without_a_session_keeps_none(self, front, session_id):
+        await front.refused("block/delete", {"sessionId": session_id, "blockId": 1})
+        await front.refused("block/delete", {"blockId": 1})
+        await front.refused("session/create", {"docId": 1})
+        assert not front.desk.kept
+
+    @pytest.mark.parametrize(
+        ("reason", "status", "code"),
+        [
+            (errors_pb2.REASON_NOT_FOUND, 404, 40401),
+            (errors_pb2.REASON_GONE, 410, 41001),
+            (errors_pb2.REASON_GONE, 410, 41002),
+        ],
+    )
+    async def test_a_session_that_is_over_is_told_first(self, front, reason, status, code):
+        front.desk.session_failure = GatewayError(reason, "/sessionId: no", article_code=code)
+        assert await front.refused("block/delete", {**S, "blockId": 1}) == (code, "/sessionId: no")
+
+    async def test_a_service_that_is_gone_is_told_first(self, front):
+        front.desk.session_failure = GatewayError(errors_pb2.REASON_UNAVAILABLE, "not now")
+        assert await front.refused("block/delete", {**S, "blockId": 1}) == (50301, "not now")
+
+
+@pytest.mark.parametrize("name", ["unknown", "blockId", "a/b~c", "x" * 100_000])
+async def test_an_unknown_field_beside_the_articles_style(front, name):
+    code, message = await front.refused("style/article", {**S, "style": {}, name: 1})
+    assert code == 40003
+    assert message.startswith("/" + name.replace("~", "~0").replace("/", "~1")[:100])
+    assert len(message) < 300
+
+
+@pytest.mark.parametrize("path", ["doc/list", "doc/read", "block/insert", "style/leaf"])
+class TestBodies:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b"",
+            b" ",
+            b"{",
+            b"[]",
+            b"null",
+            b'"x"',
+            b"1",
+            b'{"sessionId":"s",}',
+            b"{'sessionId':'s'}",
+            b"\xff\xfe",
+            b'{"sessionId":"\xff"}',
+            b"{}{}",
+            b'{"a":NaN}',
+            b'{"a":1e999}',
+            b'{"a":Infinity}',
+            b"\xef\xbb\xbf{}",
+            b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        ],
+    )
+    async def test_no_json_object(self, front, path, body):
+        answer, told = await front.ask("POST", PREFIX + path, data=body)
+        code, message = front.told(answer.status, told)
+        assert (answer.status, code) == (400, 40001)
+        assert message.startswith("the body: ")
+
+    @pytest.mark.parametrize(
+        "content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]
+    )
+    async def test_another_content_type(self, front, path, content_type):
+        headers = {**HEADERS, "Content-Type": content_type}
+        answer, told = await front.ask("POST", PREFIX + path, data=b"{}", headers=headers)
+        code, message = front.told(answer.status, told)
+        assert (answer.status, code) == (400, 40001)
+        assert "application/json" in message
+
+    @pytest.mark.parametrize("size", [(2 << 20) + 1, 8 << 20])
+    async def test_a_body_over_the_limit(self, front, path, size):
+        data = io.BytesIO(b" " * size)
+        answer, told = await front.ask("POST", PREFIX + path, data=data, headers=JSON)
+        assert (answer.status, front.told(answer.status, told)[0]) == (413, 41301)
+
+    async def test_a_body_that_unpacks_to_more_than_the_limit(self, front, path):
+        headers = {**JSON, "Content-Encoding": "gzip"}
+        data = gzip.compress(b" " * (3 << 20))
+        answer, told = await front.ask("POST", PREFIX + path, data=data, headers=headers)
+        assert (answer.status, front.told(answer.status, told)[0]) == (413, 41301)
+
+    async def test_a_body_that_is_not_packed_as_it_says(self, front, path):
+        headers = {**JSON, "Content-Encoding": "gzip"}
+        answer, told = await front.ask("POST", PREFIX + path, data=b"{}", headers=headers)
+        assert (answer.status, front.told(answer.status, told)[0]) == (400, 40001)
+
+
+@pytest.mark.parametrize(
+    ("written", "place"),
+    [
+        (rb'{"sessionId":"\ud800"}', "/sessionId"),
+        (rb'{"sessionId":"s","blocks":[1,{"a/b":["x\udc00y"]}]}', "/blocks/1/a~1b/0"),
+        (rb'{"\udfff":1}', ""),
+        (rb'{"a":{"\udfff":1}}', "/a"),
+    ],
+)
+async def test_half_a_surrogate_pair_is_refused_by_its_place(front, written, place):
+    answer, told = await front.ask("POST", PREFIX + "doc/read", data=written)
+    code, message = front.told(answer.status, told)
+    assert code == 40003
+    assert message.startswith(f"{place or 'the body'}: ")
+
+
+@pytest.mark.parametrize("written", [rb'{"a":"\ud800"', rb'{"a":"\ud800","b":NaN}'])
+async def test_half_a_surrogate_pair_in_what_is_no_json_is_no_json(front, written):
+    answer, told = await front.ask("POST", PREFIX + "doc/read", data=written)
+    assert front.told(answer.status, told)[0] == 40001
+
+
+@pytest.mark.parametrize("depth", [300, 1000])
+async def test_blocks_nested_beyond_all_measure(front, depth):
+    deep = b'{"sessionId":"s","path":[0],"blocks":' + b"[" * depth + b"]" * depth + b"}"
+    answer, told = await front.ask("POST", PREFIX + "block/insert", data=deep)
+    assert front.told(answer.status, told) == (40003, "/blocks: is nested too deeply")
+
+
+BOTH = {"x-api-key": KEY, "Authorization": f"Bearer {KEY}"}
+
+
+@pytest.mark.parametrize("path", ["doc/list", "block/insert"])
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({}, 40101),
+        ({"Authorization": f"Bearer {KEY}"}, 40101),
+        ({"Authorization": "nonsense"}, 40101),
+        ({"x-api-key": ""}, 40102),
+        ({"x-api-key": "sk-other"}, 40102),
+        ({"x-api-key": KEY[:-1] + "x"}, 40102),
+        ({"x-api-key": f"Bearer {KEY}"}, 40102),
+        (BOTH, 40001),
+        ({**HEADERS, "compat-version": "2020-01-01"}, 40001),
+    ],
+)
+async def test_a_key_that_is_not_there_or_no_good(front, path, headers, code):
+    for data in (b"{}", b"not JSON", io.BytesIO(b" " * (3 << 20))):
+        answer, told = await front.ask("POST", PREFIX + path, data=data, headers=headers)
+        found, message = front.told(answer.status, told)
+        assert (answer.status, found) == (code // 100, code)
+        assert KEY[3:] not in message
+
+
+@pytest.mark.parametrize("headers", [{}, HEADERS, {"Authorization": f"Bearer {KEY}"}])
+@pytest.mark.parametrize("path", ["", "nothing", "doc/list/", "doc//list", "session", "../v1/x%00"])
+async def test_a_path_that_leads_nowhere(front, path, headers):
+    answer, told = await front.ask("POST", PREFIX + path, headers=headers)
+    assert (answer.status, front.told(answer.status, told)[0]) == (404, 40400)
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])
+async def test_another_method(front, method):
+    answer, told = await front.ask(method, PREFIX + "doc/list")
+    code, message = front.told(answer.status, told)
+    assert (answer.status, code) == (405, 40501)
+    assert "POST" in message
+
+
+def failed(reason, **fields):
+    return GatewayError(reason, "/path: is wrong", param="/path", **fields)
+
+
+class Unforeseen(Exception):
+    """What nobody foresaw."""
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "code"),
+    [
+        (failed(errors_pb2.REASON_INVALID_REQUEST, article_code=40003), 400, 40003),
+        (failed(errors_pb2.REASON_PERMISSION_DENIED, article_code=40302), 403, 40302),
+        (failed(errors_pb2.REASON_NOT_FOUND, article_code=40405), 404, 40405),
+        (failed(errors_pb2.REASON_CONFLICT, article_code=40902), 409, 40902),
+        (failed(errors_pb2.REASON_GONE, article_code=41002), 410, 41002),
+        (failed(errors_pb2.REASON_INVALID_REQUEST), 400, 40001),
+        (failed(errors_pb2.REASON_INVALID_API_KEY), 401, 40102),
+        (failed(errors_pb2.REASON_PERMISSION_DENIED), 403, 40301),
+        (failed(errors_pb2.REASON_NOT_FOUND), 404, 40400),
+        (failed(errors_pb2.REASON_CONFLICT), 409, 40901),
+        (failed(errors_pb2.REASON_GONE), 410, 41001),
+        (failed(errors_pb2.REASON_TOO_LARGE), 413, 41301),
+        (failed(errors_pb2.REASON_RATE_LIMITED, retry_after_s=9), 429, 42901),
+        (failed(errors_pb2.REASON_INTERNAL), 500, 50001),
+        (Unforeseen("a secret"), 500, 50001),
+        (failed(errors_pb2.REASON_NOT_IMPLEMENTED), 501, 50101),
+        (failed(errors_pb2.REASON_UNAVAILABLE), 503, 50301),
+        (failed(errors_pb2.REASON_TIMEOUT), 504, 50401),
+    ],
+)
+async def test_a_failure_of_the_service_keeps_its_number(front, failure, status, code):
+    front.desk.failure = failure
+    answer, told = await front.ask("POST", PREFIX + "block/delete", json=B)
+    assert (answer.status, told["code"], told["data"]) == (status, code, {})
+    assert "a secret" not in told["message"]
+    assert (answer.headers.get("Retry-After", "").isdigit()) is (status in (429, 503))
+    if isinstance(failure, GatewayError):
+        assert told["message"] == "/path: is wrong"
+    if code == 42901:
+        assert answer.headers["Retry-After"] == "9"
+
+
+async def test_an_answer_that_nobody_foresaw_is_an_internal_error(front, caplog):
+    # A permission that this facade has no word for.
+    answer, told = await front.ask("POST", PREFIX + "doc/create", json={})
+    assert (answer.status, told["code"], told["data"]) == (500, 50001, {})
+
+
+async def test_a_service_that_is_gone_is_told_as_unavailable():
+    async with running_desk() as front:
+        await front.ask("POST", PREFIX + "doc/list", json={})
+        await front.server.stop(0)
+        answer, told = await front.ask("POST", PREFIX + "doc/list", json={})
+        assert (answer.status, told["code"]) == (503, 50301)
+        assert answer.headers["Retry-After"].isdigit()
+
+
+async def test_a_service_that_does_not_know_the_call(front):
+    front.desk.failure = grpc.aio.AioRpcError(
+        grpc.StatusCode.UNIMPLEMENTED, grpc.aio.Metadata(), grpc.aio.Metadata(), "secret"
+    )
+    answer, told = await front.ask("POST", PREFIX + "doc/list", json={})
+    assert (answer.status, told["code"]) == (501, 50101)
+    assert "secret" not in told["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("block/cite", {**S, "leafPath": [-1] * 500_000}),
+        ("style/article", {**S, "style": {}, **dict.fromkeys(map(str, range(100_000)), 1)}),
+    ],
+)
+async def test_a_hundred_thousand_faults_are_told_as_quickly_as_one(front, path, body):
+    data = io.BytesIO(orjson.dumps(body))
+    async with asyncio.timeout(2):
+        answer, told = await front.ask("POST", PREFIX + path, data=data)
+    code, message = front.told(answer.status, told)
+    assert code in (40002, 40003)
+    assert len(message) < 200

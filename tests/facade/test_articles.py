@@ -1,0 +1,409 @@
+"""Document editing over HTTP: what reaches the service, and what comes back."""
+
+import io
+
+import orjson
+import pytest
+import pytest_asyncio
+
+from facade.dialects import articles
+from gateway.articles.v1 import articles_pb2 as pb
+from tests.facade.article_desk import JSON, PREFIX, RPCS, running_desk
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+S = {"sessionId": "s"}
+B = {**S, "blockId": "b"}
+LEAVES = [{"text": "π", "bold": True, "cite": None}]
+BLOCKS = [{"type": "paragraph", "children": LEAVES}, {"type": "code", "code": "x"}]
+NODE = {
+    "outer_id": "17",
+    "name": "n",
+    "group": 5,
+    "sharePermission": {"operation": True, "permission": "group-only"},
+    "children": [],
+    "fileholderDeep": 0,
+    "time_create": 1790000000,
+}
+ARTICLE = pb.Article(
+    id="17",
+    name="n",
+    group_id=5,
+    may_edit=True,
+    permission=pb.PERMISSION_GROUP_ONLY,
+    created_at=1790000000,
+)
+PRIVATE = pb.Article(id="18", name="", permission=pb.PERMISSION_PRIVATE, depth=2)
+DONE = {"ok": True, "revision": 7}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def running():
+    async with running_desk() as front:
+        yield front
+
+
+@pytest.fixture
+def front(running):
+    running.desk.clear()
+    return running
+
+
+def done(rpc):
+    return getattr(pb, f"{rpc}Response")(revision=7)
+
+
+# path, body, the call that it makes, the service's answer, the data of ours
+ROWS = [
+    (
+        "session/create",
+        {"docId": "17"},
+        pb.CreateSessionRequest(article_id="17"),
+        pb.CreateSessionResponse(session_id="s", block_count=3, reused=True, revision=9),
+        {"sessionId": "s", "blockCount": 3, "reused": True, "revision": 9},
+    ),
+    (
+        "session/create",
+        {"docId": "17"},
+        pb.CreateSessionRequest(article_id="17"),
+        pb.CreateSessionResponse(session_id="s"),
+        {"sessionId": "s", "blockCount": 0, "reused": False, "revision": 0},
+    ),
+    (
+        "session/destroy",
+        S,
+        pb.DestroySessionRequest(session_id="s"),
+        pb.DestroySessionResponse(),
+        {"ok": True},
+    ),
+    (
+        "doc/list",
+        {},
+        pb.ListArticlesRequest(),
+        pb.ListArticlesResponse(
+            groups=[
+                pb.ArticleGroup(group_id=0, name="Private", articles=[PRIVATE]),
+                pb.ArticleGroup(
+                    group_id=2**53 - 1,
+                    name="g",
+                    is_creator=True,
+                    articles=[ARTICLE],
+                    created_at=1,
+                ),
+            ]
+        ),
+        {
+            "articles": [
+                {
+                    "group_id": 0,
+                    "name": "Private",
+                    "isCreator": False,
+                    "articles": [
+                        {
+                            "outer_id": "18",
+                            "name": "",
+                            "group": 0,
+                            "sharePermission": {"operation": False, "permission": "private"},
+                            "children": [],
+                            "fileholderDeep": 2,
+                            "time_create": 0,
+                        }
+                    ],
+                    "time_create": 0,
+                },
+                {
+                    "group_id": 2**53 - 1,
+                    "name": "g",
+                    "isCreator": True,
+                    "articles": [NODE],
+                    "time_create": 1,
+                },
+            ]
+        },
+    ),
+    (
+        "doc/create",
+        {},
+        pb.CreateArticleRequest(),
+        pb.CreateArticleResponse(article=ARTICLE),
+        {"article": NODE, "group": 5},
+    ),
+    (
+        "doc/create",
+        {"group": 5, "name": "n"},
+        pb.CreateArticleRequest(group_id=5, name="n"),
+        pb.CreateArticleResponse(article=ARTICLE),
+        {"article": NODE, "group": 5},
+    ),
+    (
+        "doc/create",
+        {"group": None, "name": None},
+        pb.CreateArticleRequest(),
+        pb.CreateArticleResponse(article=ARTICLE),
+        {"article": NODE, "group": 5},
+    ),
+    (
+        "doc/delete",
+        {"docId": "17"},
+        pb.DeleteArticleRequest(article_id="17"),
+        pb.DeleteArticleResponse(),
+        {"article": "17"},
+    ),
+    (
+        "doc/read",
+        S,
+        pb.ReadArticleRequest(session_id="s"),
+        pb.ReadArticleResponse(
+            blocks=[pb.BlockSummary(id="b", type="h1", text="# π"), pb.BlockSummary(id="c")],
+            text="# π",
+            style=b'{"global":{"paperSize":"A4"}}',
+            references=b'[{"id":"r"}]',
+            version="1.0",
+            revision=7,
+        ),
+        {
+            "blocks": [
+                {"id": "b", "type": "h1", "text": "# π"},
+                {"id": "c", "type": "", "text": ""},
+            ],
+            "text": "# π",
+            "style": {"global": {"paperSize": "A4"}},
+            "reference": [{"id": "r"}],
+            "version": "1.0",
+            "revision": 7,
+        },
+    ),
+    (
+        "doc/read-block",
+        B,
+        pb.ReadBlockRequest(session_id="s", block_id="b"),
+        pb.ReadBlockResponse(
+            block=b'{"id":"b"}', path=[0, 3], style=b'{"indent":true}', text="t", revision=7
+        ),
+        {
+            "block": {"id": "b"},
+            "path": [0, 3],
+            "style": {"indent": True},
+            "text": "t",
+            "revision": 7,
+        },
+    ),
+    (
+        "block/insert",
+        {**S, "path": [0, 2**40], "blocks": BLOCKS, "ifRevision": 6},
+        pb.InsertBlocksRequest(
+            session_id="s", path=[0, 2**32 - 1], blocks=orjson.dumps(BLOCKS), if_revision=6
+        ),
+        pb.InsertBlocksResponse(ids=["b", "c"], revision=7),
+        {"ids": ["b", "c"], "revision": 7},
+    ),
+    (
+        "block/delete",
+        {**B, "ifRevision": 0},
+        pb.DeleteBlockRequest(session_id="s", block_id="b", if_revision=0),
+        done("DeleteBlock"),
+        DONE,
+    ),
+    (
+        "block/delete",
+        {**B, "ifRevision": None},
+        pb.DeleteBlockRequest(session_id="s", block_id="b"),
+        done("DeleteBlock"),
+        DONE,
+    ),
+    *(
+        (
+            "block/text/replace",
+            {**B, "ignored": 1, **fields},
+            pb.ReplaceTextRequest(session_id="s", block_id="b", fields=orjson.dumps(fields)),
+            done("ReplaceText"),
+            DONE,
+        )
+        for fields in (
+            {"children": "text"},
+            {"children": LEAVES},
+            {"children": None},
+            {"equation": "x^2"},
+            {"code": "x", "language": "py"},
+            {"image": [{"url": "https://example.org/a.png"}]},
+            {"author": [{"name": "Ada"}], "institution": []},
+            {"author": "of the wrong type"},
+            {},
+        )
+    ),
+    *(
+        (
+            "block/text/append",
+            {**B, "text": text},
+            pb.AppendTextRequest(session_id="s", block_id="b", text=orjson.dumps(text)),
+            done("AppendText"),
+            DONE,
+        )
+        for text in ("text", LEAVES, None)
+    ),
+    *(
+        ("block/cite", {**S, **body}, pb.CiteRequest(session_id="s", **call), done("Cite"), DONE)
+        for body, call in (
+            ({"blockId": "b", "cite": "r"}, {"block_id": "b", "reference_id": "r"}),
+            ({"blockId": "b", "cite": None}, {"block_id": "b"}),
+            ({"blockId": "b"}, {"block_id": "b"}),
+            ({"blockId": "b", "leafPath": None, "cite": ""}, {"block_id": "b", "reference_id": ""}),
+            ({"blockId": "b", "leafPath": [3]}, {"block_id": "b", "leaf_path": [3]}),
+            ({"blockId": None, "leafPath": None}, {}),
+            ({}, {}),
+            ({"leafPath": [1, 0], "cite": "r"}, {"leaf_path": [1, 0], "reference_id": "r"}),
+            ({"leafPath": [1] * 1000}, {"leaf_path": [1] * 64}),
+            ({"leafPath": [0], "ifRevision": 3}, {"leaf_path": [0], "if_revision": 3}),
+        )
+    ),
+    (
+        "reference/add",
+        {**S, "reference": {"title": "t", "x-y": ["z"]}},
+        pb.AddReferenceRequest(session_id="s", reference=b'{"title":"t","x-y":["z"]}'),
+        pb.AddReferenceResponse(reference_id="r", revision=7),
+        {"id": "r", "revision": 7},
+    ),
+    (
+        "reference/update",
+        {**S, "reference": {"id": "r", "year": None}},
+        pb.UpdateReferenceRequest(session_id="s", reference=b'{"id":"r","year":null}'),
+        done("UpdateReference"),
+        DONE,
+    ),
+    (
+        "reference/delete",
+        {**S, "referenceId": "r"},
+        pb.DeleteReferenceRequest(session_id="s", reference_id="r"),
+        done("DeleteReference"),
+        DONE,
+    ),
+    *(
+        (
+            "block/style",
+            {**B, **properties},
+            pb.SetBlockStyleRequest(
+                session_id="s", block_id="b", properties=orjson.dumps(properties)
+            ),
+            done("SetBlockStyle"),
+            DONE,
+        )
+        for properties in (
+            {"style": {"color": None, "width": 3}, "indent": None},
+            {"serial": True, "isTemplate": False},
+            {"authorStyle": {"gap": 1}, "institutionStyle": None},
+            {"unknown": 1, "__class__": 2, "model_config": 3},
+            {"leafPath": [0]},
+            {},
+        )
+    ),
+    *(
+        (
+            "style/leaf",
+            {**S, **place, **marks},
+            pb.SetLeafStyleRequest(session_id="s", marks=orjson.dumps(marks), **call),
+            done("SetLeafStyle"),
+            DONE,
+        )
+        for place, call, marks in (
+            ({"blockId": "b"}, {"block_id": "b"}, {"bold": True, "italic": None}),
+            ({"leafPath": [1, 2, 3]}, {"leaf_path": [1, 2, 3]}, {"textDecoration": "underline"}),
+            ({"blockId": "b"}, {"block_id": "b"}, {"color": None}),
+            ({"blockId": "b"}, {"block_id": "b"}, {"unknown": 1}),
+            ({"blockId": "b", "leafPath": [3]}, {"block_id": "b", "leaf_path": [3]}, {}),
+            ({}, {}, {}),
+        )
+    ),
+    (
+        "style/article",
+        {**S, "style": {"title": None, "global": {"margin": {"top": 1}}}, "ifRevision": 2**63 - 1},
+        pb.SetArticleStyleRequest(
+            session_id="s",
+            style=b'{"title":null,"global":{"margin":{"top":1}}}',
+            if_revision=2**63 - 1,
+        ),
+        done("SetArticleStyle"),
+        DONE,
+    ),
+]
+STRICT = {"block/style", "style/leaf", "style/article"}
+
+
+@pytest.mark.parametrize(("path", "body", "call", "answer", "data"), ROWS)
+async def test_a_request_becomes_a_call_and_its_answer_an_envelope(
+    front, path, body, call, answer, data
+):
+    front.desk.answer = answer
+    assert await front.post(path, body) == (200, {"code": 1, "data": data})
+    assert front.desk.calls == [call]
+
+
+async def test_every_endpoint_and_every_call_has_a_row():
+    assert {row[0] for row in ROWS} == {endpoint.path for endpoint in articles.ENDPOINTS}
+    assert {endpoint.rpc for endpoint in articles.ENDPOINTS} == set(RPCS)
+    assert len(articles.ENDPOINTS) == 18
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row[0] not in STRICT])
+async def test_unknown_fields_are_ignored(front, row):
+    path, body, call, answer, _ = row
+    front.desk.answer = answer
+    unknown = {"unknown": 1, "session_id": "x", "style ": {}, "__proto__": None, "": []}
+    status, _ = await front.post(path, {**unknown, **body})
+    assert (status, front.desk.calls) == (200, [call])
+
+
+HOSTILE = [
+    "",
+    "\0",
+    "' OR 1=1 --",
+    "../../etc/passwd",
+    "\u202eevil\u202c",
+    "\ufffe\uffff",
+    "👩‍👩‍👧‍👦",
+    "%s%n{}{0}",
+    "<script>alert(1)</script>",
+    "\r\nX-Injected: 1",
+    "x" * 100_000,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+async def test_any_text_reaches_the_service_unharmed(front, text):
+    await front.post("block/delete", {"sessionId": text, "blockId": text})
+    await front.post("reference/add", {**S, "reference": {"title": text, text: [text]}})
+    await front.post("block/style", {**B, text + "!": text})
+    deleted, added, styled = front.desk.calls
+    assert (deleted.session_id, deleted.block_id) == (text, text)
+    assert orjson.loads(added.reference) == {"title": text, text: [text]}
+    assert orjson.loads(styled.properties) == {text + "!": text}
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+async def test_any_text_reaches_the_caller_unharmed(front, text):
+    block = orjson.dumps({"id": text})
+    front.desk.answer = pb.ReadBlockResponse(block=block, style=b"{}", text=text)
+    _, told = await front.post("doc/read-block", B)
+    assert (told["data"]["text"], told["data"]["block"]) == (text, {"id": text})
+
+
+async def test_numbers_in_styles_keep_their_kind(front):
+    given = {"a": 1, "b": 1.0, "c": 1e300, "d": -0.0, "e": 2**64 - 1}
+    await front.post("style/article", {**S, "style": given})
+    assert repr(orjson.loads(front.desk.calls[0].style)) == repr(given)
+
+
+async def test_a_body_of_the_limit_passes_and_its_blocks_arrive(front):
+    frame = b'{"sessionId":"s","path":[0],"blocks":["%s"]}'
+    body = frame % (b"x" * ((2 << 20) - len(frame) + 2))
+    assert len(body) == 2 << 20
+    answer, _ = await front.ask(
+        "POST", PREFIX + "block/insert", data=io.BytesIO(body), headers=JSON
+    )
+    assert answer.status == 200
+    assert len(front.desk.calls[0].blocks) > (2 << 20) - 100
+
+
+async def test_no_version_is_needed_and_a_charset_may_be_named(front):
+    headers = {"x-api-key": "gw-" + "k" * 43, "Content-Type": "application/json; charset=utf-8"}
+    answer, _ = await front.ask("POST", PREFIX + "doc/list", data=b"{}", headers=headers)
+    assert answer.status == 200

@@ -1,0 +1,28 @@
+import asyncio
+from collections.abc import Mapping
+
+import pytest_asyncio
+
+from tests.faults.clock import SkippingLoop
+from tests.faults.setting import Setting, setting
+
+
+def pytest_asyncio_loop_factories(config, item) -> Mapping[str, type[asyncio.AbstractEventLoop]]:
+    """Let the clock of the tests here skip what would be waited for, in one module excepted."""
+    is_real = item.path.stem == "test_real_time"
+    return {"loop": asyncio.SelectorEventLoop if is_real else SkippingLoop}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory):
+    """Give a gateway before the fault upstream, one for a whole module."""
+    async with setting(tmp_path_factory.mktemp("gateway")) as one:
+        yield one
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def at(shared: Setting):
+    """Give the setting to a case, and see to it that the case leaves nothing behind."""
+    yield shared
+    await shared.settled()
+    shared.upstream.forget()

@@ -1,0 +1,11 @@
+"""What each fault is met with: both endpoints over both dialects, both forms, the modes."""
+
+import pytest
+
+from tests.faults.setting import CHAT, MESSAGES
+
+ENDPOINTS = pytest.mark.parametrize("path", [CHAT, MESSAGES], ids=["chat", "messages"])
+FORMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+PROVIDERS = pytest.mark.parametrize("provider", ["openai", "anthropic"])
+MODES = pytest.mark.parametrize("mode", ["auto", "enabled", "strict"])
+CHAINS = pytest.mark.parametrize("mode", ["enabled", "strict"])

@@ -1,0 +1,19 @@
+"""The one case that waits: the clock of all others is no figment."""
+
+import time
+
+import pytest
+
+from tests.faults import acts
+from tests.faults.setting import CHAT, asking
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_a_wait_the_provider_asks_for_is_kept_by_the_clock_on_the_wall(at):
+    models = at.fresh()
+    at.upstream.plays(models.first, acts.fails(429, retry_after="1"), acts.answers())
+    began = time.monotonic()
+    answer = await at.ask(CHAT, asking(CHAT, "auto", models, stream=True))
+    assert answer.whole == acts.TEXT
+    assert 0.9 < time.monotonic() - began < 5

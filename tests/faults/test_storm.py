@@ -1,0 +1,91 @@
+"""Many faults at once, of all kinds and in all forms: nothing is left, nothing grows."""
+
+import asyncio
+import gc
+import os
+import random
+
+import pytest
+
+from tests.bench import processes
+from tests.faults import acts
+from tests.faults.setting import CHAT, MESSAGES, asking
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+AT_ONCE = 50
+FAULTS = [
+    acts.answers(),
+    acts.fails(429),
+    acts.fails(429, retry_after="2"),
+    acts.fails(500),
+    acts.fails(503),
+    acts.fails(401),
+    acts.fails(400),
+    acts.resets(),
+    acts.says_nothing(),
+    acts.opens_and_stalls(),
+    acts.answers_after(20),
+    acts.cuts(),
+    acts.cuts(reset=False),
+    acts.stalls(),
+    acts.malforms(),
+    acts.breaks_in_band(),
+    acts.ends_early(),
+    acts.forgets_marker(),
+    acts.too_long(),
+    acts.filters(),
+    acts.babbles(),
+    acts.shows_a_page(),
+    acts.refuses_prefill(),
+]
+
+
+async def storm(at, requests: int, seed: int) -> int:
+    """Ask with faults drawn by lot, some callers leaving; give how many heard it all."""
+    dice = random.Random(seed)
+    gate = asyncio.Semaphore(AT_ONCE)
+    whole = 0
+
+    async def one() -> None:
+        nonlocal whole
+        models = at.fresh(dice.choice(["openai", "anthropic"]))
+        at.upstream.plays(models.first, *dice.choices(FAULTS, k=2))
+        at.upstream.plays(models.second, *dice.choices(FAULTS, k=2))
+        path = dice.choice([CHAT, MESSAGES])
+        step = {"timeout_ms": 20_000, "retry_policy": {"max_retries": dice.randrange(3)}}
+        mode, stream = dice.choice(["auto", "enabled", "strict"]), dice.random() < 0.5
+        body = asking(path, mode, models, stream, first=step, second=step)
+        patience = dice.choice([0.01, 0.5, 3]) if dice.random() < 0.2 else 400
+        async with gate:
+            try:
+                async with asyncio.timeout(patience):
+                    answer = await at.ask(path, body)
+            except TimeoutError:
+                assert patience < 400, "an answer that never ended"
+                return
+        assert answer.error is not None or answer.whole == acts.TEXT
+        assert acts.TEXT.startswith(answer.text)
+        whole += answer.error is None
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(requests):
+            group.create_task(one())
+    await at.settled()
+    at.upstream.forget()
+    return whole
+
+
+async def test_200_faults_leave_nothing_behind(at):
+    assert await storm(at, 200, seed=1) > 60
+
+
+@pytest.mark.soak
+async def test_1000_faults_leave_nothing_behind_and_memory_flat(at):
+    """Memory is told after a first storm, which fills what is filled once."""
+    await storm(at, 200, seed=2)
+    gc.collect()
+    before = processes.memory([os.getpid()]).rss
+    assert await storm(at, 1000, seed=3) > 300
+    gc.collect()
+    assert processes.memory([os.getpid()]).rss < before + 16

@@ -1,0 +1,78 @@
+"""The fault upstream itself, through a gateway: without a fault, and each fault alone."""
+
+import pytest
+
+from tests.faults import acts, wire
+from tests.faults.setting import CHAT, MESSAGES
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+FORMS = pytest.mark.parametrize("path", [CHAT, MESSAGES])
+STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+PROVIDERS = pytest.mark.parametrize("provider", ["openai", "anthropic"])
+
+
+def alone(models, stream):
+    body = {"model": models.alone, "max_tokens": 100, "stream": stream, "fallback": "disabled"}
+    if stream:
+        body["stream_options"] = {"include_usage": True}
+    return {**body, "messages": [{"role": "user", "content": "Count."}]}
+
+
+@FORMS
+@STREAMS
+@PROVIDERS
+async def test_a_model_without_a_fault_is_heard_whole(at, path, stream, provider):
+    models = at.fresh(provider)
+    at.upstream.plays(models.first, acts.answers())
+    body = alone(models, stream)
+    if path == MESSAGES:
+        body.pop("stream_options", None)
+    answer = await at.ask(path, body)
+    assert (answer.status, answer.text) == (200, acts.TEXT)
+    assert answer.finish == ("stop" if path == CHAT else "end_turn")
+    assert answer.usage == (wire.INPUT_TOKENS, wire.output_tokens(acts.TEXT))
+    assert answer.model == models.first
+    assert answer.served == (models.alone, provider, "primary", 1)
+
+
+# Of each fault: the act, and what a caller without a fallback hears of it.
+ALONE = {
+    "429": (acts.fails(429), 429, "upstream_rate_limited"),
+    "500": (acts.fails(500), 502, "upstream_error"),
+    "reset": (acts.resets(), 502, "upstream_connection"),
+    "silent": (acts.says_nothing(), 504, "upstream_timeout"),
+    "stalled at the start": (acts.opens_and_stalls(), 504, "upstream_timeout"),
+    "cut": (acts.cuts(), 502, "upstream_connection"),
+    "closed": (acts.cuts(reset=False), 502, "upstream_connection"),
+    "stalled": (acts.stalls(), 504, "upstream_timeout"),
+    "malformed": (acts.malforms(), 502, "upstream_error"),
+    "error in band": (acts.breaks_in_band(), 502, "upstream_error"),
+    "no marker": (acts.ends_early(), 502, "upstream_"),
+    "too long": (acts.too_long(), 400, "context_length_exceeded"),
+    "garbage": (acts.babbles(), 502, "upstream_error"),
+    "page": (acts.shows_a_page(), 502, "upstream_error"),
+}
+IN_THE_MIDDLE = {"cut", "closed", "stalled", "malformed", "error in band", "no marker"}
+
+
+@FORMS
+@STREAMS
+@PROVIDERS
+@pytest.mark.parametrize("fault", ALONE)
+async def test_without_fallback_a_fault_is_told_and_no_half_answer_looks_whole(
+    at, path, stream, provider, fault
+):
+    act, status, code = ALONE[fault]
+    models = at.fresh(provider)
+    at.upstream.plays(models.first, act)
+    answer = await at.ask(path, alone(models, stream) | {"stream_options": None})
+    if stream and (fault in IN_THE_MIDDLE or answer.status == 200):
+        assert answer.status == 200
+        assert acts.TEXT.startswith(answer.text)
+        assert bool(answer.text) == (fault in IN_THE_MIDDLE)
+    else:
+        assert answer.status == status
+    assert answer.error is not None
+    assert answer.error["code"].startswith(code)
+    assert len(at.upstream.asked(models.first)) == 1

@@ -1,0 +1,255 @@
+"""A document editor that tests talk to over gRPC, as one user or several."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import orjson
+import pytest
+from prometheus_client import CollectorRegistry
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from gateway.accounts.v1.accounts_pb2 import PLAN_PERSONAL_FREE
+from gateway.articles.v1 import articles_pb2 as wire
+from gateway.articles.v1.articles_pb2_grpc import (
+    ArticleEditorServiceStub,
+    add_ArticleEditorServiceServicer_to_server,
+)
+from services.articles import codec
+from services.articles.cache import Cache
+from services.articles.desk import Desk
+from services.articles.groups import GroupRepository
+from services.articles.log import Log
+from services.articles.metrics import Metrics
+from services.articles.repository import ArticleRepository
+from services.articles.servicer import SERVICE_NAME, ArticleEditorServicer
+from services.articles.sessions import SessionRepository
+from services.articles.sweeper import LEASE, Sweeper
+from services.articles.tables import operations, snapshots
+from services.articles.tree.document import Document
+from services.common.authentication import Caller, caller
+from services.common.channels import Metadata, call_metadata, open_channel
+from services.common.database import reading
+from services.common.errors import GatewayError, from_rpc_error
+from services.common.ids import Source
+from services.common.leases import Lease
+from services.common.server import Server
+from services.common.settings import Articles
+
+MAX_MESSAGE = 8 << 20
+
+
+class Clock:
+    """A clock that stands still until it is told to go on, in Unix seconds."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_700_000_000.0
+
+    def now(self) -> float:
+        return self.now_s
+
+
+@dataclass
+class Users:
+    """Makes keys that every server then knows."""
+
+    known: dict[str, Caller] = field(default_factory=dict)
+
+    def key(self, user: str) -> str:
+        key = f"gw-{len(self.known):043}"
+        self.known[key] = Caller(f"user_{user}", "", PLAN_PERSONAL_FREE)
+        return key
+
+    async def identify(self, key: str) -> Caller:
+        return self.known[key]
+
+
+@dataclass
+class Drawer:
+    """The files of each user, in place of a file store; counts how often it was asked."""
+
+    files: set[tuple[str, str]] = field(default_factory=set)
+    asked: int = 0
+
+    async def has(self, file_id: str) -> bool:
+        self.asked += 1
+        return (caller.get().user_id, file_id) in self.files
+
+
+class Client:
+    """One user's view of the editor, over gRPC."""
+
+    def __init__(self, stub: ArticleEditorServiceStub, key: str) -> None:
+        self._stub = stub
+        self._metadata: Metadata = call_metadata(key, "req_test")
+
+    async def call(self, method: str, **fields: Any) -> Any:
+        """Call a method; what a bytes field is given is written as JSON."""
+        request = getattr(wire, f"{method}Request")()
+        for name, value in fields.items():
+            described = request.DESCRIPTOR.fields_by_name[name]
+            if described.type == described.TYPE_BYTES and not isinstance(value, bytes):
+                fields[name] = orjson.dumps(value)
+        try:
+            return await getattr(self._stub, method)(
+                type(request)(**fields), metadata=self._metadata
+            )
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error) from error
+
+    async def create(self, name: str = "", group_id: int = 0) -> wire.Article:
+        return (await self.call("CreateArticle", name=name, group_id=group_id)).article
+
+    async def open(self, article_id: str) -> wire.CreateSessionResponse:
+        return await self.call("CreateSession", article_id=article_id)
+
+    async def begin(self) -> str:
+        """Make a document and give a session on it."""
+        return (await self.open((await self.create()).id)).session_id
+
+    async def insert(
+        self, session_id: str, *texts: str, path: tuple[int, ...] = (0,), **fields: Any
+    ) -> wire.InsertBlocksResponse:
+        """Insert a paragraph for each text."""
+        blocks = [paragraph(text) for text in texts]
+        return await self.call(
+            "InsertBlocks", session_id=session_id, path=path, blocks=blocks, **fields
+        )
+
+    async def read(self, session_id: str) -> wire.ReadArticleResponse:
+        return await self.call("ReadArticle", session_id=session_id)
+
+    async def texts(self, session_id: str) -> list[str]:
+        return [block.text for block in (await self.read(session_id)).blocks]
+
+    async def groups(self) -> list[wire.ArticleGroup]:
+        return list((await self.call("ListArticles")).groups)
+
+
+def paragraph(text: str) -> dict[str, Any]:
+    return {"type": "paragraph", "children": [{"type": "default", "text": text}]}
+
+
+@dataclass
+class Instance:
+    """One process's editor, as far as one process of the tests can hold two."""
+
+    server: Server
+    channel: grpc.aio.Channel
+    stub: ArticleEditorServiceStub
+    desk: Desk
+    cache: Cache
+    registry: CollectorRegistry
+
+    def count(self, name: str) -> float:
+        return self.registry.get_sample_value(name) or 0.0
+
+
+@dataclass
+class Editing:
+    """Editors over one database.
+
+    Attributes:
+        settings: what every instance that is started from then on goes by.
+        drawer: the users' files.
+    """
+
+    engine: AsyncEngine
+    clock: Clock
+    settings: Articles
+    users: Users = field(default_factory=Users)
+    drawer: Drawer = field(default_factory=Drawer)
+    instances: list[Instance] = field(default_factory=list)
+    keys: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def source(self) -> Source:
+        return Source(now=self.clock.now, monotonic=self.clock.now)
+
+    @property
+    def groups(self) -> GroupRepository:
+        return GroupRepository(self.engine, self.source)
+
+    @property
+    def articles(self) -> ArticleRepository:
+        return ArticleRepository(self.engine, self.source)
+
+    async def start(self) -> Instance:
+        registry = CollectorRegistry()
+        sessions = SessionRepository(self.engine, self.source, self.settings.session_s)
+        log, cache = Log(self.engine, self.source), Cache(self.settings.cache_bytes)
+        desk = Desk(self.engine, sessions, log, cache, Metrics(registry))
+        servicer = ArticleEditorServicer(
+            self.articles,
+            sessions,
+            desk,
+            self.drawer,
+            self.groups if self.settings.require_grant else None,
+            self.source,
+        )
+        server = Server(self.users.identify, max_message=MAX_MESSAGE)
+        server.add(add_ArticleEditorServiceServicer_to_server, servicer, SERVICE_NAME)
+        port = server.listen("127.0.0.1:0")
+        await server.start()
+        channel = open_channel(f"127.0.0.1:{port}", max_message=MAX_MESSAGE)
+        await channel.channel_ready()
+        stub = ArticleEditorServiceStub(channel)
+        self.instances.append(Instance(server, channel, stub, desk, cache, registry))
+        return self.instances[-1]
+
+    async def stop(self) -> None:
+        for instance in self.instances:
+            await instance.channel.close()
+            await instance.server.stop(0)
+            await instance.desk.stop()
+
+    def client(self, user: str = "ada", instance: int = 0) -> Client:
+        if user not in self.keys:
+            self.keys[user] = self.users.key(user)
+        return Client(self.instances[instance].stub, self.keys[user])
+
+    def sweeper(self) -> Sweeper:
+        return Sweeper(
+            self.articles,
+            SessionRepository(self.engine, self.source, self.settings.session_s),
+            Lease(self.engine, LEASE, 180, self.source),
+            self.settings,
+            60,
+            Metrics(CollectorRegistry()),
+        )
+
+
+async def stored_and_replayed(engine: AsyncEngine, article_id: str) -> tuple[bytes, bytes]:
+    """Give a document as it is opened, and as its whole log makes it of nothing.
+
+    The inverses in the log, from the last to the first, must leave nothing of it.
+    """
+    opened = await Log(engine, Source()).load(article_id)
+    async with reading(engine) as connection:
+        rows = await connection.execute(
+            select(operations.c.revision, operations.c.operation, operations.c.inverse)
+            .where(operations.c.article_id == article_id)
+            .order_by(operations.c.revision)
+        )
+        log = rows.all()
+    assert [row.revision for row in log] == list(range(1, opened.revision + 1))
+    document = Document()
+    for row in log:
+        document = codec.replay(document, row.operation)
+    undone = document
+    for row in reversed(log):
+        undone = codec.replay(undone, row.inverse)
+    assert undone == Document()
+    return codec.encode_document(opened.document), codec.encode_document(document)
+
+
+async def snapshot_revision(engine: AsyncEngine, article_id: str) -> int | None:
+    query = select(snapshots.c.revision).where(snapshots.c.article_id == article_id)
+    async with reading(engine) as connection:
+        revision: int | None = await connection.scalar(query)
+    return revision
+
+
+def code_of(raised: pytest.ExceptionInfo[GatewayError]) -> int | None:
+    return raised.value.article_code

@@ -1,0 +1,156 @@
+"""Real processes that edit documents and are killed, and what must hold whenever they were."""
+
+import asyncio
+import os
+import random
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+import orjson
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from gateway.articles.v1 import articles_pb2 as wire
+from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceStub
+from services.articles.log import Log
+from services.articles.tree.nodes import Leaf
+from services.common.channels import Metadata, call_metadata, open_channel
+from services.common.ids import Source
+from tests.services.articles.editing import paragraph, stored_and_replayed
+
+_SETTINGS = """\
+[discovery]
+enabled = false
+"""
+_RUN = 3
+
+
+@dataclass
+class Known:
+    """What the callers of one document know.
+
+    Attributes:
+        article_id: the document.
+        there: texts whose insertion was acknowledged and whose deletion was not begun, with
+            the ids of their blocks.
+        gone: texts whose deletion was acknowledged.
+        revision: the highest one that was answered.
+        answered: calls that were answered, in all.
+    """
+
+    article_id: str
+    there: dict[str, list[str]] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    revision: int = 0
+    answered: int = 0
+
+
+@asynccontextmanager
+async def serving(folder: Path, name: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+    """Run the services on the folder's data; give the process and its address."""
+    settings = folder / "gateway.toml"
+    settings.write_text(_SETTINGS)
+    address = f"unix:{folder}/{name}"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "services", "accounts", "articles", "files", "--listen", address),
+        env={**os.environ, "GATEWAY_CONFIG": str(settings), "GATEWAY_DATA_DIR": str(folder)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        assert process.stdout is not None
+        assert await process.stdout.readline() == b"READY\n"
+        yield process, address
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGKILL)
+        await process.wait()
+
+
+async def work_until_killed(
+    address: str,
+    process: asyncio.subprocess.Process,
+    key: str,
+    known: list[Known],
+    chance: random.Random,
+) -> None:
+    """Edit from several callers, and kill the process at some moment."""
+    metadata = call_metadata(key, "req_kill")
+    async with open_channel(address, max_message=4 << 20) as channel:
+        stub = ArticleEditorServiceStub(channel)
+        callers = [
+            asyncio.create_task(_edit(stub, metadata, one, random.Random(chance.random())))
+            for one in known
+        ]
+        # Any moment is a moment to die: this is the one wait that is for nothing.
+        await asyncio.sleep(chance.uniform(0, 0.4))
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+        for outcome in await asyncio.gather(*callers, return_exceptions=True):
+            assert isinstance(outcome, grpc.aio.AioRpcError), outcome
+
+
+async def make_article(address: str, key: str) -> str:
+    """Make a document; give its id."""
+    async with open_channel(address, max_message=4 << 20) as channel:
+        stub = ArticleEditorServiceStub(channel)
+        made = await stub.CreateArticle(
+            wire.CreateArticleRequest(), metadata=call_metadata(key, "req_kill")
+        )
+        return made.article.id
+
+
+async def _edit(
+    stub: ArticleEditorServiceStub, metadata: Metadata, known: Known, chance: random.Random
+) -> None:
+    opened = await stub.CreateSession(
+        wire.CreateSessionRequest(article_id=known.article_id), metadata=metadata
+    )
+    while True:
+        if known.there and chance.random() < 0.3:
+            text = chance.choice(list(known.there))
+            # From here on nobody can say whether it is still there.
+            block_id = known.there.pop(text)[0]
+            deleted = await stub.DeleteBlock(
+                wire.DeleteBlockRequest(session_id=opened.session_id, block_id=block_id),
+                metadata=metadata,
+            )
+            known.gone.add(text)
+            known.revision = max(known.revision, deleted.revision)
+        else:
+            text = f"{chance.getrandbits(64):x}"
+            blocks = [paragraph(f"{text}/{place}") for place in range(_RUN)]
+            inserted = await stub.InsertBlocks(
+                wire.InsertBlocksRequest(
+                    session_id=opened.session_id, path=[0], blocks=orjson.dumps(blocks)
+                ),
+                metadata=metadata,
+            )
+            known.there[text] = list(inserted.ids)
+            known.revision = max(known.revision, inserted.revision)
+        known.answered += 1
+
+
+async def assert_consistent(engine: AsyncEngine, known: Known) -> None:
+    """Check the document against what its callers know, and against its log."""
+    opened = await Log(engine, Source()).load(known.article_id)
+    assert opened.revision >= known.revision, "an acknowledged edit is lost"
+    parts: dict[str, list[int]] = {}
+    for block in opened.document.blocks:
+        leaf = block.children[0]
+        assert isinstance(leaf, Leaf)
+        text, _, place = leaf.text.partition("/")
+        parts.setdefault(text, []).append(int(place))
+    for text in known.there:
+        assert parts.get(text) == list(range(_RUN)), "an acknowledged insertion is lost or half"
+    for text, places in parts.items():
+        # A deletion takes the first of a run.
+        assert places in (list(range(_RUN)), list(range(1, _RUN))), "an edit is half there"
+        assert text not in known.gone or places == list(range(1, _RUN)), "a deletion is undone"
+    stored, replayed = await stored_and_replayed(engine, known.article_id)
+    assert stored == replayed

@@ -1,0 +1,321 @@
+"""What is durable, who comes first, and what one call takes from another: nothing."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from sqlalchemy import delete
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.errors.v1 import errors_pb2
+from services.articles import log as logs
+from services.articles.cache import Cache, Opened
+from services.articles.desk import Outcome
+from services.articles.log import Entry, Log
+from services.articles.sessions import Named
+from services.articles.tables import operations
+from services.articles.tree.document import Document
+from services.articles.tree.operations import Change
+from services.common.database import writing
+from services.common.errors import GatewayError, unavailable
+from services.common.ids import Source
+from services.common.settings import Articles, Storage
+from tests.services.articles.editing import (
+    Editing,
+    paragraph,
+    snapshot_revision,
+    stored_and_replayed,
+)
+
+COMMITS = "gateway_article_commits_total"
+CONFLICTS = "gateway_article_conflicts_total"
+LOADED = "gateway_articles_loaded_total"
+SNAPSHOTS = "gateway_article_snapshots_total"
+
+
+async def shared(editing: Editing) -> tuple[str, str, str]:
+    """Make a document that ada and bob share; give it and a session of each."""
+    group = await editing.groups.create("lab", "user_ada")
+    await editing.groups.add(group, "user_bob")
+    article = await editing.client("ada").create(group_id=group)
+    ada = (await editing.client("ada").open(article.id)).session_id
+    bob = (await editing.client("bob").open(article.id)).session_id
+    return article.id, ada, bob
+
+
+async def test_edits_of_two_processes_at_one_place_are_all_there(editing: Editing) -> None:
+    await editing.start()
+    article_id, ada, bob = await shared(editing)
+    users = (("ada", 0, ada), ("bob", 1, bob))
+    done = await asyncio.gather(
+        *(
+            editing.client(user, at).insert(session, f"{user}{number}", f"{user}{number}+")
+            for number in range(15)
+            for user, at, session in users
+        )
+    )
+    assert sorted(one.revision for one in done) == list(range(1, 31))
+    texts = await editing.client("ada").texts(ada)
+    assert sorted(texts) == sorted(
+        f"{user}{number}{tail}"
+        for user, _, _ in users
+        for number in range(15)
+        for tail in ("", "+")
+    )
+    for first, second in zip(texts[::2], texts[1::2], strict=True):
+        assert second == f"{first}+"
+    assert await editing.client("bob", 1).texts(bob) == texts
+    stored, replayed = await stored_and_replayed(editing.engine, article_id)
+    assert stored == replayed
+
+
+async def test_the_loser_of_a_race_applies_its_edit_again(
+    editing: Editing, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not storage.database_url:
+        pytest.skip("a SQLite file has one writer at a time, so nobody loses")
+    await editing.start()
+    article_id, ada, bob = await shared(editing)
+    append, raced = Log.append, False
+
+    async def late(self: Log, connection: AsyncConnection, entries: Sequence[Entry]) -> None:
+        nonlocal raced
+        if not raced:
+            raced = True
+            await editing.client("bob", 1).insert(bob, "bob")
+        await append(self, connection, entries)
+
+    monkeypatch.setattr(Log, "append", late)
+    done = await editing.client("ada", 0).insert(ada, "ada")
+    assert done.revision == 2
+    assert await editing.client("ada", 0).texts(ada) == ["ada", "bob"]
+    assert editing.instances[0].count(CONFLICTS) == 1
+    stored, replayed = await stored_and_replayed(editing.engine, article_id)
+    assert stored == replayed
+
+
+async def test_who_sent_a_revision_is_not_applied_again_behind_another(
+    editing: Editing, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not storage.database_url:
+        pytest.skip("a SQLite file has one writer at a time, so nobody loses")
+    await editing.start()
+    _, ada, bob = await shared(editing)
+    append, raced = Log.append, False
+
+    async def late(self: Log, connection: AsyncConnection, entries: Sequence[Entry]) -> None:
+        nonlocal raced
+        if not raced:
+            raced = True
+            await editing.client("bob", 1).insert(bob, "bob")
+        await append(self, connection, entries)
+
+    monkeypatch.setattr(Log, "append", late)
+    with pytest.raises(GatewayError) as raised:
+        await editing.client("ada", 0).insert(ada, "ada", if_revision=0)
+    assert raised.value.article_code == 40901
+    assert await editing.client("ada", 0).texts(ada) == ["bob"]
+
+
+async def test_a_process_catches_up_from_the_log_alone(editing: Editing) -> None:
+    second = await editing.start()
+    _, ada, bob = await shared(editing)
+    reader, writer = editing.client("bob", 1), editing.client("ada", 0)
+    assert await reader.texts(bob) == []
+    for number in range(3):
+        await writer.insert(ada, str(number))
+    assert await reader.texts(bob) == ["2", "1", "0"]
+    done = await reader.insert(bob, "bob", path=(3,))
+    assert done.revision == 4
+    assert await writer.texts(ada) == ["2", "1", "0", "bob"]
+    assert second.count(LOADED) == 1
+
+
+async def test_calls_that_wait_together_share_a_transaction(editing: Editing) -> None:
+    ada = editing.client()
+    sessions = [await ada.begin() for _ in range(8)]
+    await asyncio.gather(*(ada.read(session) for session in sessions))
+    before = editing.instances[0].count(COMMITS)
+    calls = [ada.insert(session, str(number)) for session in sessions for number in range(8)]
+    done = await asyncio.gather(*calls)
+    assert sorted(one.revision for one in done) == sorted(list(range(1, 9)) * 8)
+    assert editing.instances[0].count(COMMITS) - before < len(calls) / 2
+
+
+class _Broken:
+    """An operation with a fault that nobody foresaw."""
+
+    name = "broken"
+
+    def apply(self, document: Document) -> Change:
+        raise RuntimeError("hush")
+
+
+async def test_a_refused_or_broken_call_takes_nothing_from_its_neighbours(
+    editing: Editing,
+) -> None:
+    ada = editing.client()
+    session_id = await ada.begin()
+    desk = editing.instances[0].desk
+    named = Named(session_id, "user_ada")
+    await desk.read(named)
+    broken: Any = _Broken()
+    outcomes = await asyncio.gather(
+        desk.edit(named, broken, None),
+        ada.insert(session_id, "a"),
+        ada.insert(session_id, "b", path=(9,)),
+        ada.insert(session_id, "c"),
+        return_exceptions=True,
+    )
+    assert isinstance(outcomes[0], RuntimeError)
+    assert isinstance(outcomes[2], GatewayError)
+    assert sorted(one.revision for one in (outcomes[1], outcomes[3])) == [1, 2]
+
+
+async def test_a_caller_who_leaves_takes_nothing_from_the_others(editing: Editing) -> None:
+    ada = editing.client()
+    sessions = [await ada.begin() for _ in range(2)]
+    desk = editing.instances[0].desk
+    # The document is not in memory: both wait for one reading, and the first leaves.
+    editing.instances[0].cache.__init__(1 << 20)  # type: ignore[misc]  # forgets what it holds
+    reads = [
+        asyncio.create_task(desk.read(Named(session, "user_ada")))
+        for session in (sessions[0], sessions[0], sessions[1])
+    ]
+    await asyncio.sleep(0)
+    reads[0].cancel()
+    outcomes = await asyncio.gather(*reads, return_exceptions=True)
+    assert isinstance(outcomes[0], asyncio.CancelledError)
+    assert [one.revision for one in outcomes[1:] if isinstance(one, Opened)] == [0, 0]
+
+
+async def test_what_was_not_committed_is_not_seen(
+    editing: Editing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada = editing.client()
+    session_id = await ada.begin()
+    await ada.insert(session_id, "a")
+    append = Log.append
+
+    async def failing(self: Log, connection: AsyncConnection, entries: Sequence[Entry]) -> None:
+        await append(self, connection, entries)
+        raise unavailable("the database does not answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Log, "append", failing)
+        with pytest.raises(GatewayError) as raised:
+            await ada.insert(session_id, "b")
+    assert raised.value.reason == errors_pb2.REASON_UNAVAILABLE
+    assert await ada.texts(session_id) == ["a"]
+    assert (await ada.insert(session_id, "c")).revision == 2
+
+
+async def test_a_hole_in_the_log_is_told_as_a_fault(editing: Editing) -> None:
+    ada = editing.client()
+    article = await ada.create()
+    session_id = (await ada.open(article.id)).session_id
+    for _ in range(3):
+        await ada.insert(session_id, "a")
+    async with writing(editing.engine) as connection:
+        await connection.execute(delete(operations).where(operations.c.revision == 2))
+    with pytest.raises(RuntimeError, match="revision 2 is missing"):
+        await Log(editing.engine, Source()).load(article.id)
+    await editing.start()
+    with pytest.raises(GatewayError) as raised:
+        await editing.client("ada", 1).read(session_id)
+    assert raised.value.reason == errors_pb2.REASON_INTERNAL
+
+
+async def test_a_snapshot_saves_replaying_the_log(
+    editing: Editing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "SNAPSHOT_EVERY", 5)
+    ada = editing.client()
+    article = await ada.create()
+    session_id = (await ada.open(article.id)).session_id
+    desk = editing.instances[0].desk
+    for number in range(13):
+        await ada.insert(session_id, str(number))
+        await desk.stop()
+    assert await snapshot_revision(editing.engine, article.id) == 10
+    assert editing.instances[0].count(SNAPSHOTS) == 2
+    opened = await Log(editing.engine, Source()).load(article.id)
+    assert (opened.revision, opened.tail_operations) == (13, 3)
+    stored, replayed = await stored_and_replayed(editing.engine, article.id)
+    assert stored == replayed
+    await editing.start()
+    other = editing.client("ada", 1)
+    assert await other.texts(session_id) == await ada.texts(session_id)
+    await other.insert(session_id, "last")
+
+
+async def test_large_operations_bring_a_snapshot_on_sooner(editing: Editing) -> None:
+    ada = editing.client()
+    article = await ada.create()
+    session_id = (await ada.open(article.id)).session_id
+    blocks = [paragraph("x" * 10_000) for _ in range(30)]
+    await ada.call("InsertBlocks", session_id=session_id, path=[0], blocks=blocks)
+    await editing.instances[0].desk.stop()
+    assert await snapshot_revision(editing.engine, article.id) == 1
+    await ada.insert(session_id, "small")
+    await editing.instances[0].desk.stop()
+    assert await snapshot_revision(editing.engine, article.id) == 1
+
+
+async def test_an_older_snapshot_never_replaces_a_newer(editing: Editing) -> None:
+    ada = editing.client()
+    article = await ada.create()
+    log = Log(editing.engine, editing.source)
+    await log.take_snapshot(article.id, Opened(Document(), 7))
+    await log.take_snapshot(article.id, Opened(Document(), 6))
+    assert await snapshot_revision(editing.engine, article.id) == 7
+
+
+class TestSmallCache:
+    @pytest.fixture
+    def settings(self) -> Articles:
+        return Articles(cache_bytes=2_000)
+
+    async def test_documents_that_were_let_go_of_are_read_again(self, editing: Editing) -> None:
+        ada = editing.client()
+        sessions = [await ada.begin() for _ in range(4)]
+        for turn in range(3):
+            for session in sessions:
+                done = await ada.insert(session, "x" * 700)
+                assert done.revision == turn + 1
+        assert len(editing.instances[0].cache) < 4
+        for session in sessions:
+            assert await ada.texts(session) == ["x" * 700] * 3
+
+
+def test_the_cache_drops_what_was_used_longest_ago_and_never_what_is_in_use() -> None:
+    cache = Cache(100)
+    for name, size in (("a", 40), ("b", 40)):
+        cache.put(name, Opened(Document(), 1, size))
+    assert cache.get("a") is not None
+    cache.put("c", Opened(Document(), 1, 40))
+    assert (cache.get("a") is None, cache.get("b") is None) == (False, True)
+    cache.put("huge", Opened(Document(), 1, 400))
+    assert len(cache) == 1
+    assert cache.get("huge") is not None
+
+
+def test_the_cache_keeps_the_newer_state() -> None:
+    cache = Cache(100)
+    newer = Opened(Document(), 2, 10)
+    cache.put("a", newer)
+    cache.put("a", Opened(Document(), 1, 90))
+    assert cache.get("a") is newer
+
+
+def test_the_size_of_a_document_counts_once_however_often_it_changes() -> None:
+    cache = Cache(100)
+    for revision in range(5):
+        cache.put("a", Opened(Document(), revision, 40))
+    cache.put("b", Opened(Document(), 1, 60))
+    assert cache.get("a") is not None
+
+
+def test_a_read_makes_nothing() -> None:
+    assert Outcome(Opened(Document(), 0)).ids == ()

@@ -1,0 +1,224 @@
+"""Documents in groups: who sees, edits and deletes which, and what becomes of deleted ones."""
+
+from itertools import pairwise
+
+import pytest
+from sqlalchemy import func, select
+
+from gateway.articles.v1 import articles_pb2 as wire
+from services.articles.repository import ArticleRepository
+from services.articles.tables import articles, operations
+from services.common.database import reading
+from services.common.errors import GatewayError
+from services.common.settings import Articles
+from tests.services.articles.editing import Editing, code_of
+from tests.services.articles.test_sessions import code
+
+MONTH_S = 30 * 86_400
+
+
+async def lab(editing: Editing) -> int:
+    """Make a group of ada's with bob in it."""
+    group = await editing.groups.create("lab", "user_ada")
+    await editing.groups.add(group, "user_bob")
+    return group
+
+
+async def test_a_document_is_made_with_what_was_said(editing: Editing) -> None:
+    ada = editing.client()
+    named, unnamed = await ada.create("Paper"), await ada.create()
+    assert named == wire.Article(
+        id=named.id,
+        name="Paper",
+        group_id=0,
+        may_edit=True,
+        permission=wire.PERMISSION_GROUP_ONLY,
+        depth=0,
+        created_at=int(editing.clock.now_s),
+    )
+    assert named.id.isdecimal()
+    assert unnamed.name == "Untitled"
+    assert int(named.id) >> 22 == int(editing.clock.now_s * 1000)
+
+
+async def test_a_name_has_at_most_200_characters(editing: Editing) -> None:
+    ada = editing.client()
+    assert (await ada.create("é" * 200)).name == "é" * 200
+    for name in ("é" * 201, "a\0b"):
+        with pytest.raises(GatewayError) as raised:
+            await ada.create(name)
+        assert (code_of(raised), raised.value.param) == (40003, "/name")
+    assert len((await ada.groups())[0].articles) == 1
+
+
+async def test_the_private_group_is_always_there_and_first(editing: Editing) -> None:
+    ada = editing.client()
+    (private,) = await ada.groups()
+    assert (private.group_id, private.is_creator, list(private.articles)) == (0, True, [])
+    group = await lab(editing)
+    editing.clock.now_s += 1
+    first = await ada.create("1")
+    editing.clock.now_s += 1
+    second = await ada.create("2")
+    shared = await ada.create("3", group)
+    private, theirs = await ada.groups()
+    assert list(private.articles) == [second, first]
+    assert (theirs.group_id, theirs.name, list(theirs.articles)) == (group, "lab", [shared])
+    assert theirs.created_at == 1_700_000_000
+
+
+async def test_what_is_in_a_private_group_is_seen_by_nobody_else(editing: Editing) -> None:
+    ada, bob = editing.client("ada"), editing.client("bob")
+    article = await ada.create()
+    told = []
+    for named in (article.id, "123", "x", "9" * 30, "", "²"):
+        for method in ("CreateSession", "DeleteArticle"):
+            with pytest.raises(GatewayError) as raised:
+                await bob.call(method, article_id=named)
+            told.append((raised.value.article_code, raised.value.message, raised.value.param))
+    assert set(told) == {(40402, told[0][1], "/docId")}
+    assert [list(group.articles) for group in await bob.groups()] == [[]]
+    await ada.open(article.id)
+
+
+async def test_members_share_a_groups_documents_and_others_see_none(editing: Editing) -> None:
+    group = await lab(editing)
+    ada, bob, eve = (editing.client(user) for user in ("ada", "bob", "eve"))
+    article = await ada.create("shared", group)
+    session_id = (await bob.open(article.id)).session_id
+    await bob.insert(session_id, "by bob")
+    assert await ada.texts((await ada.open(article.id)).session_id) == ["by bob"]
+    assert [one.is_creator for one in await ada.groups()] == [True, True]
+    _, theirs = await bob.groups()
+    assert not theirs.is_creator
+    assert [one.may_edit for one in theirs.articles] == [True]
+    assert [one.group_id for one in await eve.groups()] == [0]
+    assert await code(eve.open(article.id)) == 40402
+
+
+async def test_a_group_that_one_is_not_in_is_unknown(editing: Editing) -> None:
+    group = await lab(editing)
+    eve = editing.client("eve")
+    told = set()
+    for named in (group, 5, -1, (1 << 63) - 1):
+        with pytest.raises(GatewayError) as raised:
+            await eve.create(group_id=named)
+        told.add((raised.value.article_code, raised.value.message, raised.value.param))
+    assert [(number, param) for number, _, param in told] == [(40406, "/group")]
+
+
+async def test_a_private_document_in_a_group_is_its_creators_alone(editing: Editing) -> None:
+    group = await lab(editing)
+    ada, bob = editing.client("ada"), editing.client("bob")
+    article = await bob.create("mine", group)
+    session_id = (await ada.open(article.id)).session_id
+    await editing.articles.set_permission(article.id, "private")
+    assert await code(ada.insert(session_id, "x")) == 40402
+    assert await code(ada.open(article.id)) == 40402
+    assert await code(ada.call("DeleteArticle", article_id=article.id)) == 40402
+    assert list((await ada.groups())[1].articles) == []
+    (seen,) = (await bob.groups())[1].articles
+    assert seen.permission == wire.PERMISSION_PRIVATE
+    await bob.insert((await bob.open(article.id)).session_id, "x")
+
+
+async def test_who_made_neither_document_nor_group_may_not_delete(editing: Editing) -> None:
+    group = await lab(editing)
+    ada, bob = editing.client("ada"), editing.client("bob")
+    await editing.groups.add(group, "user_cy")
+    article = await bob.create("by bob", group)
+    with pytest.raises(GatewayError) as raised:
+        await editing.client("cy").call("DeleteArticle", article_id=article.id)
+    assert (code_of(raised), raised.value.http_status) == (40301, 403)
+    assert await code(bob.call("DeleteArticle", article_id="1")) == 40402
+    await ada.call("DeleteArticle", article_id=article.id)
+    other = await bob.create("by bob", group)
+    await bob.call("DeleteArticle", article_id=other.id)
+    assert list((await bob.groups())[1].articles) == []
+
+
+async def test_a_deleted_document_is_gone_and_can_be_brought_back(editing: Editing) -> None:
+    ada = editing.client()
+    article = await ada.create("Paper")
+    session_id = (await ada.open(article.id)).session_id
+    await ada.insert(session_id, "kept")
+    await ada.call("DeleteArticle", article_id=article.id)
+    assert list((await ada.groups())[0].articles) == []
+    assert await code(ada.call("DeleteArticle", article_id=article.id)) == 40402
+    editing.clock.now_s += MONTH_S - 1
+    await editing.sweeper().sweep()
+    await editing.articles.restore(article.id)
+    assert await ada.texts((await ada.open(article.id)).session_id) == ["kept"]
+    with pytest.raises(GatewayError):
+        await editing.articles.restore(article.id)
+
+
+async def test_after_a_month_a_deleted_document_is_gone_for_good(editing: Editing) -> None:
+    ada = editing.client()
+    kept, gone = await ada.create("kept"), await ada.create("gone")
+    for article in (kept, gone):
+        await ada.insert((await ada.open(article.id)).session_id, "x")
+    await ada.call("DeleteArticle", article_id=gone.id)
+    editing.clock.now_s += MONTH_S
+    await editing.sweeper().sweep()
+    with pytest.raises(GatewayError):
+        await editing.articles.restore(gone.id)
+    async with reading(editing.engine) as connection:
+        assert list(await connection.scalars(select(articles.c.id))) == [kept.id]
+        left = await connection.scalars(select(operations.c.article_id))
+        assert list(left) == [kept.id]
+
+
+async def test_one_sweeper_works_at_a_time_through_any_number_of_documents(
+    editing: Editing,
+) -> None:
+    ada = editing.client()
+    for _ in range(41):
+        article = await ada.create()
+        await ada.call("DeleteArticle", article_id=article.id)
+    editing.clock.now_s += MONTH_S
+    first, second = editing.sweeper(), editing.sweeper()
+    assert await first.sweep()
+    assert not await second.sweep()
+    async with reading(editing.engine) as connection:
+        assert await connection.scalar(select(func.count()).select_from(articles)) == 0
+    await first.stop()
+    assert await second.sweep()
+
+
+async def test_ids_of_one_moment_differ_and_tell_no_number(editing: Editing) -> None:
+    ada = editing.client()
+    ids = {(await ada.create()).id for _ in range(20)}
+    assert len(ids) == 20
+    low = sorted(int(one) & ((1 << 22) - 1) for one in ids)
+    assert max(after - before for before, after in pairwise(low)) > 1000
+
+
+async def test_the_random_bits_of_ids_come_from_outside(editing: Editing) -> None:
+    made = ArticleRepository(editing.engine, editing.source, lambda bits: bits)
+    article = await made.create("user_ada", 0, "")
+    assert int(article.id) == (1_700_000_000_000 << 22) + 22
+
+
+class TestGrants:
+    @pytest.fixture
+    def settings(self) -> Articles:
+        return Articles(require_grant=True)
+
+    async def test_a_grant_is_asked_for_where_the_settings_say_so(self, editing: Editing) -> None:
+        ada = editing.client()
+        for call in (
+            ada.groups(),
+            ada.create(),
+            ada.open("1"),
+            ada.call("DeleteArticle", article_id="1"),
+            ada.read("s"),
+            ada.insert("s", "x"),
+            ada.call("DestroySession", session_id="s"),
+        ):
+            assert await code(call) == 40302
+        await editing.groups.give_grant("user_ada")
+        await editing.groups.give_grant("user_ada")
+        await ada.insert(await ada.begin(), "x")
+        await editing.groups.take_grant("user_ada")
+        assert await code(ada.groups()) == 40302

@@ -1,0 +1,74 @@
+"""`kill -9` at any moment: no acknowledged edit is lost, and none is half there."""
+
+import asyncio
+import random
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.accounts.repository import AccountRepository
+from services.common.database import migrate, open_engine
+from services.common.settings import Storage
+from tests.services.articles.killed import (
+    Known,
+    assert_consistent,
+    make_article,
+    serving,
+    work_until_killed,
+)
+
+_DOCUMENTS = 3
+
+
+@asynccontextmanager
+async def _data() -> AsyncIterator[tuple[Path, AsyncEngine, str]]:
+    """Give a folder, the engine of its database and a key."""
+    with tempfile.TemporaryDirectory(prefix="gw-") as name:
+        folder = Path(name)
+        engine = open_engine(Storage(data_dir=folder))
+        await migrate(engine)
+        yield folder, engine, await AccountRepository(engine).create_key("ada")
+        await engine.dispose()
+
+
+async def _kill_often(times: int, seed: int) -> None:
+    chance = random.Random(seed)
+    async with _data() as (folder, engine, key):
+        async with serving(folder, "s") as (_, address):
+            known = [Known(await make_article(address, key)) for _ in range(_DOCUMENTS)]
+        for _ in range(times):
+            async with serving(folder, "s") as (process, address):
+                await work_until_killed(address, process, key, known, chance)
+            for one in known:
+                await assert_consistent(engine, one)
+    assert sum(one.answered for one in known) > times
+    assert all(one.there for one in known)
+    assert any(one.gone for one in known)
+
+
+async def test_ten_kills_lose_no_edit_and_leave_none_half_done() -> None:
+    await _kill_often(10, seed=1)
+
+
+@pytest.mark.soak
+async def test_two_hundred_kills_lose_no_edit_and_leave_none_half_done() -> None:
+    await _kill_often(200, seed=2)
+
+
+async def test_what_one_process_leaves_when_killed_another_goes_on_with() -> None:
+    chance = random.Random(3)
+    async with _data() as (folder, engine, key), serving(folder, "b") as (second, other):
+        async with serving(folder, "a") as (first, address):
+            article_id = await make_article(address, key)
+            # Two callers of one user, each through a process of its own, on one document.
+            known = [Known(article_id), Known(article_id)]
+            await asyncio.gather(
+                work_until_killed(address, first, key, known[:1], chance),
+                work_until_killed(other, second, key, known[1:], chance),
+            )
+        for one in known:
+            await assert_consistent(engine, one)

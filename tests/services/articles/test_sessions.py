@@ -1,0 +1,210 @@
+"""Sessions: one of each user and document, their end, and what is told about them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from sqlalchemy import func, select
+
+from services.articles.tables import sessions
+from services.common.database import reading
+from services.common.errors import GatewayError
+from tests.services.articles.editing import Client, Editing, code_of
+
+LENGTH_S = 600
+DAY_S = 86_400
+
+
+async def code(call: Awaitable[object]) -> int | None:
+    """Give the number that a call is refused with."""
+    with pytest.raises(GatewayError) as raised:
+        await call
+    return code_of(raised)
+
+
+async def test_a_document_is_opened_with_its_length_and_revision(editing: Editing) -> None:
+    ada = editing.client()
+    article = await ada.create()
+    first = await ada.open(article.id)
+    assert (first.block_count, first.revision, first.reused) == (0, 0, False)
+    await ada.insert(first.session_id, "a", "b")
+    again = await ada.open(article.id)
+    assert (again.block_count, again.revision, again.reused) == (2, 1, True)
+    assert again.session_id == first.session_id
+
+
+async def test_two_keys_of_one_user_share_the_session(editing: Editing) -> None:
+    ada = editing.client()
+    article = await ada.create()
+    opened = await ada.open(article.id)
+    other_key = editing.users.key("ada")
+    other = Client(editing.instances[0].stub, other_key)
+    assert (await other.open(article.id)).session_id == opened.session_id
+    await other.insert(opened.session_id, "a")
+
+
+async def test_many_who_open_at_once_get_one_session(editing: Editing) -> None:
+    await editing.start()
+    article = await editing.client().create()
+    opened = await asyncio.gather(
+        *(editing.client("ada", number % 2).open(article.id) for number in range(6))
+    )
+    assert len({one.session_id for one in opened}) == 1
+    assert sorted(one.reused for one in opened) == [False] + [True] * 5
+
+
+async def test_two_users_have_sessions_of_their_own(editing: Editing) -> None:
+    group = await editing.groups.create("lab", "user_ada")
+    await editing.groups.add(group, "user_bob")
+    ada, bob = editing.client("ada"), editing.client("bob")
+    article = await ada.create(group_id=group)
+    first, second = await ada.open(article.id), await bob.open(article.id)
+    assert not second.reused
+    assert first.session_id != second.session_id
+
+
+Call = Callable[[Client, str], Awaitable[object]]
+
+# Every kind of call that names a session, among them some that are refused.
+CALLS: dict[str, Call] = {
+    "read": lambda ada, session_id: ada.read(session_id),
+    "insert": lambda ada, session_id: ada.insert(session_id, "x"),
+    "refused by the tree": lambda ada, session_id: ada.insert(session_id, "x", path=(9,)),
+    "refused unread": lambda ada, session_id: ada.call(
+        "InsertBlocks", session_id=session_id, path=(0,), blocks=[{"type": "poem"}]
+    ),
+    "no json": lambda ada, session_id: ada.call(
+        "InsertBlocks", session_id=session_id, path=(0,), blocks=b"{"
+    ),
+    "stale": lambda ada, session_id: ada.insert(session_id, "x", if_revision=99),
+    "no such block": lambda ada, session_id: ada.call(
+        "ReadBlock", session_id=session_id, block_id="none"
+    ),
+    "no file of theirs": lambda ada, session_id: ada.call(
+        "InsertBlocks",
+        session_id=session_id,
+        path=(0,),
+        blocks=[{"type": "image", "image": [{"fileId": "file-x"}]}],
+    ),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+async def test_every_call_that_names_a_session_moves_its_end(editing: Editing, call: Call) -> None:
+    ada = editing.client()
+    session_id = await ada.begin()
+    editing.clock.now_s += LENGTH_S - 1
+    try:
+        await call(ada, session_id)
+    except GatewayError as error:
+        assert error.article_code not in (40401, 41001)
+    editing.clock.now_s += LENGTH_S - 1
+    await ada.read(session_id)
+    editing.clock.now_s += LENGTH_S
+    assert await code(call(ada, session_id)) == 41001
+
+
+async def test_opening_again_moves_the_end(editing: Editing) -> None:
+    ada = editing.client()
+    article = await ada.create()
+    session_id = (await ada.open(article.id)).session_id
+    for _ in range(2):
+        editing.clock.now_s += LENGTH_S - 1
+        assert (await ada.open(article.id)).session_id == session_id
+
+
+async def test_an_expired_session_stays_so_and_another_is_opened(editing: Editing) -> None:
+    ada = editing.client()
+    article = await ada.create()
+    old = (await ada.open(article.id)).session_id
+    await ada.insert(old, "kept")
+    editing.clock.now_s += LENGTH_S
+    assert await code(ada.insert(old, "lost")) == 41001
+    new = await ada.open(article.id)
+    assert not new.reused
+    assert new.session_id != old
+    assert await ada.texts(new.session_id) == ["kept"]
+    assert await code(ada.read(old)) == 41001
+    assert await code(ada.call("DestroySession", session_id=old)) == 41001
+
+
+async def test_an_expired_session_is_remembered_for_a_day(editing: Editing) -> None:
+    ada = editing.client()
+    session_id = await ada.begin()
+    sweeper = editing.sweeper()
+    editing.clock.now_s += LENGTH_S + DAY_S - 1
+    await sweeper.sweep()
+    assert await code(ada.read(session_id)) == 41001
+    editing.clock.now_s += 1
+    await sweeper.sweep()
+    assert await code(ada.read(session_id)) == 40401
+    async with reading(editing.engine) as connection:
+        assert await connection.scalar(select(func.count()).select_from(sessions)) == 0
+
+
+async def test_a_destroyed_session_is_unknown_and_nothing_is_lost(editing: Editing) -> None:
+    ada = editing.client()
+    article = await ada.create()
+    session_id = (await ada.open(article.id)).session_id
+    await ada.insert(session_id, "kept")
+    await ada.call("DestroySession", session_id=session_id)
+    assert await code(ada.read(session_id)) == 40401
+    assert await code(ada.call("DestroySession", session_id=session_id)) == 40401
+    again = await ada.open(article.id)
+    assert not again.reused
+    assert await ada.texts(again.session_id) == ["kept"]
+
+
+async def test_a_foreign_session_is_told_as_an_unknown_one_and_left_alone(
+    editing: Editing,
+) -> None:
+    ada, eve = editing.client("ada"), editing.client("eve")
+    session_id = await ada.begin()
+    editing.clock.now_s += LENGTH_S - 1
+    told = []
+    for named in (session_id, "session_unknown", ""):
+        for method in ("ReadArticle", "DestroySession"):
+            with pytest.raises(GatewayError) as raised:
+                await eve.call(method, session_id=named)
+            told.append((raised.value.article_code, raised.value.message, raised.value.param))
+    assert set(told) == {(40401, told[0][1], "/sessionId")}
+    # What eve did has not kept it alive.
+    editing.clock.now_s += 1
+    assert await code(ada.read(session_id)) == 41001
+    assert await code(eve.read(session_id)) == 40401
+
+
+async def test_a_foreigner_ends_no_session(editing: Editing) -> None:
+    ada, eve = editing.client("ada"), editing.client("eve")
+    session_id = await ada.begin()
+    assert await code(eve.call("DestroySession", session_id=session_id)) == 40401
+    await ada.read(session_id)
+
+
+async def test_a_session_outlives_the_process_that_made_it(editing: Editing) -> None:
+    ada = editing.client()
+    session_id = await ada.begin()
+    await ada.insert(session_id, "a")
+    await editing.start()
+    assert await editing.client("ada", 1).texts(session_id) == ["a"]
+
+
+async def test_the_sessions_of_a_deleted_document_are_over(editing: Editing) -> None:
+    ada = editing.client()
+    article = await ada.create()
+    session_id = (await ada.open(article.id)).session_id
+    await ada.call("DeleteArticle", article_id=article.id)
+    assert await code(ada.read(session_id)) == 41002
+    assert await code(ada.insert(session_id, "x")) == 41002
+    assert await code(ada.call("DestroySession", session_id=session_id)) == 41002
+    assert await code(ada.open(article.id)) == 40402
+
+
+async def test_who_leaves_the_group_can_no_longer_use_a_session(editing: Editing) -> None:
+    group = await editing.groups.create("lab", "user_ada")
+    await editing.groups.add(group, "user_bob")
+    bob = editing.client("bob")
+    session_id = (await bob.open((await bob.create(group_id=group)).id)).session_id
+    await editing.groups.remove(group, "user_bob")
+    assert await code(bob.insert(session_id, "x")) == 40402
+    assert await code(bob.read(session_id)) == 40402

@@ -1,0 +1,167 @@
+"""What holds for every document and any sequence of edits."""
+
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from services.articles.tree.document import Document
+from services.articles.tree.nodes import walk
+from services.articles.tree.operations import from_json, to_json
+from services.articles.tree.refusal import Refusal
+from tests.services.articles.trees import (
+    BLOCKS,
+    RUNS,
+    Body,
+    Editor,
+    as_bytes,
+    check,
+    edits,
+    paragraph,
+    random_edits,
+)
+
+EXAMPLES = settings(max_examples=60)
+
+
+@EXAMPLES
+@given(st.data())
+def test_any_sequence_of_edits_leaves_a_valid_normal_tree(data: st.DataObject) -> None:
+    editor = Editor()
+    for change in random_edits(data, editor):
+        check(change.document)
+
+
+@EXAMPLES
+@given(st.data())
+def test_the_inverse_of_every_edit_restores_the_document(data: st.DataObject) -> None:
+    editor = Editor()
+    before = editor.document
+    for change in random_edits(data, editor):
+        undone = change.inverse.apply(change.document)
+        assert undone.document == before
+        assert list(undone.document.references) == list(before.references)
+        check(undone.document)
+        redone = undone.inverse.apply(undone.document)
+        assert redone.document == change.document
+        before = change.document
+
+
+@EXAMPLES
+@given(st.data())
+def test_a_whole_history_can_be_undone(data: st.DataObject) -> None:
+    editor = Editor()
+    changes = list(random_edits(data, editor))
+    document = editor.document
+    for change in reversed(changes):
+        document = change.inverse.apply(document).document
+    assert document == Document()
+
+
+@EXAMPLES
+@given(st.data())
+def test_replaying_the_log_gives_the_tree(data: st.DataObject) -> None:
+    editor = Editor()
+    list(random_edits(data, editor, at_most=0))
+    document = Document.from_json(json.loads(as_bytes(editor.document)))
+    for _ in range(8):
+        kind, body = data.draw(edits(editor.document))
+        try:
+            operation = editor.read(kind, body)
+            change = operation.apply(editor.document)
+        except Refusal:
+            continue
+        logged = json.loads(json.dumps([to_json(operation), to_json(change.inverse)]))
+        again = from_json(logged[0]).apply(document)
+        assert again.document == change.document
+        assert again.ids == change.ids
+        assert from_json(logged[1]).apply(change.document).document == document
+        assert to_json(from_json(logged[1])) == to_json(change.inverse)
+        editor.document, document = change.document, again.document
+    assert as_bytes(document) == as_bytes(editor.document)
+
+
+@EXAMPLES
+@given(st.data())
+def test_a_stored_document_reads_back_the_same(data: st.DataObject) -> None:
+    editor = Editor()
+    list(random_edits(data, editor))
+    again = Document.from_json(json.loads(json.dumps(editor.document.to_json())))
+    assert again == editor.document
+    check(again)
+
+
+@EXAMPLES
+@given(st.data())
+def test_ids_are_unique_over_all_history(data: st.DataObject) -> None:
+    editor = Editor()
+    gone: set[str] = set()
+    now: set[str] = set()
+    for change in random_edits(data, editor):
+        then = now
+        now = {element.id for block in change.document.blocks for element in walk(block)}
+        gone |= then - now
+        assert not now & gone
+        assert all(int(element_id[1:]) <= editor.ids.given for element_id in now)
+
+
+@EXAMPLES
+@given(st.data())
+def test_insert_then_delete_restores_the_tree(data: st.DataObject) -> None:
+    editor = Editor()
+    list(random_edits(data, editor, at_most=3))
+    before = editor.document
+    for reference_id in sorted({"r0", "r1", "r2"} - before.references.keys()):
+        editor.edit("add_reference", {"reference": {"id": reference_id}})
+    before = editor.document
+    place = data.draw(st.integers(0, len(before.blocks)))
+    blocks = data.draw(st.lists(BLOCKS, min_size=1, max_size=3))
+    change = editor.edit("insert", {"path": [place], "blocks": blocks})
+    assert [editor.document.path_of(made) for made in change.ids] == [
+        (place + n,) for n in range(len(blocks))
+    ]
+    for block_id in change.ids:
+        editor.edit("delete", {"blockId": block_id})
+    assert editor.document == before
+
+
+@EXAMPLES
+@given(RUNS, RUNS, RUNS)
+def test_appending_twice_is_appending_once(
+    first: list[Body], second: list[Body], third: list[Body]
+) -> None:
+    apart, together = Editor(), Editor()
+    for editor in (apart, together):
+        for reference_id in ("r0", "r1", "r2"):
+            editor.edit("add_reference", {"reference": {"id": reference_id}})
+        editor.insert({"type": "paragraph", "children": first})
+    apart.edit("append", {"blockId": "e1", "text": second})
+    apart.edit("append", {"blockId": "e1", "text": third})
+    together.edit("append", {"blockId": "e1", "text": [*second, *third]})
+    assert apart.document == together.document
+
+
+@EXAMPLES
+@given(st.lists(st.integers(0, 10_000), max_size=40), st.integers(0, 600))
+def test_a_long_document_is_the_list_of_its_blocks(steps: list[int], length: int) -> None:
+    editor = Editor()
+    expected: list[str] = []
+    for start in range(0, length, 200):
+        count = min(200, length - start)
+        change = editor.edit(
+            "insert", {"path": [start], "blocks": [paragraph("x") for _ in range(count)]}
+        )
+        expected += change.ids
+    for step in steps:
+        if step % 3 and expected:
+            editor.edit("delete", {"blockId": expected.pop(step % len(expected))})
+        else:
+            at = step % (len(expected) + 1)
+            blocks = [paragraph("y")] * (1 + step % 400)
+            before = editor.document
+            change = editor.edit("insert", {"path": [at], "blocks": blocks})
+            assert change.inverse.apply(editor.document).document == before
+            expected[at:at] = change.ids
+    assert [block.id for block in editor.document.blocks] == expected
+    assert len(editor.document.blocks) == len(expected)
+    check(editor.document)
