@@ -67,6 +67,7 @@ lock: setup ## write requirements.lock anew from pyproject.toml
 
 bench: setup ## measure the gateway against a bare proxy in the same run
 	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench.articles
 
 envoy: setup ## run the gateway behind a real Envoy on 127.0.0.1:10000
 	@exec $(BIN)/python envoy/run.py

@@ -70,11 +70,11 @@ async def test_edits_of_two_processes_at_one_place_are_all_there(editing: Editin
     assert stored == replayed
 
 
+# A SQLite file has one writer at a time, so nobody loses there.
+@pytest.mark.parametrize("storage", ["postgresql"], indirect=True)
 async def test_the_loser_of_a_race_applies_its_edit_again(
     editing: Editing, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not storage.database_url:
-        pytest.skip("a SQLite file has one writer at a time, so nobody loses")
     await editing.start()
     article_id, ada, bob = await shared(editing)
     append, raced = Log.append, False
@@ -95,11 +95,11 @@ async def test_the_loser_of_a_race_applies_its_edit_again(
     assert stored == replayed
 
 
+# A SQLite file has one writer at a time, so nobody loses there.
+@pytest.mark.parametrize("storage", ["postgresql"], indirect=True)
 async def test_who_sent_a_revision_is_not_applied_again_behind_another(
     editing: Editing, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not storage.database_url:
-        pytest.skip("a SQLite file has one writer at a time, so nobody loses")
     await editing.start()
     _, ada, bob = await shared(editing)
     append, raced = Log.append, False

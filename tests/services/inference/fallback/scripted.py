@@ -1,7 +1,7 @@
 """An engine over providers that play a script, and words to write scripts in."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -89,15 +89,21 @@ class House:
     """An engine over two providers, `p` and, which prefills, `q`.
 
     Models `a`, `b`, `c` are those of `p`, `pre` is of `q`; `a` falls back to `fallbacks`.
+    `inputs` are the media that models read, by their names.
     """
 
-    def __init__(self, fallbacks: Sequence[str] = ("b", "c"), **limits: Any) -> None:
+    def __init__(
+        self,
+        fallbacks: Sequence[str] = ("b", "c"),
+        inputs: Mapping[str, list[Any]] | None = None,
+        **limits: Any,
+    ) -> None:
         self.p = Scripted("p")
         self.q = Scripted("q", prefills=True)
         settings = {name: Provider(kind="openai", base_url="http://x") for name in ("p", "q")}
         models = [
             Model(name="a", provider="p", fallbacks=list(fallbacks)),
-            Model(name="b", provider="p"),
+            Model(name="b", provider="p", inputs=(inputs or {}).get("b")),
             Model(name="c", provider="p"),
             Model(name="short", provider="p", max_output_tokens=100),
             Model(name="pre", provider="q", fallbacks=["b"]),

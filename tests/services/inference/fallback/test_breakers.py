@@ -202,3 +202,18 @@ async def test_it_is_shown_to_operators():
     await house.ask(True, chain("a", "b"))
     assert shown() == 0
     assert house.engine.breakers.states() == {}
+
+
+@in_no_time
+async def test_a_probe_that_streams_for_long_holds_nobody_up():
+    house = House(breaker_failures=1)
+    first, last = answer("I am a")
+    house.p.plays("a", [failing(503)], [first, 300, last])
+    await house.ask(True, chain("a", "b"))
+    await asyncio.sleep(10)
+    batches = await house.engine.stream(chain("a", "b"))
+    await anext(batches)
+    other = await house.engine.stream(chain("a", "b"))
+    assert (await anext(other))[0].start.served.model == "a"
+    await other.aclose()
+    await batches.aclose()

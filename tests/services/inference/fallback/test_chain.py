@@ -6,7 +6,7 @@ import pytest
 
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2 as pb
-from services.common.errors import GatewayError, UpstreamError, unsupported
+from services.common.errors import GatewayError, UpstreamError, invalid, unsupported
 from tests.services.inference.fallback.scripted import (
     DISABLED,
     ENABLED,
@@ -279,6 +279,20 @@ async def test_only_when_no_model_can_carry_it_the_request_is_refused(stream):
     with pytest.raises(GatewayError) as refused:
         await house.ask(stream, chain("a", "b"))
     assert (refused.value.http_status, refused.value.message) == (400, "n: a")
+
+
+@both
+@in_no_time
+async def test_a_mistake_of_the_callers_ends_the_chain_where_the_first_choice_finds_it(stream):
+    house = House()
+    house.p.plays("a", [invalid("store", "store: not here")])
+    with pytest.raises(GatewayError) as refused:
+        await house.ask(stream, request())
+    assert refused.value.param == "store"
+    assert house.asked() == [(0, "a")]
+    house.p.plays("b", [failing(404)])
+    text, _, _ = await house.ask(stream, chain("b", "a", "c"))
+    assert text == "I am c"
 
 
 @in_no_time

@@ -246,3 +246,14 @@ async def test_an_interrupted_caller_is_still_cancelled():
             await asking
         assert house.is_quiet()
     assert steps > 2
+
+
+@both
+@in_no_time
+async def test_a_task_that_heard_the_second_can_still_be_cancelled_by_others(stream):
+    house = House()
+    house.p.plays("a", [FOREVER])
+    await house.ask(stream, request())
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0

@@ -59,6 +59,25 @@ class TestPrefilling:
         assert house.is_quiet()
 
     @in_no_time
+    async def test_it_goes_on_without_thinking_which_excludes_prefill(self):
+        house = House(fallbacks=("pre",))
+        house.p.plays("a", broken(SAID, silence()))
+        house.q.plays("pre", answer(REST))
+        mode = pb.ThinkingConfig.MODE_ENABLED
+        thinking = pb.ThinkingConfig(mode=mode, budget_tokens=2000)
+        await house.stream(request(max_tokens=9000, thinking=thinking))
+        (_, call), *_ = house.q.calls
+        assert not call.request.HasField("thinking")
+
+    @in_no_time
+    async def test_a_step_has_its_time_anew_when_it_goes_on(self):
+        house = House(step_timeout_s=60)
+        first, failure = broken(SAID)
+        house.q.plays("pre", [first, 100, failure], answer(REST))
+        assert text_of(await house.stream(request("pre"))) == SAID + REST
+        assert len(house.q.calls) == 2
+
+    @in_no_time
     async def test_the_same_model_goes_on_where_retries_are_left(self):
         house = House()
         house.q.plays("pre", broken(SAID), answer(REST))
@@ -79,9 +98,17 @@ class TestPrefilling:
     async def test_white_space_at_the_end_is_not_sent_on_and_not_doubled(self, rest):
         house = House(fallbacks=("pre",))
         house.p.plays("a", broken("Two, ", silence()))
-        house.q.plays("pre", [[start(), *opening(rest[:1])], [Event(text=rest[1:])], ending()])
+        house.q.plays(
+            "pre",
+            [
+                [start(), *opening(rest[:1])],
+                [Event(text=rest[1:])],
+                [Event(text=" four")],
+                ending(),
+            ],
+        )
         events = await house.stream(request())
-        assert text_of(events) == "Two, three"
+        assert text_of(events) == "Two, three four"
         assert house.q.calls[0][1].request.messages[-1].blocks[0].text == "Two,"
 
     @in_no_time

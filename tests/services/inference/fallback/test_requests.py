@@ -1,0 +1,83 @@
+"""What of a request each step's model gets to see."""
+
+import pytest
+
+from gateway.conversation.v1 import conversation_pb2 as conversation
+from gateway.conversation.v1.conversation_pb2 import Block, Media, Message
+from gateway.inference.v1 import inference_pb2 as pb
+from services.common.errors import GatewayError
+from services.inference.fallback.requests import clamped, merged
+from services.inference.providers.base import Target
+from tests.services.inference.fallback.scripted import House, chain, failing, request
+from tests.services.inference.fallback.virtual_time import in_no_time
+
+DOCUMENT = conversation.MEDIA_KIND_DOCUMENT
+TEXT_FILE = Media(kind=DOCUMENT, data=b"words", mime_type="text/plain", name="a.txt")
+
+
+def user(*blocks: Block) -> Message:
+    return Message(role=conversation.ROLE_USER, blocks=blocks)
+
+
+def test_what_a_step_sets_replaces_and_the_rest_stays():
+    outer = request(temperature=1, stop_sequences=["a", "b"], top_k=3, messages=[user()])
+    over = merged(outer, pb.GenerateRequest(temperature=0, stop_sequences=["c"]))
+    assert (over.temperature, list(over.stop_sequences), over.top_k) == (0, ["c"], 3)
+    assert (outer.temperature, list(outer.stop_sequences)) == (1, ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("limit", "budget", "dropped"), [(9000, 8000, []), (4000, 3999, []), (1000, None, ["thinking"])]
+)
+def test_a_budget_of_thinking_stays_below_the_tokens(limit, budget, dropped):
+    thinking = pb.ThinkingConfig(mode=pb.ThinkingConfig.MODE_ENABLED, budget_tokens=8000)
+    outer = request(max_tokens=10_000, thinking=thinking)
+    fitting, told = clamped(outer, Target("m", "p", "m", max_output_tokens=limit))
+    assert (fitting.max_tokens, told) == (limit, dropped)
+    kept = fitting.thinking.budget_tokens if fitting.HasField("thinking") else None
+    assert kept == budget
+    assert (outer.max_tokens, outer.thinking.budget_tokens) == (10_000, 8000)
+
+
+@in_no_time
+async def test_a_text_for_one_model_is_still_a_file_for_the_next():
+    house = House(inputs={"b": ["pdf"]})
+    house.p.plays("a", [failing(404)])
+    wanted = chain("a", "b")
+    wanted.messages.append(user(Block(media=TEXT_FILE)))
+    await house.ask(True, wanted)
+    first, second = (call.request.messages[-1].blocks[0] for _, call in house.p.calls)
+    assert first == Block(text="[a.txt]\nwords")
+    assert second.media == TEXT_FILE
+
+
+@in_no_time
+async def test_a_model_that_cannot_read_a_medium_is_left_out():
+    house = House(inputs={"b": ["image"]})
+    image = Media(kind=conversation.MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png")
+    wanted = request()
+    wanted.messages.append(user(Block(media=image)))
+    text, served, _ = await house.ask(True, wanted)
+    assert (text, served.attempts) == ("I am b", 1)
+
+
+@in_no_time
+async def test_files_are_placed_in_the_conversation_of_a_step_too():
+    house = House()
+    file = Media(kind=DOCUMENT, file_id="file-00000000000000000000000000")
+    parameters = pb.GenerateRequest(messages=[user(Block(media=file))])
+    with pytest.raises(GatewayError) as refused:
+        await house.ask(True, chain("a", {"model": "b", "parameters": parameters}))
+    assert refused.value.param == ("fallback_config.steps[1].parameters.messages[0].blocks[0]")
+    assert not house.p.calls
+
+
+@in_no_time
+async def test_ids_of_one_providers_own_files_are_for_it_to_judge():
+    house = House()
+    house.q.pass_stateful = True
+    foreign = Media(kind=DOCUMENT, file_id="file-abc")
+    wanted = chain("pre", "b", multimodal=pb.Multimodal(enabled=False))
+    wanted.messages.append(user(Block(media=foreign)))
+    text, _, _ = await house.ask(True, wanted)
+    assert text == "I am pre"
