@@ -21,7 +21,7 @@ from pathlib import Path
 
 import uvloop
 
-from tests.bench import load, measures, processes, wire
+from tests.bench import files, load, measures, processes, wire
 from tests.bench.budgets import lines_of
 from tests.bench.measures import Subject
 from tests.bench.report import as_json, table
@@ -147,6 +147,8 @@ def main() -> None:
     arguments = parser.parse_args()
     rounds, seconds, requests = (1, 0.5, 2_000) if arguments.quick else (5, 2.0, 100_000)
     samples, processors = uvloop.run(_measure(rounds, seconds, requests))
+    rows = 20_000 if arguments.quick else 1_000_000
+    uvloop.run(files.measure(samples, processors, seconds=seconds, rows=rows))
     lines = lines_of(samples)
     print(table(lines))
     if arguments.json:

@@ -116,4 +116,32 @@ def lines_of(samples: Mapping[str, Sequence[float]]) -> Sequence[Line]:
             of("start-up"),
             budget=Budget(3, False, on_ratio=False),
         ),
+        line(
+            "upload of 50 MB, against bytes thrown away",
+            "MB/s",
+            of("upload"),
+            of("upload bare"),
+            Budget(250, True, on_ratio=False),
+        ),
+        line("  against the disk alone", "MB/s", of("upload"), of("disk")),
+        line(
+            "download of 50 MB, against bytes from memory",
+            "MB/s",
+            of("download"),
+            of("download bare"),
+            Budget(250, True, on_ratio=False),
+        ),
+        line(
+            "descriptions of a file, over gRPC",
+            "calls/CPU-s",
+            of("descriptions"),
+            budget=Budget(500, True, on_ratio=False),
+        ),
+        line(
+            "page of 20 files of many, against 1,000",
+            "ms",
+            of("page of many"),
+            of("page of few"),
+            Budget(3, False),
+        ),
     ]

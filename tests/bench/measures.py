@@ -115,7 +115,7 @@ async def with_fallback(subject: Subject, seconds: float) -> Mapping[str, Rate]:
         "streams with a spare": await _rate(
             subject, spare, BURST_CONNECTIONS, seconds, wire.EVENTS, pieces
         ),
-        "whole with a spare": await _rate(subject, spare_whole, CONNECTIONS, seconds, 1, 0),
+        "whole with a spare": await _rate(subject, spare_whole, CONNECTIONS, seconds, 1, pieces),
     }
 
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import aiohttp
 import orjson
@@ -176,7 +176,7 @@ class Setting:
         """Give a page for operators."""
         async with self._http.get(self.gateway.url + page) as response:
             assert response.status == 200
-            return cast(str, await response.text())
+            return await response.text()
 
     async def settled(self) -> None:
         """Wait until nothing is left of any request: a second at most.

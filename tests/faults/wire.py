@@ -38,11 +38,11 @@ def whole(dialect: Dialect, model: str, text: str, reason: str = "") -> bytes:
         choice = {"index": 0, "message": message, "finish_reason": reason or "stop"}
         head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": model}
         return orjson.dumps({**head, "choices": [choice], "usage": _openai_usage(text)})
-    message = _anthropic_message(model)
-    message["content"] = [{"type": "text", "text": text}]
-    message["stop_reason"] = reason or "end_turn"
-    message["usage"]["output_tokens"] = output_tokens(text)
-    return orjson.dumps(message)
+    answered = _anthropic_message(model)
+    answered["content"] = [{"type": "text", "text": text}]
+    answered["stop_reason"] = reason or "end_turn"
+    answered["usage"]["output_tokens"] = output_tokens(text)
+    return orjson.dumps(answered)
 
 
 def events(dialect: Dialect, model: str, text: str, reason: str = "") -> Sequence[bytes]:
@@ -52,7 +52,12 @@ def events(dialect: Dialect, model: str, text: str, reason: str = "") -> Sequenc
     """
     words = words_of(text)
     if dialect == "openai":
-        head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model}
+        head: Json = {
+            "id": "chatcmpl-1",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": model,
+        }
 
         def chunk(delta: Json, finish: str | None = None) -> bytes:
             choice = {"index": 0, "delta": delta, "finish_reason": finish}
