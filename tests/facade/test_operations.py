@@ -30,7 +30,7 @@ async def test_a_model_that_keeps_failing_shows(tmp_path):
         async with gateway.http.post(address, headers=gateway.bearer(), json=body) as answer:
             assert answer.status == 502
         assert '"openai/fail-500": "open"' in (await seen(gateway, "/readyz?verbose"))[1]
-        status, metrics = await seen(gateway, "/metrics")
+        _, metrics = await seen(gateway, "/metrics")
         assert 'gateway_breaker_open{model="fail-500",provider="openai"} 1.0' in metrics
         assert "gateway_upstream_live_calls 0.0" in metrics
 
