@@ -11,11 +11,18 @@ _LOOKAHEAD = 1 << 20
 Metadata = tuple[tuple[str, str], ...]
 
 
-def message_size_options(max_message: int) -> Sequence[tuple[str, int]]:
-    """Give the gRPC options that bound a message to `max_message` bytes, both ways."""
+def size_options(max_message: int) -> Sequence[tuple[str, int]]:
+    """Give the gRPC options that bound what either end of a connection holds.
+
+    A message has at most `max_message` bytes. What a stream holds for a reader that has
+    stopped reading is bounded too: left to itself, gRPC raises it with the speed of the
+    link to many times that.
+    """
     return (
         ("grpc.max_receive_message_length", max_message),
         ("grpc.max_send_message_length", max_message),
+        ("grpc.http2.bdp_probe", 0),
+        ("grpc.http2.lookahead_bytes", _LOOKAHEAD),
     )
 
 
@@ -27,15 +34,11 @@ def open_channel(target: str, *, max_message: int) -> grpc.aio.Channel:
     return grpc.aio.insecure_channel(
         target,
         options=[
-            *message_size_options(max_message),
+            *size_options(max_message),
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.min_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),
             ("grpc.enable_http_proxy", 0),
-            # What a stream holds for a reader that has stopped reading. Left to itself, gRPC
-            # raises it with the speed of the link to many times that.
-            ("grpc.http2.bdp_probe", 0),
-            ("grpc.http2.lookahead_bytes", _LOOKAHEAD),
         ],
     )
 

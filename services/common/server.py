@@ -8,7 +8,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from services.common.authentication import Identify
-from services.common.channels import message_size_options
+from services.common.channels import size_options
 from services.common.interceptors import CallInterceptor
 
 
@@ -26,7 +26,7 @@ class Server:
     def __init__(self, identify: Identify, *, max_message: int) -> None:
         self._server = grpc.aio.server(
             interceptors=[CallInterceptor(identify)],
-            options=[*message_size_options(max_message), ("grpc.so_reuseport", 0)],
+            options=[*size_options(max_message), ("grpc.so_reuseport", 0)],
         )
         self._names: list[str] = []
         self._health = health.aio.HealthServicer()

@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     from obstore import GetResult
 
 FOLDER = "files"
-# Bytes that are read, or taken from the caller, at a time.
+# The most bytes that are taken from the caller, or given, at a time.
 PIECE = 1 << 20
 # Bytes that a folder takes at a time.
 _FOLDER_PART = 256 << 10
+# Bytes of a folder's file that are read at a time: each waits for its reader in memory.
+_READ_AT_ONCE = 256 << 10
 # What S3 takes as the smallest part of a larger upload.
 _S3_PART = 5 << 20
 _LIST_AT_ONCE = 1000
@@ -326,7 +328,7 @@ class FolderBlobs(Blobs):
         while first < end:
             with _told():
                 piece = await asyncio.to_thread(
-                    os.pread, descriptor, min(PIECE, end - first), first
+                    os.pread, descriptor, min(_READ_AT_ONCE, end - first), first
                 )
             if not piece:
                 raise _shorter(key)
