@@ -1,68 +1,63 @@
-"""An event loop that does not wait: where nothing happens, its clock jumps ahead.
+"""An event loop that does not wait: its clock stands, and jumps where nothing happens.
 
 A test can let a provider be silent for 30 s, or count what was asked within 3 s, and is
-over at once. Time that is used passes as always; only when nothing has come for a moment,
-and no thread of this process has anything to do, does the clock go on to the next thing
-that is due. What tests with this clock talk to must live in this process.
+over at once. The clock shows no time that is used, however slow the machine: only when
+nothing came for a moment, and in that moment no other thread of this process ran or
+wanted to, does it go on to the next thing that is due. So no timer is ever early, and
+what is measured is exact. What tests with this clock talk to must live in this process.
 """
 
 import asyncio
-import os
 import selectors
 import threading
 from pathlib import Path
 
-# Long enough for what one thread hands to another, or the kernel to a socket.
-_QUIET_S = 0.015
-# On a machine with more to do than processors that can take longer by some times.
-_TIMES_WHEN_BUSY = 2
+# Long enough for what the kernel hands from one socket to another.
+_QUIET_S = 0.005
+# What a turn of the loop takes by its clock: something, so that whoever looks again and
+# again, being a rounding error short of a moment, gets there.
+_TURN_S = 1e-6
 
 _THREADS = Path("/proc/self/task")
-_LOAD = Path("/proc/loadavg")
+_ASLEEP = b"\nState:\tS"
 
 
 class _Selector(selectors.DefaultSelector):
-    """Waits for files; the time it does not wait is added up in `skipped`."""
+    """Waits for files; where it would wait in vain it adds the time to `skipped` instead."""
 
     def __init__(self) -> None:
         super().__init__()
         self.skipped = 0.0
-        self._quiet = 0  # looks in a row that found nothing
-        self._processors = len(os.sched_getaffinity(0))
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None or timeout <= _QUIET_S:
+        self.skipped += _TURN_S
+        if timeout is None or timeout <= 0:
             return super().select(timeout)
+        before = _threads()
         ready = super().select(_QUIET_S)
-        if ready or _is_working():
-            self._quiet = 0
+        if ready or before is None or _threads() != before:
             return ready
-        # A thread may have woken this loop while it was looked at.
+        # The last of the threads may have woken this loop before it fell asleep.
         ready = super().select(0)
-        self._quiet = 0 if ready else self._quiet + 1
-        if self._quiet >= (_TIMES_WHEN_BUSY if _running() > self._processors else 1):
-            self._quiet = 0
-            self.skipped += timeout - _QUIET_S
+        if not ready:
+            self.skipped += timeout
         return ready
 
 
-def _is_working() -> bool:
-    """Tell whether another thread runs, or would if the machine let it."""
+def _threads() -> dict[str, bytes] | None:
+    """Tell how often each other thread was given a processor, or None if one wants it now."""
     own = str(threading.get_native_id())
+    turns = {}
     for thread in _THREADS.iterdir():
         if thread.name != own:
             try:
-                state = (thread / "stat").read_text().rpartition(") ")[2][:1]
+                status = (thread / "status").read_bytes()
             except OSError:
-                continue  # it has just ended
-            if state != "S":
-                return True
-    return False
-
-
-def _running() -> int:
-    """Tell how many threads of the whole machine run or would, this one included."""
-    return int(_LOAD.read_text().split()[3].partition("/")[0])
+                return None  # it has just ended
+            if _ASLEEP not in status:
+                return None
+            turns[thread.name] = status[status.index(b"\nvoluntary_ctxt_switches") :]
+    return turns
 
 
 class SkippingLoop(asyncio.SelectorEventLoop):
@@ -73,4 +68,4 @@ class SkippingLoop(asyncio.SelectorEventLoop):
         super().__init__(self._waiting)
 
     def time(self) -> float:
-        return super().time() + self._waiting.skipped
+        return self._waiting.skipped

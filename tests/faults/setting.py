@@ -179,15 +179,13 @@ class Setting:
             return await response.text()
 
     async def settled(self) -> None:
-        """Wait until nothing is left of any request.
-
-        A second is what callers are promised; a busy machine gets five before it counts.
+        """Wait until nothing is left of any request, the second that callers are promised.
 
         Raises:
             AssertionError: something is.
         """
         loop = asyncio.get_running_loop()
-        end = loop.time() + 5
+        end = loop.time() + 1
         while left := self.left_behind():
             assert loop.time() < end, f"left behind: {left}"
             await asyncio.sleep(0.01)

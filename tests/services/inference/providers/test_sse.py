@@ -1,4 +1,3 @@
-import time
 from itertools import pairwise
 
 import pytest
@@ -6,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.inference.providers.sse import ServerSentEvent, SseParser, SseTooLongError
+from tests.work import bytes_made
 
 LIMIT = 1 << 10
 
@@ -108,15 +108,14 @@ def test_a_line_of_just_the_bound_passes() -> None:
     assert datas(b"data: " + b"x" * (LIMIT - 6) + b"\n\n") == [b"x" * (LIMIT - 6)]
 
 
-def test_16_mb_in_one_line_take_time_that_grows_with_their_length_alone() -> None:
-    def seconds(size: int) -> float:
-        stream = b"data: " + b"x" * size + b"\n\n"
-        began = time.process_time()
-        assert len(parse(stream, *range(0, size, 4096), limit=32 << 20)) == 1
-        return time.process_time() - began
+def test_a_line_in_many_pieces_is_put_together_once() -> None:
+    def made(pieces: int) -> int:
+        stream = b"data: " + b"x" * 64 * pieces + b"\n\n"
+        cuts = range(0, len(stream), 64)
+        return bytes_made(lambda: parse(stream, *cuts, limit=len(stream)), "providers/sse.py")
 
-    # A quadratic parser takes 64 times as long for 8 times the bytes.
-    assert seconds(16 << 20) < 24 * max(seconds(2 << 20), 0.001)
+    # Put together at each piece, eight times the line would be 64 times the bytes.
+    assert made(800) < 9 * made(100)
 
 
 fragments = st.sampled_from(
