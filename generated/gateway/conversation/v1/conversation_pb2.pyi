@@ -308,9 +308,11 @@ class Media(_message.Message):
     DATA_FIELD_NUMBER: _builtins.int
     URL_FIELD_NUMBER: _builtins.int
     FILE_ID_FIELD_NUMBER: _builtins.int
+    SHA256_FIELD_NUMBER: _builtins.int
     MIME_TYPE_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
     kind: Global___MediaKind.ValueType
     """Required."""
     data: _builtins.bytes
@@ -319,12 +321,18 @@ class Media(_message.Message):
     """An http or https address."""
     file_id: _builtins.str
     """Id of a file in the gateway's store."""
+    sha256: _builtins.bytes
+    """SHA-256 of the bytes, 32 bytes, where they themselves are elsewhere or gone. Only
+    between Inference and Memory; no caller sends it.
+    """
     mime_type: _builtins.str
     """MIME type such as `image/png`. Required with `data`, otherwise optional."""
     name: _builtins.str
     """Optional. File name or title."""
     detail: _builtins.str
     """Optional. OpenAI's `detail` of an image: low, high or auto."""
+    description: _builtins.str
+    """Optional. What it shows or says, in words; takes its place once its bytes are gone."""
     def __init__(
         self,
         *,
@@ -332,15 +340,17 @@ class Media(_message.Message):
         data: _builtins.bytes = ...,
         url: _builtins.str = ...,
         file_id: _builtins.str = ...,
+        sha256: _builtins.bytes = ...,
         mime_type: _builtins.str = ...,
         name: _builtins.str = ...,
         detail: _builtins.str = ...,
+        description: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "file_id", b"file_id", "source", b"source", "url", b"url"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "file_id", b"file_id", "sha256", b"sha256", "source", b"source", "url", b"url"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "detail", b"detail", "file_id", b"file_id", "kind", b"kind", "mime_type", b"mime_type", "name", b"name", "source", b"source", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "description", b"description", "detail", b"detail", "file_id", b"file_id", "kind", b"kind", "mime_type", b"mime_type", "name", b"name", "sha256", b"sha256", "source", b"source", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_source: _TypeAlias = _typing.Literal["data", "url", "file_id"]  # noqa: Y015
+    _WhichOneofReturnType_source: _TypeAlias = _typing.Literal["data", "url", "file_id", "sha256"]  # noqa: Y015
     _WhichOneofArgType_source: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_source) -> _WhichOneofReturnType_source | None: ...
 

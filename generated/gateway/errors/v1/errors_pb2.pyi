@@ -68,6 +68,12 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """ABORTED, 409: the thing is no longer as the caller saw it, or a name is taken."""
     REASON_GONE: _Reason.ValueType  # 18
     """FAILED_PRECONDITION, 410: the thing was there and is gone for good."""
+    REASON_MEMORY_BUSY: _Reason.ValueType  # 30
+    """RESOURCE_EXHAUSTED, 429: others hold the memory; try again after `retry_after_s`."""
+    REASON_MEMORY_QUOTA_EXCEEDED: _Reason.ValueType  # 31
+    """PERMISSION_DENIED, 403: the user has as many memories as their plan allows."""
+    REASON_MEMORY_NOT_SYNCHRONIZED: _Reason.ValueType  # 32
+    """UNAVAILABLE, 503: older turns could not be archived; try again after `retry_after_s`."""
     REASON_UPSTREAM_REJECTED: _Reason.ValueType  # 20
     """INVALID_ARGUMENT, 400: the provider refused the request; the message holds its words."""
     REASON_CONTEXT_LENGTH_EXCEEDED: _Reason.ValueType  # 21
@@ -130,6 +136,12 @@ REASON_CONFLICT: Reason.ValueType  # 17
 """ABORTED, 409: the thing is no longer as the caller saw it, or a name is taken."""
 REASON_GONE: Reason.ValueType  # 18
 """FAILED_PRECONDITION, 410: the thing was there and is gone for good."""
+REASON_MEMORY_BUSY: Reason.ValueType  # 30
+"""RESOURCE_EXHAUSTED, 429: others hold the memory; try again after `retry_after_s`."""
+REASON_MEMORY_QUOTA_EXCEEDED: Reason.ValueType  # 31
+"""PERMISSION_DENIED, 403: the user has as many memories as their plan allows."""
+REASON_MEMORY_NOT_SYNCHRONIZED: Reason.ValueType  # 32
+"""UNAVAILABLE, 503: older turns could not be archived; try again after `retry_after_s`."""
 REASON_UPSTREAM_REJECTED: Reason.ValueType  # 20
 """INVALID_ARGUMENT, 400: the provider refused the request; the message holds its words."""
 REASON_CONTEXT_LENGTH_EXCEEDED: Reason.ValueType  # 21

@@ -20,6 +20,34 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _Role:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Role.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ROLE_UNSPECIFIED: _Role.ValueType  # 0
+    """Invalid."""
+    ROLE_SUMMARISE: _Role.ValueType  # 1
+    """Makes a summary: takes `prompt`, gives `text`."""
+    ROLE_EXTRACT: _Role.ValueType  # 2
+    """Finds facts: takes `prompt`, gives `text`. The model for summaries does it."""
+    ROLE_EMBED: _Role.ValueType  # 3
+    """Makes vectors of texts: takes `texts`, gives `vectors`."""
+
+class Role(_Role, metaclass=_RoleEnumTypeWrapper):
+    """A side job."""
+
+ROLE_UNSPECIFIED: Role.ValueType  # 0
+"""Invalid."""
+ROLE_SUMMARISE: Role.ValueType  # 1
+"""Makes a summary: takes `prompt`, gives `text`."""
+ROLE_EXTRACT: Role.ValueType  # 2
+"""Finds facts: takes `prompt`, gives `text`. The model for summaries does it."""
+ROLE_EMBED: Role.ValueType  # 3
+"""Makes vectors of texts: takes `texts`, gives `vectors`."""
+Global___Role: _TypeAlias = Role  # noqa: Y015
+
 class _ThinkingBlockStrategy:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -79,6 +107,126 @@ FALLBACK_MODE_ENABLED: FallbackMode.ValueType  # 3
 FALLBACK_MODE_STRICT: FallbackMode.ValueType  # 4
 """The configured steps alone; `model` is ignored."""
 Global___FallbackMode: _TypeAlias = FallbackMode  # noqa: Y015
+
+@_typing.final
+class RunRoleRequest(_message.Message):
+    """A side job to do."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    TEXTS_FIELD_NUMBER: _builtins.int
+    role: Global___Role.ValueType
+    """Required."""
+    @_builtins.property
+    def prompt(self) -> Global___Prompt:
+        """Required with SUMMARISE and EXTRACT."""
+
+    @_builtins.property
+    def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Required with EMBED: 1 to 256 texts, none empty."""
+
+    def __init__(
+        self,
+        *,
+        role: Global___Role.ValueType = ...,
+        prompt: Global___Prompt | None = ...,
+        texts: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["prompt", b"prompt"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["prompt", b"prompt", "role", b"role", "texts", b"texts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunRoleRequest: _TypeAlias = RunRoleRequest  # noqa: Y015
+
+@_typing.final
+class Prompt(_message.Message):
+    """What a model is asked in a side job."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INSTRUCTIONS_FIELD_NUMBER: _builtins.int
+    INPUT_FIELD_NUMBER: _builtins.int
+    MAX_TOKENS_FIELD_NUMBER: _builtins.int
+    instructions: _builtins.str
+    """Required. What it is to do."""
+    input: _builtins.str
+    """Required. What it is to do that with."""
+    max_tokens: _builtins.int
+    """Required, at least 1. Upper bound on the tokens it writes."""
+    def __init__(
+        self,
+        *,
+        instructions: _builtins.str = ...,
+        input: _builtins.str = ...,
+        max_tokens: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["input", b"input", "instructions", b"instructions", "max_tokens", b"max_tokens"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Prompt: _TypeAlias = Prompt  # noqa: Y015
+
+@_typing.final
+class RunRoleResponse(_message.Message):
+    """What came of a side job."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    VECTORS_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """Required. The model that did it, as `provider/model`; vectors of two models do not compare."""
+    text: _builtins.str
+    """Required with SUMMARISE and EXTRACT, never empty."""
+    @_builtins.property
+    def vectors(self) -> _containers.RepeatedCompositeFieldContainer[Global___Vector]:
+        """Required with EMBED: one for each text, in order, of one length."""
+
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        text: _builtins.str = ...,
+        vectors: _abc.Iterable[Global___Vector] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "text", b"text", "vectors", b"vectors"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunRoleResponse: _TypeAlias = RunRoleResponse  # noqa: Y015
+
+@_typing.final
+class Vector(_message.Message):
+    """A point in the space of an embedding model."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Required."""
+
+    def __init__(
+        self,
+        *,
+        values: _abc.Iterable[_builtins.float] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Vector: _TypeAlias = Vector  # noqa: Y015
 
 @_typing.final
 class GenerateRequest(_message.Message):
@@ -1032,6 +1180,7 @@ class Served(_message.Message):
     STEP_FIELD_NUMBER: _builtins.int
     ATTEMPTS_FIELD_NUMBER: _builtins.int
     DROPPED_FIELD_NUMBER: _builtins.int
+    MEMORY_TRUNCATED_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Required. Name of the model as callers write it."""
     provider: _builtins.str
@@ -1040,6 +1189,8 @@ class Served(_message.Message):
     """Required. Id of the fallback step; "primary" outside a chain."""
     attempts: _builtins.int
     """Required. Attempts made at providers, this one included."""
+    memory_truncated: _builtins.int
+    """Optional. Turns of the memory that were left out because the model could not read as much."""
     @_builtins.property
     def dropped(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Optional. Fields of the request that the provider has nothing for."""
@@ -1052,10 +1203,11 @@ class Served(_message.Message):
         step: _builtins.str = ...,
         attempts: _builtins.int = ...,
         dropped: _abc.Iterable[_builtins.str] | None = ...,
+        memory_truncated: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "dropped", b"dropped", "model", b"model", "provider", b"provider", "step", b"step"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "dropped", b"dropped", "memory_truncated", b"memory_truncated", "model", b"model", "provider", b"provider", "step", b"step"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -72,6 +72,16 @@ class InferenceServiceStub:
 
     Statuses: OK. NOT_FOUND (REASON_MODEL_NOT_FOUND): no model has that name.
     """
+    RunRole: _grpc.UnaryUnaryMultiCallable[_inference_pb2.RunRoleRequest, _inference_pb2.RunRoleResponse]
+    """Does a side job of the gateway's with the model that is configured for it. Needs the
+    gateway's service credential in place of an API key, and the user for whom it is done
+    in the metadata entry `x-user-id`; that credential opens no other call.
+
+    Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): any other credential.
+    NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the role.
+    INVALID_ARGUMENT (REASON_INVALID_REQUEST): the input is not what the role takes.
+    Else those of Generate, for the provider's failures.
+    """
 
 @_typing.type_check_only
 class InferenceServiceAsyncStub(InferenceServiceStub):
@@ -116,6 +126,16 @@ class InferenceServiceAsyncStub(InferenceServiceStub):
     """Describes one model, by any name that Generate would take.
 
     Statuses: OK. NOT_FOUND (REASON_MODEL_NOT_FOUND): no model has that name.
+    """
+    RunRole: _aio.UnaryUnaryMultiCallable[_inference_pb2.RunRoleRequest, _inference_pb2.RunRoleResponse]  # type: ignore[assignment]
+    """Does a side job of the gateway's with the model that is configured for it. Needs the
+    gateway's service credential in place of an API key, and the user for whom it is done
+    in the metadata entry `x-user-id`; that credential opens no other call.
+
+    Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): any other credential.
+    NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the role.
+    INVALID_ARGUMENT (REASON_INVALID_REQUEST): the input is not what the role takes.
+    Else those of Generate, for the provider's failures.
     """
 
 class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -188,6 +208,22 @@ class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
         """Describes one model, by any name that Generate would take.
 
         Statuses: OK. NOT_FOUND (REASON_MODEL_NOT_FOUND): no model has that name.
+        """
+
+    @_abc_1.abstractmethod
+    def RunRole(
+        self,
+        request: _inference_pb2.RunRoleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inference_pb2.RunRoleResponse, _abc.Awaitable[_inference_pb2.RunRoleResponse]]:
+        """Does a side job of the gateway's with the model that is configured for it. Needs the
+        gateway's service credential in place of an API key, and the user for whom it is done
+        in the metadata entry `x-user-id`; that credential opens no other call.
+
+        Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): any other credential.
+        NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the role.
+        INVALID_ARGUMENT (REASON_INVALID_REQUEST): the input is not what the role takes.
+        Else those of Generate, for the provider's failures.
         """
 
 def add_InferenceServiceServicer_to_server(servicer: InferenceServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,1 @@
+"""The memory service: conversations that the server remembers."""

@@ -1,0 +1,1 @@
+"""Finds archived turns by what they say."""
