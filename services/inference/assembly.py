@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from typing import Self
 
-import aiohttp
 from prometheus_client import CollectorRegistry
 
 from services.common import settings as settings_module
@@ -16,6 +15,7 @@ from services.common.settings import Provider, Settings, SettingsError
 from services.inference import discovery
 from services.inference.engine import Engine, Routes
 from services.inference.files import Files
+from services.inference.http import Client
 from services.inference.metrics import Metrics
 from services.inference.providers import registry, sandbox
 from services.inference.routing import Models
@@ -39,12 +39,12 @@ class Inference:
         secrets: Secrets,
         source: Source,
         counters: CollectorRegistry,
-        session: aiohttp.ClientSession,
+        client: Client,
         files: Files,
         environ: Mapping[str, str],
     ) -> None:
         self._settings = settings
-        self._session = session
+        self._client = client
         self._environ = environ
         self._metrics = Metrics(counters)
         self._learnt: dict[str, list[str]] = {}
@@ -65,13 +65,8 @@ class Inference:
         environ: Mapping[str, str] = os.environ,
     ) -> Self:
         """Build it, over a FileStore to read from; nothing waits for a provider."""
-        session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=True,
-            auto_decompress=True,
-        )
-        return cls(settings, secrets, source, counters, session, files, environ)
+        client = Client(settings.limits.connect_timeout_s, monotonic=source.monotonic)
+        return cls(settings, secrets, source, counters, client, files, environ)
 
     def reload(self) -> None:
         """Read the settings again; wrong ones are logged, and those in force stay."""
@@ -90,7 +85,7 @@ class Inference:
             for name, one in {**self._local(), **self._configured()}.items()
             if one.kind == "openai" and not registry.is_official(one)
         }
-        learnt = await discovery.learn(self._session, askable)
+        learnt = await discovery.learn(self._client, askable)
         if learnt != self._learnt:
             self._learnt = learnt
             self.engine.routes = self._routes()
@@ -100,7 +95,7 @@ class Inference:
         """Close every connection to a provider."""
         self._learning.cancel()
         await asyncio.gather(self._learning, return_exceptions=True)
-        await self._session.close()
+        await self._client.close()
 
     def _configured(self) -> dict[str, Provider]:
         configured = dict(self._settings.providers)
@@ -125,7 +120,7 @@ class Inference:
         return Routes(
             models=Models(self._settings.models, everyone, sandbox.MODELS, self._learnt),
             providers=registry.build(
-                everyone, self._session, self._settings.limits, self._metrics.live_upstream_calls
+                everyone, self._client, self._settings.limits, self._metrics.live_upstream_calls
             ),
         )
 

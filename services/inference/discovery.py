@@ -8,14 +8,16 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
-import aiohttp
 import orjson
+from yarl import URL
 
+from services.common.errors import GatewayError
 from services.common.settings import Provider
+from services.inference import http
 
 log = logging.getLogger(__name__)
 
-_PROBE_TIMEOUT = aiohttp.ClientTimeout(total=2.0)
+_PROBE_TIMEOUT_S = 2.0
 _MAX_LIST_BYTES = 1 << 20
 
 # Of each provider: its kind, where its key is, where its address may be, its own address.
@@ -60,30 +62,19 @@ def local_servers(own_port: int) -> dict[str, Provider]:
     }
 
 
-async def learn(
-    session: aiohttp.ClientSession, providers: Mapping[str, Provider]
-) -> dict[str, list[str]]:
+async def learn(client: http.Client, providers: Mapping[str, Provider]) -> dict[str, list[str]]:
     """Give the names of the models of each provider that answers."""
-    found = await asyncio.gather(*(_models_of(session, one) for one in providers.values()))
+    found = await asyncio.gather(*(_models_of(client, one) for one in providers.values()))
     return {
         name: models for name, models in zip(providers, found, strict=True) if models is not None
     }
 
 
-async def _models_of(session: aiohttp.ClientSession, provider: Provider) -> list[str] | None:
-    key = provider.key()
-    headers = {"Authorization": f"Bearer {key}", **provider.headers} if key else provider.headers
+async def _models_of(client: http.Client, provider: Provider) -> list[str] | None:
     try:
-        async with session.get(
-            f"{provider.base_url.rstrip('/')}/models",
-            headers=headers,
-            timeout=_PROBE_TIMEOUT,
-            allow_redirects=False,
-        ) as response:
-            if response.status != 200:
-                return None
-            listed = orjson.loads(await response.content.read(_MAX_LIST_BYTES))
-    except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
+        async with asyncio.timeout(_PROBE_TIMEOUT_S):
+            listed = orjson.loads(await _ask(client, provider))
+    except (GatewayError, http.HttpError, TimeoutError, ValueError):
         return None
     match listed:
         case {"data": [*models]}:
@@ -93,3 +84,23 @@ async def _models_of(session: aiohttp.ClientSession, provider: Provider) -> list
                 if isinstance(model, dict) and isinstance(model.get("id"), str)
             ]
     return None
+
+
+async def _ask(client: http.Client, provider: Provider) -> bytes:
+    """Give the answer to what models a server has; b"" where that is no answer."""
+    url = URL(provider.base_url).joinpath("models")
+    headers = dict(provider.headers)
+    if key := provider.key():
+        headers.setdefault("Authorization", f"Bearer {key}")
+    response = await client.send(
+        http.origin_of(url), "GET", url.raw_path_qs, http.fields(headers.items())
+    )
+    try:
+        body = b""
+        while response.status == 200 and (piece := await response.read()):
+            body += piece
+            if len(body) > _MAX_LIST_BYTES:
+                return b""
+        return body
+    finally:
+        response.close()

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-import aiohttp
 from yarl import URL
 
 from services.common.settings import Limits
 from services.common.settings import Provider as ProviderSettings
+from services.inference.http import Client
 from services.inference.providers import anthropic, openai, sandbox
 from services.inference.providers.base import Provider
 from services.inference.providers.upstream import Gauge, Upstream
@@ -28,21 +28,21 @@ def is_official(settings: ProviderSettings) -> bool:
 
 def build(
     configured: Mapping[str, ProviderSettings],
-    session: aiohttp.ClientSession,
+    client: Client,
     limits: Limits,
     live: Gauge,
 ) -> dict[str, Provider]:
     """Give the providers by name, the sandbox always among them."""
     providers: dict[str, Provider] = {SANDBOX: sandbox.SandboxProvider(SANDBOX)}
     for name, settings in configured.items():
-        providers[name] = _build_one(name, settings, session, limits, live)
+        providers[name] = _build_one(name, settings, client, limits, live)
     return providers
 
 
 def _build_one(
     name: str,
     settings: ProviderSettings,
-    session: aiohttp.ClientSession,
+    client: Client,
     limits: Limits,
     live: Gauge,
 ) -> Provider:
@@ -51,7 +51,7 @@ def _build_one(
 
     def upstream(credentials: Mapping[str, str]) -> Upstream:
         headers = {**credentials, **settings.headers}
-        return Upstream(name, settings.base_url, headers, limits, session, live)
+        return Upstream(name, settings.base_url, headers, limits, client, live)
 
     key = settings.key()
     match settings.kind:

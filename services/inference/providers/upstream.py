@@ -1,4 +1,4 @@
-"""The HTTP side that providers share: one pooled client, server-sent events, failures.
+"""What providers share of HTTP: requests with the provider's headers, events, failures.
 
 A provider posts JSON and gets either the whole body or batches of server-sent
 events, one batch for each read. Everything that can go wrong on the way is an
@@ -6,18 +6,19 @@ events, one batch for each read. Everything that can go wrong on the way is an
 """
 
 import asyncio
+import base64
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-import aiohttp
 import orjson
 from yarl import URL
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
+from services.inference import http
 from services.inference.providers import failures
 from services.inference.providers.sse import ServerSentEvent, SseParser, SseTooLongError
 
@@ -40,7 +41,7 @@ class Gauge(Protocol):
 
 
 class Upstream:
-    """One provider's server, reached through a session that it shares with others.
+    """One provider's server, reached through a client that it shares with others.
 
     Redirects are not followed. Of a call that is not read to its end, be it cancelled,
     closed or failed, the connection is closed at once and never used again.
@@ -50,8 +51,7 @@ class Upstream:
         base_url: what paths are appended to; its query goes with every request.
         headers: go with every request, credentials among them.
         limits: bounds on time and size.
-        session: the shared client. Its connector pools and it keeps no cookies; it
-            belongs to whoever made it, and is not closed here.
+        client: the shared client; it belongs to whoever made it, and is not closed here.
         live: counts the calls under way.
         now: Unix seconds.
     """
@@ -62,33 +62,35 @@ class Upstream:
         base_url: str,
         headers: Headers,
         limits: Limits,
-        session: aiohttp.ClientSession,
+        client: http.Client,
         live: Gauge,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.name = name
         self._base = URL(base_url)
-        self._headers = {
-            "content-type": "application/json",
-            "user-agent": "llm-gateway",
-            **{key.lower(): value for key, value in headers.items()},
-        }
+        self._origin = http.origin_of(self._base)
+        sent = {key.lower(): value for key, value in headers.items()}
+        if self._base.user is not None:
+            pair = f"{self._base.user}:{self._base.password or ''}".encode()
+            sent.setdefault("authorization", f"Basic {base64.b64encode(pair).decode()}")
+        self._fields = http.fields(
+            {"content-type": "application/json", "user-agent": "llm-gateway", **sent}.items()
+        )
         self._secrets = failures.secrets_of(headers)
         if self._base.password:
             self._secrets += (self._base.password,)
         self._limits = limits
-        self._session = session
+        self._client = client
         self._live = live
         self._now = now
-        self._urls: dict[str, URL] = {}
-        self._timeout = aiohttp.ClientTimeout(total=None, connect=limits.connect_timeout_s)
+        self._targets: dict[str, str] = {}
 
     async def post(
         self,
         path: str,
         body: bytes,
         *,
-        headers: Iterable[tuple[str, str]] = (),
+        headers: Collection[tuple[str, str]] = (),
         timeout_s: float | None = None,
     ) -> tuple[Headers, bytes]:
         """Post JSON and give the headers and body of a whole 2xx answer.
@@ -103,7 +105,7 @@ class Upstream:
             UpstreamError: no answer, none in time, one that is too large or not 2xx.
         """
         self._live.inc()
-        response: aiohttp.ClientResponse | None = None
+        response: http.Response | None = None
         try:
             with self._translated():
                 async with asyncio.timeout(timeout_s or self._limits.step_timeout_s):
@@ -125,7 +127,7 @@ class Upstream:
         body: bytes,
         *,
         is_last: Callable[[ServerSentEvent], bool],
-        headers: Iterable[tuple[str, str]] = (),
+        headers: Collection[tuple[str, str]] = (),
     ) -> AsyncGenerator[list[ServerSentEvent], None]:
         """Post JSON and give the events of a 2xx answer, a batch for each read, none empty.
 
@@ -145,16 +147,15 @@ class Upstream:
                 stream, a line over `limits.max_sse_line`, or a broken connection.
         """
         self._live.inc()
-        response: aiohttp.ClientResponse | None = None
+        response: http.Response | None = None
         try:
             with self._translated():
                 async with asyncio.timeout(self._limits.step_timeout_s):
                     response = await self._open(path, body, headers)
                     self._check_event_stream(response)
-                    content = response.content
                     parser = SseParser(self._limits.max_sse_line)
                     batch: list[ServerSentEvent] = []
-                    while not batch and (chunk := await content.readany()):
+                    while not batch and (chunk := await response.read()):
                         batch = parser.feed(chunk)
             while batch or chunk:
                 if batch:
@@ -163,10 +164,10 @@ class Upstream:
                         break
                 with self._translated():
                     async with asyncio.timeout(self._limits.stream_idle_s):
-                        chunk = await content.readany()
+                        chunk = await response.read()
                     batch = parser.feed(chunk)
             if batch:
-                await self._let_end(content)
+                await self._let_end(response)
         finally:
             if response is not None:
                 response.close()
@@ -195,22 +196,17 @@ class Upstream:
         return value
 
     async def _open(
-        self, path: str, body: bytes, headers: Iterable[tuple[str, str]]
-    ) -> aiohttp.ClientResponse:
+        self, path: str, body: bytes, headers: Collection[tuple[str, str]]
+    ) -> http.Response:
         """Send the request; give the answer with its body unread, if it is 2xx."""
-        response = await self._session.post(
-            self._url(path),
-            data=body,
-            headers={**self._headers, **dict(headers)},
-            allow_redirects=False,
-            timeout=self._timeout,
-        )
+        fields = self._fields + http.fields(headers) if headers else self._fields
+        response = await self._client.send(self._origin, "POST", self._target(path), fields, body)
         if 200 <= response.status < 300:
             return response
         try:
             async with asyncio.timeout(self._limits.stream_idle_s):
                 told = await self._read(response, failures.MAX_ERROR_BODY)
-        except (aiohttp.ClientError, OSError):  # TimeoutError among them
+        except (http.HttpError, TimeoutError):
             told = b""  # the status says enough
         finally:
             response.close()
@@ -223,34 +219,35 @@ class Upstream:
             now=self._now,
         )
 
-    def _url(self, path: str) -> URL:
-        url = self._urls.get(path)
-        if url is None:
+    def _target(self, path: str) -> str:
+        target = self._targets.get(path)
+        if target is None:
             url = self._base.joinpath(path.lstrip("/")).with_query(self._base.query)
-            self._urls[path] = url
-        return url
+            target = self._targets[path] = url.raw_path_qs
+        return target
 
-    async def _read(self, response: aiohttp.ClientResponse, bound: int) -> bytes:
+    async def _read(self, response: http.Response, bound: int) -> bytes:
         """Read the body, or just over `bound` bytes of it."""
         pieces: list[bytes] = []
         size = 0
-        while size <= bound and (piece := await response.content.readany()):
+        while size <= bound and (piece := await response.read()):
             pieces.append(piece)
             size += len(piece)
         return b"".join(pieces)
 
-    def _check_event_stream(self, response: aiohttp.ClientResponse) -> None:
+    def _check_event_stream(self, response: http.Response) -> None:
         # Servers that leave the header out are taken at their word that they stream.
-        if "content-type" in response.headers and response.content_type != _EVENT_STREAM:
+        kind = response.headers.get("content-type", _EVENT_STREAM)
+        if kind.partition(";")[0].strip().lower() != _EVENT_STREAM:
             raise failures.broken_answer(self.name, "answered something that is no event stream")
 
-    async def _let_end(self, content: aiohttp.StreamReader) -> None:
-        """Wait a moment for the end, which gives the connection back to the pool."""
+    async def _let_end(self, response: http.Response) -> None:
+        """Wait a moment for the end, after which the connection can be used again."""
         try:
             async with asyncio.timeout(_ENDING_GRACE_S):
-                while await content.readany():
+                while await response.read():
                     pass
-        except (TimeoutError, aiohttp.ClientError):
+        except (TimeoutError, http.HttpError):
             return  # all that matters has come; the connection is closed instead
 
     @contextmanager
@@ -263,13 +260,13 @@ class Upstream:
                 errors_pb2.REASON_UPSTREAM_TIMEOUT,
                 f"the provider {self.name} stayed silent beyond the time limit",
             ) from error
-        except aiohttp.ClientResponseError as error:
+        except http.NotHttpError as error:
             raise failures.broken_answer(
                 self.name, "answered something that is not HTTP"
             ) from error
-        except aiohttp.ClientPayloadError as error:
+        except http.CutOffError as error:
             raise failures.cut_off(self.name) from error
-        except (aiohttp.ClientError, OSError) as error:
+        except http.HttpError as error:
             raise UpstreamError(
                 errors_pb2.REASON_UPSTREAM_CONNECTION,
                 f"no connection to the provider {self.name}, or it broke",

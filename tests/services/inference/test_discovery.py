@@ -1,6 +1,5 @@
 """Providers that join by themselves, with real servers to find."""
 
-import aiohttp
 import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
@@ -10,6 +9,7 @@ from services.common.secrets import Secrets
 from services.common.settings import Provider, parse
 from services.inference import discovery
 from services.inference.assembly import Inference
+from services.inference.http import Client
 from tests.running import serving
 from tests.services.inference.kept import Kept
 
@@ -56,17 +56,17 @@ def test_the_gateways_own_port_is_no_server_to_find():
     ],
 )
 async def test_a_server_is_known_by_the_models_it_lists(answer, status, learnt):
-    async with serving(server(answer, status)) as url, aiohttp.ClientSession() as session:
+    async with serving(server(answer, status)) as url, Client(connect_timeout_s=5) as client:
         one = Provider(kind="openai", base_url=f"{url}/v1")
-        assert await discovery.learn(session, {"one": one}) == learnt
+        assert await discovery.learn(client, {"one": one}) == learnt
 
 
 async def test_where_no_server_is_nothing_joins():
     async with serving(server({})) as url:
         pass
-    async with aiohttp.ClientSession() as session:
+    async with Client(connect_timeout_s=5) as client:
         gone = Provider(kind="openai", base_url=f"{url}/v1")
-        assert await discovery.learn(session, {"gone": gone}) == {}
+        assert await discovery.learn(client, {"gone": gone}) == {}
 
 
 async def test_a_local_server_joins_with_its_models(monkeypatch):

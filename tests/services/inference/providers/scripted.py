@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-
-import aiohttp
+from typing import Any
 
 from services.common.settings import Limits
+from services.inference.http import Client
 from services.inference.providers.upstream import Upstream
 
 SSE_HEAD = (
@@ -151,10 +151,10 @@ class Setting:
         live: the gauge of the upstream.
     """
 
-    def __init__(self, server: ScriptedServer, session: aiohttp.ClientSession) -> None:
+    def __init__(self, server: ScriptedServer, client: Client) -> None:
         self.server = server
         self.live = Live()
-        self._session = session
+        self._client = client
 
     def upstream(self, url: str | None = None, **limits: float) -> Upstream:
         """Give an upstream; limits left out are small enough for a test."""
@@ -165,17 +165,14 @@ class Setting:
             url or self.server.url,
             headers,
             bounds,
-            self._session,
+            self._client,
             self.live,
             now=lambda: 1_000_000_000.0,
         )
 
 
 @asynccontextmanager
-async def setting() -> AsyncIterator[Setting]:
-    """Give a server and upstreams for it."""
-    async with (
-        scripted_server() as server,
-        aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session,
-    ):
-        yield Setting(server, session)
+async def setting(client: Any = None) -> AsyncIterator[Setting]:
+    """Give a server and upstreams for it; `client` stands in for the gateway's own."""
+    async with scripted_server() as server, client or Client(connect_timeout_s=5) as using:
+        yield Setting(server, using)

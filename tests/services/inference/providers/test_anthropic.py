@@ -6,7 +6,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-import aiohttp
 import orjson
 import pytest
 from aiohttp import web
@@ -16,6 +15,7 @@ from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
 from services.common.settings import Limits
 from services.inference.accumulator import Accumulator
+from services.inference.http import Client
 from services.inference.providers.anthropic import AnthropicProvider, headers
 from services.inference.providers.base import Call, Provider
 from services.inference.providers.upstream import Upstream
@@ -88,9 +88,9 @@ async def provider(server: Server) -> AsyncIterator[AnthropicProvider]:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host, port = runner.addresses[0][:2]
-    async with aiohttp.ClientSession() as session:
+    async with Client(connect_timeout_s=5) as client:
         upstream = Upstream(
-            "claude", f"http://{host}:{port}", headers("sk-key"), Limits(), session, server.live
+            "claude", f"http://{host}:{port}", headers("sk-key"), Limits(), client, server.live
         )
         yield AnthropicProvider("claude", upstream, pass_stateful=False, fetches_urls=False)
     await runner.cleanup()

@@ -7,8 +7,10 @@ import pytest
 
 from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import UpstreamError
+from services.inference.http import Client
 from services.inference.providers.sse import ServerSentEvent
 from services.inference.providers.upstream import Upstream
+from tests.services.inference.http.reference import ReferenceClient
 from tests.services.inference.providers.scripted import (
     END,
     SSE_HEAD,
@@ -18,9 +20,12 @@ from tests.services.inference.providers.scripted import (
 )
 
 
-@pytest.fixture
-async def here() -> AsyncIterator[Setting]:
-    async with setting() as made:
+@pytest.fixture(
+    params=[lambda: Client(connect_timeout_s=5), ReferenceClient], ids=["own", "aiohttp"]
+)
+async def here(request: pytest.FixtureRequest) -> AsyncIterator[Setting]:
+    """An upstream through the gateway's client, and through the library's as a reference."""
+    async with setting(request.param()) as made:
         yield made
         assert made.live.now == 0, "every call that began is over"
 

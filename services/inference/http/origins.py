@@ -1,0 +1,33 @@
+"""Where a server is: what of an address decides which connections can be shared."""
+
+from dataclasses import dataclass
+
+from yarl import URL
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A server.
+
+    Attributes:
+        host: its name or IP address, without brackets.
+        port: its port.
+        is_secure: whether it speaks TLS.
+    """
+
+    host: str
+    port: int
+    is_secure: bool
+
+    @property
+    def authority(self) -> str:
+        """Host and port as the Host header has them (RFC 9110, section 7.2)."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.is_secure else 80) else f"{host}:{self.port}"
+
+
+def origin_of(url: URL) -> Origin:
+    """Give the server of an http or https address."""
+    assert url.raw_host is not None
+    assert url.port is not None
+    return Origin(url.raw_host, url.port, url.scheme == "https")

@@ -1,0 +1,66 @@
+"""Which proxy stands before a server, by the environment's usual variables."""
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from urllib.request import getproxies, proxy_bypass
+
+from yarl import URL
+
+from services.inference.http.origins import Origin, origin_of
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """A proxy.
+
+    Attributes:
+        origin: where it is.
+        authorization: value of the Proxy-Authorization header, or "".
+    """
+
+    origin: Origin
+    authorization: str
+
+    @property
+    def fields(self) -> str:
+        """The head's lines that it wants of every request."""
+        return f"proxy-authorization: {self.authorization}\r\n" if self.authorization else ""
+
+
+class Proxies:
+    """The proxies of a process: `http_proxy`, `https_proxy`, `all_proxy`, but for `no_proxy`.
+
+    Args:
+        addresses: proxies by scheme; those of the environment when None.
+        bypasses: tells the hosts that are reached without one.
+    """
+
+    def __init__(
+        self,
+        addresses: Mapping[str, str] | None = None,
+        bypasses: Callable[[str], bool] = lambda host: bool(proxy_bypass(host)),
+    ) -> None:
+        self._addresses = getproxies() if addresses is None else addresses
+        self._bypasses = bypasses
+
+    def before(self, origin: Origin) -> Proxy | None:
+        """Give the proxy that stands before a server, if any does.
+
+        Only plain HTTP is spoken with proxies: one at an https address is not used.
+        """
+        scheme = "https" if origin.is_secure else "http"
+        address = self._addresses.get(scheme) or self._addresses.get("all")
+        if not address or self._bypasses(f"{origin.host}:{origin.port}"):
+            return None
+        url = URL(address if "://" in address else f"http://{address}")
+        if url.scheme != "http" or not url.host:
+            return None
+        return Proxy(origin_of(url), _basic(url))
+
+
+def _basic(url: URL) -> str:
+    if url.user is None:
+        return ""
+    pair = f"{url.user}:{url.password or ''}".encode()
+    return f"Basic {base64.b64encode(pair).decode()}"

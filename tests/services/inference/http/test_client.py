@@ -1,0 +1,479 @@
+"""What the client does beyond what the suite of `Upstream` shows."""
+
+import asyncio
+import base64
+import contextlib
+import gzip
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+import trustme
+from hypothesis import given
+from hypothesis import strategies as st
+from yarl import URL
+
+from services.common.errors import GatewayError
+from services.inference import http
+from services.inference.http.connection import Connection as ClientConnection
+from tests.services.inference.providers.scripted import (
+    Connection,
+    ScriptedServer,
+    scripted_server,
+)
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class Clock:
+    """A clock that tests set."""
+
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ScriptedServer]:
+    async with scripted_server() as one:
+        yield one
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def client(clock: Clock) -> AsyncIterator[http.Client]:
+    async with http.Client(5, http.Proxies({}), monotonic=clock) as one:
+        yield one
+
+
+async def ask(client: http.Client, address: str, body: bytes = b"{}") -> tuple[int, bytes]:
+    """Post; give status and body, the connection given back."""
+    url = URL(address)
+    response = await client.send(http.origin_of(url), "POST", url.raw_path_qs, "", body)
+    try:
+        pieces = []
+        while piece := await response.read():
+            pieces.append(piece)
+        return response.status, b"".join(pieces)
+    finally:
+        response.close()
+
+
+@asynccontextmanager
+async def serving(handle: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """Serve each connection with a handler, and close it; give the port.
+
+    At the end, when the clients have left, every handler is waited for.
+    """
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        try:
+            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+                await handle(reader, writer)
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls) as server:
+        yield server.sockets[0].getsockname()[1]
+        await asyncio.gather(*tasks)
+
+
+async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Read all there is, and answer nothing."""
+    while await reader.read(1 << 16):
+        pass
+
+
+def raw(data: bytes) -> Callable[[Connection], object]:
+    return lambda connection: connection.send(data)
+
+
+async def test_an_interim_answer_is_passed_over(
+    client: http.Client, server: ScriptedServer
+) -> None:
+    hints = b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n"
+    server.plays(raw(hints + b"HTTP/1.1 200 S\r\ncontent-length: 2\r\n\r\nok"))
+    assert await ask(client, server.url) == (200, b"ok")
+
+
+async def test_a_body_without_a_length_ends_with_the_connection(
+    client: http.Client, server: ScriptedServer
+) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(b"HTTP/1.1 200 S\r\n\r\nall of it")
+        connection.close()
+
+    server.plays(script)
+    assert await ask(client, server.url) == (200, b"all of it")
+
+
+@pytest.mark.parametrize("cut", range(1, 24))
+async def test_a_packed_body_that_ends_too_early_is_not_taken_for_whole(
+    client: http.Client, server: ScriptedServer, cut: int
+) -> None:
+    packed = gzip.compress(b"a" * 1000, mtime=0)
+    server.plays(lambda c: c.answer(packed[:-cut], headers="content-encoding: gzip"))
+    with pytest.raises(http.CutOffError):
+        await ask(client, server.url)
+
+
+async def test_a_body_packed_in_a_way_nobody_asked_for_is_refused(
+    client: http.Client, server: ScriptedServer
+) -> None:
+    server.plays(lambda c: c.answer(b"x", headers="content-encoding: br"))
+    with pytest.raises(http.NotHttpError):
+        await ask(client, server.url)
+
+
+async def test_a_small_piece_that_unpacks_to_much_comes_in_parts(
+    client: http.Client, server: ScriptedServer
+) -> None:
+    bomb = gzip.compress(bytes(8 << 20))
+    server.plays(lambda c: c.answer(bomb, headers="content-encoding: gzip"))
+    url = URL(server.url)
+    response = await client.send(http.origin_of(url), "POST", url.raw_path_qs, "")
+    sizes = []
+    while piece := await response.read():
+        sizes.append(len(piece))
+    response.close()
+    assert sum(sizes) == 8 << 20
+    assert max(sizes) <= 1 << 18
+
+
+async def test_a_head_without_an_end_is_not_waited_for(
+    client: http.Client, server: ScriptedServer
+) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(b"HTTP/1.1 200 S\r\n")
+        while True:
+            await connection.send(b"x-more: " + b"y" * 1000 + b"\r\n")
+
+    server.plays(script)
+    with pytest.raises(http.NotHttpError):
+        await ask(client, server.url)
+
+
+async def test_a_connection_long_idle_is_not_used_again(
+    client: http.Client, server: ScriptedServer, clock: Clock
+) -> None:
+    server.plays(lambda c: c.answer(b"{}"))
+    await ask(client, server.url)
+    clock.now_s += 29
+    await ask(client, server.url)
+    assert server.connections == 1
+    clock.now_s += 31
+    await ask(client, server.url)
+    assert server.connections == 2
+
+
+async def test_a_connection_that_the_server_closed_is_not_used_again(
+    client: http.Client, server: ScriptedServer
+) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.answer(b"{}")
+        connection.close()
+
+    server.plays(script)
+    for _ in range(3):
+        assert await ask(client, server.url) == (200, b"{}")
+        await server.left.wait()
+        for _ in range(10):  # turns of the loop in which the client hears of it
+            await asyncio.sleep(0)
+    assert server.connections == 3
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 S\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok",
+        b"HTTP/1.0 200 S\r\ncontent-length: 2\r\n\r\nok",
+        b"HTTP/1.1 200 S\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 S\r\n\r\nbad",
+    ],
+    ids=["says close", "an old version", "says more than it was asked"],
+)
+async def test_a_connection_that_cannot_be_trusted_is_not_used_again(
+    client: http.Client, server: ScriptedServer, answer: bytes
+) -> None:
+    server.plays(raw(answer))
+    for _ in range(2):
+        assert await ask(client, server.url) == (200, b"ok")
+    assert server.connections == 2
+
+
+async def test_what_comes_unasked_closes_the_connection(
+    client: http.Client, server: ScriptedServer
+) -> None:
+    unasked = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        await connection.answer(b"{}")
+        await unasked.wait()
+        await connection.answer(b"somebody else's")
+        await connection.until_left()
+
+    server.plays(script)
+    await ask(client, server.url)
+    unasked.set()
+    await asyncio.wait_for(server.left.wait(), 5)
+    assert await ask(client, server.url) == (200, b"{}")
+
+
+async def test_an_answer_before_all_was_sent_is_heard_and_ends_the_connection() -> None:
+    connections = 0
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 S\r\ncontent-length: 0\r\n\r\n")
+        await say_nothing(reader, writer)
+
+    async with serving(refuse) as port, http.Client(5, http.Proxies({})) as client:
+        for _ in range(2):
+            assert await ask(client, f"http://127.0.0.1:{port}/", bytes(64 << 20)) == (413, b"")
+        assert connections == 2
+
+
+async def test_a_reader_that_stops_makes_the_server_wait(
+    client: http.Client, server: ScriptedServer
+) -> None:
+    sent = 0
+    blocked = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        nonlocal sent
+        await connection.send(b"HTTP/1.1 200 S\r\n\r\n")
+        while True:
+            try:
+                async with asyncio.timeout(0.2):
+                    await connection.send(bytes(1 << 20))
+            except TimeoutError:
+                blocked.set()
+                connection.reset()
+                return
+            sent += 1 << 20
+
+    server.plays(script)
+    url = URL(server.url)
+    response = await client.send(http.origin_of(url), "POST", url.raw_path_qs, "")
+    await asyncio.wait_for(blocked.wait(), 10)
+    assert sent < 32 << 20
+    response.close()
+
+
+@given(st.lists(st.integers(1, 130), max_size=8), st.booleans())
+def test_an_answer_cut_anywhere_reads_the_same(cuts: list[int], chunked: bool) -> None:
+    body = (
+        b"transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\ntrailer: 1\r\n\r\n"
+        if chunked
+        else b"content-length: 7\r\n\r\nabcdefg"
+    )
+    answer = b"HTTP/1.1 200 Fine\r\nX-One: 1\r\nx-one: 2\r\n" + body
+
+    async def read() -> tuple[int, list[str], bytes]:
+        released = asyncio.Event()
+        connection = ClientConnection(lambda _: released.set(), lambda _: None)
+        connection.connection_made(_Sink())
+        asking = asyncio.ensure_future(connection.request(b"", b""))
+        await asyncio.sleep(0)
+        places = sorted({min(cut, len(answer)) for cut in cuts} | {0, len(answer)})
+        for begin, end in pairwise(places):
+            connection.data_received(answer[begin:end])
+        response = await asking
+        data = b""
+        while piece := await response.read():
+            data += piece
+        response.close()
+        assert released.is_set()
+        return response.status, response.headers.getall("X-ONE"), data
+
+    assert asyncio.run(read()) == (200, ["1", "2"], b"abcdefg")
+
+
+class _Sink(asyncio.Transport):
+    """Takes what is written and lets it be."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        pass
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize("value", ["a\r\nx-evil: 1", "a\x00", "a\nb"])
+def test_a_header_cannot_smuggle_another(value: str) -> None:
+    with pytest.raises(GatewayError) as refused:
+        http.fields([("beta", value)])
+    assert refused.value.param == "beta"
+
+
+async def test_a_cancelled_connection_attempt_leaves_nothing() -> None:
+    asked = asyncio.Event()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await say_nothing(reader, writer)
+
+    async with serving(listen) as port, http.Client(5, http.Proxies({})) as client:
+        asking = asyncio.ensure_future(ask(client, f"https://127.0.0.1:{port}/"))
+        await asked.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+
+async def test_a_server_that_does_not_come_to_terms_is_left_after_the_limit() -> None:
+    async with serving(say_nothing) as port, http.Client(0.05, http.Proxies({})) as client:
+        with pytest.raises(TimeoutError):
+            await ask(client, f"https://127.0.0.1:{port}/")
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Two ends of TLS that trust each other, for servers on this machine."""
+
+    serving: ssl.SSLContext
+    trusting: ssl.SSLContext
+
+
+@pytest.fixture(scope="module")
+def tls() -> Tls:
+    authority = trustme.CA()
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1", "models.test").configure_cert(serving)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    return Tls(serving, trusting)
+
+
+async def name_targets(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer each request with its target."""
+    while head := await reader.readuntil(b"\r\n\r\n"):
+        target = head.split()[1]
+        writer.write(b"HTTP/1.1 200 S\r\ncontent-length: %d\r\n\r\n" % len(target) + target)
+
+
+async def test_a_server_with_tls_is_asked_over_it_and_its_connection_kept(tls: Tls) -> None:
+    async with (
+        serving(name_targets, tls.serving) as port,
+        http.Client(5, http.Proxies({}), tls.trusting) as client,
+    ):
+        for target in ("/a", "/b"):
+            assert await ask(client, f"https://127.0.0.1:{port}{target}", b"") == (
+                200,
+                target.encode(),
+            )
+
+
+async def test_a_server_that_cannot_prove_who_it_is_is_not_asked(tls: Tls) -> None:
+    async with (
+        serving(name_targets, tls.serving) as port,
+        http.Client(5, http.Proxies({})) as client,
+    ):
+        with pytest.raises(http.ConnectionBrokenError):
+            await ask(client, f"https://127.0.0.1:{port}/")
+
+
+class ProxyServer:
+    """A proxy that lets everything through, or nothing.
+
+    Attributes:
+        heads: what it was asked, first lines and all.
+        port: where it listens.
+        refuses: whether it lets nothing through.
+    """
+
+    def __init__(self, target_port: int) -> None:
+        self.heads: list[str] = []
+        self.port = 0
+        self.refuses = False
+        self._target_port = target_port
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        self.heads.append(head.decode().lower())
+        if self.refuses:
+            writer.write(b"HTTP/1.1 407 S\r\ncontent-length: 0\r\n\r\n")
+            return
+        if not head.startswith(b"CONNECT"):
+            writer.write(b"HTTP/1.1 200 S\r\ncontent-length: 3\r\n\r\nvia")
+            await reader.read()
+            return
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target_port)
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+    writer.close()
+
+
+@asynccontextmanager
+async def proxy_server(target_port: int = 0) -> AsyncIterator[ProxyServer]:
+    proxy = ProxyServer(target_port)
+    async with serving(proxy.serve) as proxy.port:
+        yield proxy
+
+
+async def test_a_proxy_is_asked_for_the_whole_address_and_told_who_asks() -> None:
+    async with proxy_server() as proxy:
+        addresses = {"http": f"http://ada:se%20cret@127.0.0.1:{proxy.port}"}
+        proxies = http.Proxies(addresses, lambda host: False)
+        async with http.Client(5, proxies) as client:
+            assert await ask(client, "http://models.test:81/v1/x?y=1") == (200, b"via")
+    [head] = proxy.heads
+    assert head.startswith(
+        "post http://models.test:81/v1/x?y=1 http/1.1\r\nhost: models.test:81\r\n"
+    )
+    credential = base64.b64encode(b"ada:se cret").decode().lower()
+    assert f"\r\nproxy-authorization: basic {credential}\r\n" in head
+
+
+async def test_tls_goes_through_a_proxy_to_the_server_itself(tls: Tls) -> None:
+    async with serving(name_targets, tls.serving) as port, proxy_server(port) as proxy:
+        proxies = http.Proxies({"https": f"127.0.0.1:{proxy.port}"}, lambda host: False)
+        async with http.Client(5, proxies, tls.trusting) as client:
+            for target in ("/a", "/b"):
+                found = await ask(client, f"https://models.test:{port}{target}", b"")
+                assert found == (200, target.encode())
+    [head] = proxy.heads
+    assert head.startswith(f"connect models.test:{port} http/1.1\r\n")
+
+
+async def test_a_proxy_that_refuses_is_a_broken_connection(tls: Tls) -> None:
+    async with proxy_server() as proxy:
+        proxy.refuses = True
+        proxies = http.Proxies({"https": f"http://127.0.0.1:{proxy.port}"}, lambda host: False)
+        async with http.Client(5, proxies, tls.trusting) as client:
+            with pytest.raises(http.ConnectionBrokenError):
+                await ask(client, "https://models.test/")
+
+
+def test_the_environment_says_which_servers_have_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy.test:3128")
+    monkeypatch.setenv("no_proxy", "localhost,127.0.0.1,.inside.test")
+    proxies = http.Proxies()
+
+    def has_proxy(host: str) -> bool:
+        return proxies.before(http.Origin(host, 8000, False)) is not None
+
+    assert has_proxy("models.test")
+    assert not has_proxy("127.0.0.1")
+    assert not has_proxy("a.inside.test")
