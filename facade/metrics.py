@@ -28,3 +28,15 @@ class Metrics:
             multiprocess_mode="livesum",
             registry=registry,
         )
+        # Looking a counter up by its labels costs more than counting.
+        self._answered: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+
+    def answered(self, route: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
+        found = self._answered.get((route, status))
+        if found is None:
+            found = self.requests.labels(route, status), self.seconds.labels(route)
+            self._answered[route, status] = found
+        requests, times = found
+        requests.inc()
+        times.observe(seconds)

@@ -49,8 +49,7 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
     finally:
         seconds = context.source.monotonic() - began
         context.metrics.live.dec()
-        context.metrics.requests.labels(route, status).inc()
-        context.metrics.seconds.labels(route).observe(seconds)
+        context.metrics.answered(route, status, seconds)
         log.info(
             "request",
             extra={

@@ -13,6 +13,8 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 
+from services.common.metrics import count_without_asking
+
 # Objects made while starting live as long as the process; the collector need not
 # walk them again, and young ones are cheap to keep a little longer.
 _GC_THRESHOLDS = (50_000, 50, 100)
@@ -53,6 +55,7 @@ def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -
         await main(Lifecycle(parent_pipe))
 
     _share_one_arena()
+    count_without_asking()
     if sys.platform == "win32":
         asyncio.run(start())
     else:
