@@ -16,10 +16,10 @@ from services.articles.metrics import Metrics
 from services.articles.repository import ArticleRepository
 from services.articles.servicer import ArticleEditorServicer
 from services.articles.sessions import SessionRepository
-from services.articles.sweeper import LEASE, LEASE_PERIODS, Sweeper
+from services.articles.sweeper import ArticleSweeper
 from services.common.ids import Source
-from services.common.leases import Lease
 from services.common.settings import Settings
+from services.common.sweeping import sweeper_lease
 
 
 class Articles:
@@ -29,7 +29,9 @@ class Articles:
         servicer: answers calls.
     """
 
-    def __init__(self, servicer: ArticleEditorServicer, desk: Desk, sweeper: Sweeper) -> None:
+    def __init__(
+        self, servicer: ArticleEditorServicer, desk: Desk, sweeper: ArticleSweeper
+    ) -> None:
         self.servicer = servicer
         self._desk = desk
         self._sweeper = sweeper
@@ -52,11 +54,11 @@ class Articles:
         desk = Desk(database, sessions, Log(database, source), Cache(chosen.cache_bytes), metrics)
         groups = GroupRepository(database, source) if chosen.require_grant else None
         every_s = settings.limits.sweep_every_s
-        lease = Lease(database, LEASE, LEASE_PERIODS * every_s, source)
+        lease = sweeper_lease(database, "articles", every_s, source)
         return cls(
             ArticleEditorServicer(articles, sessions, desk, FileStore(channel), groups, source),
             desk,
-            Sweeper(articles, sessions, lease, chosen, every_s, metrics),
+            ArticleSweeper(articles, sessions, lease, chosen, every_s, metrics),
         )
 
     async def stop(self) -> None:

@@ -7,14 +7,14 @@ from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.ids import Source
-from services.common.leases import Lease
 from services.common.settings import Settings
+from services.common.sweeping import sweeper_lease
 from services.files.blobs import open_blobs
 from services.files.metrics import Metrics
 from services.files.repository import FileRepository
 from services.files.servicer import FileStoreServicer
 from services.files.store import FileStore
-from services.files.sweeper import LEASE, LEASE_PERIODS, Sweeper
+from services.files.sweeper import FileSweeper
 from services.files.uploads import Uploads
 
 
@@ -25,7 +25,7 @@ class Files:
         servicer: answers calls.
     """
 
-    def __init__(self, servicer: FileStoreServicer, sweeper: Sweeper) -> None:
+    def __init__(self, servicer: FileStoreServicer, sweeper: FileSweeper) -> None:
         self.servicer = servicer
         self._sweeper = sweeper
         self._sweeping = asyncio.create_task(sweeper.run())
@@ -48,10 +48,10 @@ class Files:
         metrics = Metrics(counters)
         repository = FileRepository(database, source)
         uploads = Uploads(repository, blobs, limits, source, metrics)
-        lease = Lease(database, LEASE, LEASE_PERIODS * limits.sweep_every_s, source)
+        lease = sweeper_lease(database, "files", limits.sweep_every_s, source)
         return cls(
             FileStoreServicer(repository, FileStore(repository, blobs), uploads, metrics),
-            Sweeper(repository, blobs, lease, limits, source, metrics),
+            FileSweeper(repository, blobs, lease, limits, source, metrics),
         )
 
     async def stop(self) -> None:

@@ -6,28 +6,23 @@ older than a grace period go; an upload that takes longer to commit than half of
 gives up.
 """
 
-import asyncio
 import logging
 
-from services.common.errors import GatewayError
 from services.common.ids import Source
 from services.common.leases import Lease
 from services.common.settings import Limits
+from services.common.sweeping import Sweeper
 from services.files.blobs import Blobs
 from services.files.metrics import Metrics
 from services.files.repository import FileRepository
 
-LEASE = "files_sweeper"
-
 _AT_ONCE = 500
-# How many periods between sweeps a lease lasts: whoever holds it renews it in each.
-LEASE_PERIODS = 3
 
 log = logging.getLogger(__name__)
 
 
-class Sweeper:
-    """The sweeper of one process; of those that share a database one at a time works."""
+class FileSweeper(Sweeper):
+    """The sweeper of files."""
 
     def __init__(
         self,
@@ -38,33 +33,16 @@ class Sweeper:
         source: Source,
         metrics: Metrics,
     ) -> None:
+        super().__init__(lease, limits.sweep_every_s)
         self._repository = repository
         self._blobs = blobs
-        self._lease = lease
         self._limits = limits
         self._source = source
         self._metrics = metrics
         self._orphans_due_at = source.monotonic()
 
-    async def run(self) -> None:
-        """Sweep for ever; what does not work now is tried again the next time."""
-        while True:
-            try:
-                await self.sweep()
-            except GatewayError as error:
-                log.warning("a sweep was cut short", extra={"error": error.message})
-            except Exception:
-                log.exception("a sweep failed")
-            await asyncio.sleep(self._limits.sweep_every_s)
-
-    async def sweep(self) -> bool:
-        """Clear away what is over, unless another process does; tell whether it was ours to do.
-
-        Raises:
-            GatewayError: unavailable, storage_unavailable; what was cleared by then is.
-        """
-        if not await self._lease.take():
-            return False
+    async def clear(self) -> None:
+        """Clear away expired files, and orphans when it is time for them."""
         await self._sweep_expired()
         if self._source.monotonic() >= self._orphans_due_at:
             await self._sweep_orphans()
@@ -72,14 +50,6 @@ class Sweeper:
         total = await self._repository.total()
         self._metrics.stored_files.set(total.files)
         self._metrics.stored_bytes.set(total.size_bytes)
-        return True
-
-    async def stop(self) -> None:
-        """Leave the work to another process, at once."""
-        try:
-            await self._lease.release()
-        except GatewayError as error:
-            log.warning("the sweeper's lease was left", extra={"error": error.message})
 
     async def _sweep_expired(self) -> None:
         while removed := await self._repository.remove_expired(_AT_ONCE):
@@ -87,7 +57,7 @@ class Sweeper:
                 await self._blobs.delete(file_id)
             self._metrics.swept.labels("expired").inc(len(removed))
             log.info("expired files swept", extra={"files": len(removed)})
-            if len(removed) < _AT_ONCE or not await self._lease.take():
+            if len(removed) < _AT_ONCE or not await self.goes_on():
                 return
 
     async def _sweep_orphans(self) -> None:
@@ -99,5 +69,5 @@ class Sweeper:
                 await self._blobs.delete(key)
                 self._metrics.swept.labels("orphan").inc()
                 log.info("bytes without a file swept", extra={"key": key})
-            if not await self._lease.take():
+            if not await self.goes_on():
                 return

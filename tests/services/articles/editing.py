@@ -25,7 +25,7 @@ from services.articles.metrics import Metrics
 from services.articles.repository import ArticleRepository
 from services.articles.servicer import SERVICE_NAME, ArticleEditorServicer
 from services.articles.sessions import SessionRepository
-from services.articles.sweeper import LEASE, Sweeper
+from services.articles.sweeper import ArticleSweeper
 from services.articles.tables import operations, snapshots
 from services.articles.tree.document import Document
 from services.common.authentication import Caller, caller
@@ -33,9 +33,9 @@ from services.common.channels import Metadata, call_metadata, open_channel
 from services.common.database import reading
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.ids import Source
-from services.common.leases import Lease
 from services.common.server import Server
 from services.common.settings import Articles
+from services.common.sweeping import sweeper_lease
 
 MAX_MESSAGE = 8 << 20
 
@@ -209,11 +209,11 @@ class Editing:
             self.keys[user] = self.users.key(user)
         return Client(self.instances[instance].stub, self.keys[user])
 
-    def sweeper(self) -> Sweeper:
-        return Sweeper(
+    def sweeper(self) -> ArticleSweeper:
+        return ArticleSweeper(
             self.articles,
             SessionRepository(self.engine, self.source, self.settings.session_s),
-            Lease(self.engine, LEASE, 180, self.source),
+            sweeper_lease(self.engine, "articles", 60, self.source),
             self.settings,
             60,
             Metrics(CollectorRegistry()),

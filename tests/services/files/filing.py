@@ -33,12 +33,12 @@ from services.common.authentication import Caller
 from services.common.channels import Metadata, call_metadata
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.ids import Source
-from services.common.leases import Lease
 from services.common.settings import Limits
+from services.common.sweeping import sweeper_lease
 from services.files.blobs import Blobs
 from services.files.metrics import Metrics
 from services.files.repository import FileRepository
-from services.files.sweeper import LEASE, Sweeper
+from services.files.sweeper import FileSweeper
 from services.files.uploads import Uploads
 
 MAX_MESSAGE = 8 << 20
@@ -238,9 +238,9 @@ class Filing:
     def client(self, user: str = "ada", team: str = "", plan: int = PLAN_ENTERPRISE) -> Client:
         return Client(self.stub, self.users.key(user, team, plan))
 
-    def sweeper(self) -> Sweeper:
-        lease = Lease(self.engine, LEASE, 180, self.source)
-        return Sweeper(
+    def sweeper(self) -> FileSweeper:
+        lease = sweeper_lease(self.engine, "files", 60, self.source)
+        return FileSweeper(
             self.repository,
             self.blobs,
             lease,
