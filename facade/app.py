@@ -4,7 +4,7 @@ from aiohttp import web
 
 from facade import middlewares, problems
 from facade.context import CONTEXT, Context
-from facade.routes import articles, chat, files, messages, models, operations
+from facade.routes import articles, chat, files, memory, messages, models, operations
 
 
 def create_app(context: Context) -> web.Application:
@@ -33,6 +33,7 @@ def create_app(context: Context) -> web.Application:
             web.get("/beta/v1/files/{file_id}", files.get_file),
             web.delete("/beta/v1/files/{file_id}", files.delete),
             web.get("/beta/v1/files/{file_id}/content", files.content),
+            *memory.routes(),
             *articles.routes(),
             web.get("/healthz", operations.healthz),
             web.get("/readyz", operations.readyz),

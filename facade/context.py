@@ -10,6 +10,7 @@ from facade.metrics import Metrics
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
+from gateway.memory.v1 import memory_pb2_grpc
 from services.common.authentication import Identify
 from services.common.ids import Source
 from services.common.settings import Settings
@@ -25,6 +26,7 @@ class Context:
         inference: the stub of the InferenceService on it.
         files: the stub of the FileStoreService on it.
         articles: the stub of the ArticleEditorService on it.
+        memory: the stub of the MemoryService on it.
         identify: looks an API key up, through AccountsService, and remembers.
         metrics: what this process counts.
         registry: what /metrics shows.
@@ -36,6 +38,7 @@ class Context:
     inference: "inference_pb2_grpc.InferenceServiceAsyncStub"
     files: "files_pb2_grpc.FileStoreServiceAsyncStub"
     articles: "articles_pb2_grpc.ArticleEditorServiceAsyncStub"
+    memory: "memory_pb2_grpc.MemoryServiceAsyncStub"
     identify: Identify
     metrics: Metrics
     registry: CollectorRegistry

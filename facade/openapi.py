@@ -12,7 +12,7 @@ import orjson
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from facade.dialects import anthropic, articles, openai
+from facade.dialects import anthropic, articles, memory, openai
 from facade.dialects.purposes import PURPOSES
 from services.common.settings import MAX_FILE_LIFETIME_S
 
@@ -151,6 +151,7 @@ def _document() -> dict[str, Any]:
             **_models_paths("/beta/v1", ""),
             **_models_paths("/coding/v1", "Coding"),
             **_files_paths(),
+            **memory.paths(_COMPAT_VERSION, _errors("FormatAError", "FormatBError")),
             **articles.paths(),
             "/healthz": {"get": _public("Whether the process runs", "healthz")},
             "/readyz": {"get": _public("Whether requests can be served", "readyz", 503)},
@@ -160,6 +161,7 @@ def _document() -> dict[str, Any]:
             "schemas": {
                 **definitions["$defs"],
                 **articles.schemas(),
+                **memory.schemas(),
                 "FormatAFile": _FILE_A,
                 "FormatBFile": _FILE_B,
                 "FileForm": _FILE_FORM,

@@ -1,7 +1,7 @@
 """A file on its way to the file store."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any, Self
 
 import grpc
@@ -13,6 +13,7 @@ from gateway.files.v1.files_pb2 import (
     FileClosing,
     FileHeader,
 )
+from services.common.endings import Ending
 
 # Bytes that go in one message: each costs the same however little it holds.
 CHUNK = 256 << 10
@@ -30,7 +31,7 @@ class Sending:
         self._call: Any = None
         self._held: list[bytes] = []
         self._size = 0
-        self._refusal: grpc.aio.AioRpcError | None = None
+        self._ending: Ending | None = None
 
     async def add(self, piece: FileHeader | bytes) -> None:
         """Take the file's header, then its bytes, at most `CHUNK` at a time.
@@ -40,7 +41,7 @@ class Sending:
         """
         if isinstance(piece, FileHeader):
             self._call = self._create_file()
-            self._call.add_done_callback(self._remember)
+            self._ending = Ending(self._call)
             await self._write(CreateFileRequest(header=piece))
             return
         self._held.append(piece)
@@ -74,28 +75,7 @@ class Sending:
         try:
             await self._call.write(message)
         except (asyncio.InvalidStateError, grpc.aio.AioRpcError):
-            # The service has ended the call, and gRPC puts an internal error of its own over
-            # what the service said, either before that is known or after.
-            if self._refusal is not None:
-                raise self._refusal from None
+            if self._ending is not None and self._ending.refusal is not None:
+                raise self._ending.refusal from None
             await self._call
             raise
-
-    def _remember(self, call: Any) -> None:
-        """Keep what the service said, in the only moment when it cannot be overwritten yet."""
-        code = _at_once(call.code())
-        trailing = _at_once(call.trailing_metadata())
-        if trailing or code not in (grpc.StatusCode.OK, grpc.StatusCode.INTERNAL):
-            self._refusal = grpc.aio.AioRpcError(
-                code, _at_once(call.initial_metadata()), trailing, _at_once(call.details())
-            )
-
-
-def _at_once(known: Coroutine[Any, Any, Any]) -> Any:
-    """Give what a coroutine returns that has nothing to wait for."""
-    try:
-        known.send(None)
-    except StopIteration as done:
-        return done.value
-    known.close()
-    return None

@@ -14,6 +14,7 @@ from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
+from gateway.memory.v1 import memory_pb2_grpc
 from services.common import logs, metrics
 from services.common.authentication import CachedIdentify, Caller, Identify
 from services.common.channels import call_metadata, open_channel
@@ -50,6 +51,7 @@ class Facade:
             inference=inference_pb2_grpc.InferenceServiceStub(channel),
             files=files_pb2_grpc.FileStoreServiceStub(channel),
             articles=articles_pb2_grpc.ArticleEditorServiceStub(channel),
+            memory=memory_pb2_grpc.MemoryServiceStub(channel),
             identify=_identify(channel, settings, source),
             metrics=Metrics(registry),
             registry=metrics.shown(registry),

@@ -5,7 +5,7 @@ import argparse
 from services.common import process, settings
 from services.common.ids import Source
 
-SERVICES = ("accounts", "articles", "files", "inference")
+SERVICES = ("accounts", "articles", "files", "inference", "memory")
 
 
 def _known(name: str) -> str:
@@ -22,7 +22,7 @@ def main() -> None:
         nargs="*",
         type=_known,
         metavar="SERVICE",
-        help="accounts, articles, files, inference; all of them when none is named",
+        help="accounts, articles, files, inference, memory; all of them when none is named",
     )
     parser.add_argument(
         "--listen",

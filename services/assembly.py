@@ -1,5 +1,7 @@
 """Builds the services of one process: the one place that knows all of them."""
 
+import asyncio
+import logging
 from collections.abc import Sequence
 from typing import Self
 
@@ -11,22 +13,29 @@ from gateway.accounts.v1 import accounts_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
+from gateway.memory.v1 import memory_pb2_grpc
 from services.accounts import servicer as accounts
 from services.accounts.repository import AccountRepository
 from services.articles import servicer as articles
 from services.articles.assembly import Articles
+from services.common import settings as settings_module
 from services.common.authentication import CachedIdentify
 from services.common.channels import open_channel
 from services.common.database import migrate, open_engine
 from services.common.ids import Source
 from services.common.secrets import load_secrets
 from services.common.server import Server
-from services.common.settings import Settings
+from services.common.settings import Settings, SettingsError
 from services.files import servicer as files
 from services.files.assembly import Files
 from services.inference import servicer as inference
 from services.inference.assembly import Inference
 from services.inference.files import FileStore
+from services.inference.memory.store import MemoryStore
+from services.memory import servicer as memory
+from services.memory.assembly import Memories
+
+log = logging.getLogger(__name__)
 
 
 class Services:
@@ -44,6 +53,7 @@ class Services:
         filing: Files | None,
         inferring: Inference | None,
         editing: Articles | None,
+        remembering: Memories | None,
         port: int,
         drain_s: float,
     ) -> None:
@@ -53,6 +63,7 @@ class Services:
         self._filing = filing
         self._inferring = inferring
         self._editing = editing
+        self._remembering = remembering
         self._drain_s = drain_s
         self.port = port
 
@@ -60,20 +71,23 @@ class Services:
     async def start(
         cls, names: Sequence[str], address: str, settings: Settings, source: Source
     ) -> Self:
-        """Serve those of `names` (accounts, articles, files, inference) on `address`."""
+        """Serve those of `names` (accounts, articles, files, inference, memory) on `address`."""
         database = open_engine(settings.storage)
         await migrate(database)
+        secrets = await load_secrets(database, source)
         identify = CachedIdentify(
             AccountRepository(database, source).identify,
             ttl_s=settings.limits.identify_cache_s,
             monotonic=source.monotonic,
         )
         max_message = settings.limits.max_message
-        server = Server(identify, max_message=max_message)
+        server = Server(
+            identify, max_message=max_message, service_credential=secrets.service_credential
+        )
         port = server.listen(address)
         # Services call one another over gRPC too, as everybody does.
         channel = open_channel(_reachable(address, port), max_message=max_message)
-        filing = inferring = editing = None
+        filing = inferring = editing = remembering = None
         if "accounts" in names:
             server.add(
                 accounts_pb2_grpc.add_AccountsServiceServicer_to_server,
@@ -94,13 +108,23 @@ class Services:
                 editing.servicer,
                 articles.SERVICE_NAME,
             )
+        if "memory" in names:
+            remembering = Memories.start(
+                settings, database, secrets, source, CollectorRegistry(), channel
+            )
+            server.add(
+                memory_pb2_grpc.add_MemoryServiceServicer_to_server,
+                remembering.servicer,
+                memory.SERVICE_NAME,
+            )
         if "inference" in names:
             inferring = await Inference.start(
                 settings,
-                await load_secrets(database, source),
+                secrets,
                 source,
                 CollectorRegistry(),
                 FileStore(channel),
+                MemoryStore(channel),
             )
             server.add(
                 inference_pb2_grpc.add_InferenceServiceServicer_to_server,
@@ -109,22 +133,32 @@ class Services:
             )
         await server.start()
         drain_s = settings.limits.drain_s
-        return cls(server, channel, database, filing, inferring, editing, port, drain_s)
+        return cls(
+            server, channel, database, filing, inferring, editing, remembering, port, drain_s
+        )
 
     def reload(self) -> None:
-        """Read the settings again."""
-        if self._inferring is not None:
-            self._inferring.reload()
+        """Read the settings again; wrong ones are logged, and those in force stay."""
+        try:
+            settings = settings_module.load()
+        except SettingsError as error:
+            log.error("settings not reloaded", extra={"error": str(error)})
+            return
+        for one in (self._inferring, self._remembering):
+            if one is not None:
+                one.reload(settings)
+        log.info("settings reloaded")
 
     async def stop(self) -> None:
         """Take no more calls, let those in hand end, close."""
-        await self._server.stop(self._drain_s)
+        stopping = [self._server.stop(self._drain_s)]
         if self._inferring is not None:
-            await self._inferring.stop()
-        if self._filing is not None:
-            await self._filing.stop()
-        if self._editing is not None:
-            await self._editing.stop()
+            # An answer whose caller has left is no call any more.
+            stopping.append(self._inferring.settle(self._drain_s))
+        await asyncio.gather(*stopping)
+        for one in (self._inferring, self._filing, self._editing, self._remembering):
+            if one is not None:
+                await one.stop()
         await self._channel.close()
         await self._database.dispose()
 

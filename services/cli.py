@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
-from services import articles_commands, files_commands
+from services import articles_commands, files_commands, memory_commands
 from services.console import FLAGS, fail, on_database, print_table, read_settings, time_of
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ config = typer.Typer(help="Check or show settings.", **FLAGS)
 app.add_typer(keys, name="keys")
 app.add_typer(users, name="users")
 app.add_typer(files_commands.app, name="files")
+app.add_typer(memory_commands.app, name="memory")
 app.add_typer(articles_commands.groups, name="groups")
 app.add_typer(articles_commands.grants, name="grants")
 app.add_typer(articles_commands.articles, name="articles")

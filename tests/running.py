@@ -105,7 +105,10 @@ async def running(
             patch("facade.server.CollectorRegistry", lambda: counters),
         ):
             services = await Services.start(
-                ["accounts", "articles", "files", "inference"], "127.0.0.1:0", settings, source
+                ["accounts", "articles", "files", "inference", "memory"],
+                "127.0.0.1:0",
+                settings,
+                source,
             )
             grpc = f"127.0.0.1:{services.port}"
             facade = await Facade.start(grpc, "127.0.0.1", 0, settings, source)

@@ -143,10 +143,10 @@ class MemoryConfig(_Extension):
     memory_mode: Literal["read_write", "read_only"] = Field(
         "read_write", description="Whether what is said now is remembered too."
     )
-    history_window: Annotated[int, Field(ge=5, le=UINT32_MAX)] = Field(
+    history_window: Annotated[int, Field(ge=5)] = Field(
         10, description="Latest turns that are sent in full."
     )
-    summary_window: Annotated[int, Field(ge=5, le=UINT32_MAX)] = Field(
+    summary_window: Annotated[int, Field(ge=5)] = Field(
         5, description="Turns out of the history window that start a summary."
     )
     personal_memory: bool = Field(
@@ -290,6 +290,16 @@ def _set_step(
         target.parameters.CopyFrom(parameters)
 
 
+def check_memory_id(name: str) -> None:
+    """Refuse a name that no memory can have, though it is not too long.
+
+    Raises:
+        GatewayError: invalid.
+    """
+    if not (name and name.isprintable()):
+        raise invalid("memory_id", "memory_id: must be 1 to 256 printable characters")
+
+
 def _set_memory(request: pb.GenerateRequest, fields: ExtensionFields) -> None:
     config = fields.memory_config
     if fields.memory_id is None and config is None:
@@ -300,8 +310,7 @@ def _set_memory(request: pb.GenerateRequest, fields: ExtensionFields) -> None:
             "memory_id: is required with memory_config, unless personal_memory is true",
         )
     if fields.memory_id is not None:
-        if not fields.memory_id.isprintable():
-            raise invalid("memory_id", "memory_id: must be 1 to 256 printable characters")
+        check_memory_id(fields.memory_id)
         request.memory.memory_id = fields.memory_id
     if config is None:
         return
@@ -309,7 +318,8 @@ def _set_memory(request: pb.GenerateRequest, fields: ExtensionFields) -> None:
     if "memory_mode" in given:
         request.memory.mode = _MEMORY_MODES[config.memory_mode]
     if "history_window" in given:
-        request.memory.history_window = config.history_window
+        # Nobody has as many turns, so that what is beyond means the same.
+        request.memory.history_window = min(config.history_window, UINT32_MAX)
     if "summary_window" in given:
-        request.memory.summary_window = config.summary_window
+        request.memory.summary_window = min(config.summary_window, UINT32_MAX)
     request.memory.personal_memory = config.personal_memory

@@ -1,11 +1,14 @@
 """Who calls: the one door that every service and the facade share.
 
 Each gRPC call carries the caller's own API key in the metadata entry
-`authorization`. Accounts looks keys up; everybody else asks through `Identify`.
+`authorization`. Accounts looks keys up; everybody else asks through `Identify`. Work that
+the gateway does by itself has no key: it comes through the `ServiceDoor`.
 """
 
 import asyncio
+import base64
 import hashlib
+import hmac
 import re
 import time
 from collections import OrderedDict
@@ -14,11 +17,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 
+from gateway.accounts.v1 import accounts_pb2
 from gateway.accounts.v1.accounts_pb2 import Plan
 from services.common.errors import invalid_api_key
 
 _KEY = re.compile(r"gw-[A-Za-z0-9_-]{43}", re.ASCII)
 _BEARER = "bearer "
+_SERVICE = "Service "
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,36 @@ def bearer_key(header: str) -> str:
     if not is_key(key):
         raise invalid_api_key()
     return key
+
+
+def service_authorization(credential: bytes) -> str:
+    """Give the `authorization` value of a call that the gateway makes by itself."""
+    return _SERVICE + base64.urlsafe_b64encode(credential).rstrip(b"=").decode()
+
+
+class ServiceDoor:
+    """Tells the gateway's own calls from all others.
+
+    Args:
+        credential: the secret that opens it, 32 bytes; a door without one stays shut.
+    """
+
+    def __init__(self, credential: bytes | None) -> None:
+        self._expected = service_authorization(credential).encode() if credential else None
+
+    def admit(self, authorization: str, user_id: str) -> Caller:
+        """Give the caller that a call with this `authorization` is made for.
+
+        Raises:
+            GatewayError: `invalid_api_key` when it is not the gateway's own, or names nobody.
+        """
+        if self._expected is None or not hmac.compare_digest(
+            authorization.encode(), self._expected
+        ):
+            raise invalid_api_key("this call is the gateway's own")
+        if not user_id:
+            raise invalid_api_key("this call is for nobody")
+        return Caller(user_id, "", accounts_pb2.PLAN_UNSPECIFIED)
 
 
 class CachedIdentify:

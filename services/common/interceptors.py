@@ -1,7 +1,9 @@
 """What happens around every gRPC call of a service.
 
 In order: the request id is taken over, the key is looked up, the call runs, and a
-failure becomes a status. Health and reflection need no key.
+failure becomes a status. Health and reflection need no key, nor does a link, whose calls
+come through here one by one; background work comes with the gateway's own credential in
+place of one, and through a door of its own.
 """
 
 from __future__ import annotations
@@ -14,23 +16,34 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from services.common import errors, logs
-from services.common.authentication import Identify, bearer_key, caller, caller_key
-from services.common.channels import REQUEST_ID_KEY
+from services.common.authentication import (
+    Identify,
+    ServiceDoor,
+    bearer_key,
+    caller,
+    caller_key,
+)
+from services.common.channels import REQUEST_ID_KEY, USER_ID_KEY
 
-_OPEN = ("/grpc.health.v1.Health/", "/grpc.reflection.")
+_OPEN = ("/grpc.health.v1.Health/", "/grpc.reflection.", "/gateway.link.v1.Link/")
+# What the gateway's own credential opens, and nothing else does.
+_SERVICE_ONLY = frozenset({"/gateway.inference.v1.InferenceService/RunRole"})
 
 log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     Handler = grpc.RpcMethodHandler[Any, Any]
     Context = grpc.aio.ServicerContext[Any, Any]
+    # Finds out for whom a call is; raises GatewayError when it is for nobody.
+    Enter = Callable[[Context], Awaitable[None]]
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):
     """Identifies the caller and translates failures, for every kind of call."""
 
-    def __init__(self, identify: Identify) -> None:
+    def __init__(self, identify: Identify, door: ServiceDoor) -> None:
         self._identify = identify
+        self._door = door
 
     async def intercept_service(
         self,
@@ -41,15 +54,17 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         handler = await continuation(handler_call_details)
         if handler is None or handler_call_details.method.startswith(_OPEN):
             return handler
+        method = handler_call_details.method
+        enter = self._by_service if method in _SERVICE_ONLY else self._by_key
         if handler.response_streaming:
-            wrapped = self._streaming(handler.unary_stream or handler.stream_stream)
+            wrapped = self._streaming(handler.unary_stream or handler.stream_stream, enter)
             make = (
                 grpc.stream_stream_rpc_method_handler
                 if handler.request_streaming
                 else grpc.unary_stream_rpc_method_handler
             )
         else:
-            wrapped = self._single(handler.unary_unary or handler.stream_unary)
+            wrapped = self._single(handler.unary_unary or handler.stream_unary, enter)
             make = (
                 grpc.stream_unary_rpc_method_handler
                 if handler.request_streaming
@@ -57,20 +72,20 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             )
         return make(wrapped, handler.request_deserializer, handler.response_serializer)
 
-    def _single(self, behavior: Any) -> Any:
+    def _single(self, behavior: Any, enter: Enter) -> Any:
         async def call(request: Any, context: Context) -> Any:
             try:
-                await self._enter(context)
+                await enter(context)
                 return await behavior(request, context)
             except Exception as error:
                 await _abort(context, error)
 
         return call
 
-    def _streaming(self, behavior: Any) -> Any:
+    def _streaming(self, behavior: Any, enter: Enter) -> Any:
         async def call(request: Any, context: Context) -> AsyncIterator[Any]:
             try:
-                await self._enter(context)
+                await enter(context)
                 async for response in behavior(request, context):
                     yield response
             except Exception as error:
@@ -78,17 +93,22 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
         return call
 
-    async def _enter(self, context: Context) -> None:
-        authorization = request_id = ""
-        for key, value in context.invocation_metadata() or ():
-            if key == "authorization":
-                authorization = str(value)
-            elif key == REQUEST_ID_KEY:
-                request_id = str(value)
-        logs.request_id.set(request_id)
-        key = bearer_key(authorization)
+    async def _by_key(self, context: Context) -> None:
+        key = bearer_key(_metadata(context).get("authorization", ""))
         caller.set(await self._identify(key))
         caller_key.set(key)
+
+    async def _by_service(self, context: Context) -> None:
+        metadata = _metadata(context)
+        authorization = metadata.get("authorization", "")
+        caller.set(self._door.admit(authorization, metadata.get(USER_ID_KEY, "")))
+
+
+def _metadata(context: Context) -> dict[str, str]:
+    """Give the call's metadata; its request id is taken over."""
+    metadata = {key: str(value) for key, value in context.invocation_metadata() or ()}
+    logs.request_id.set(metadata.get(REQUEST_ID_KEY, ""))
+    return metadata
 
 
 async def _abort(context: Context, error: Exception) -> None:

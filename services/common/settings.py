@@ -162,6 +162,30 @@ class Articles(_Section):
     cache_bytes: Annotated[int, Field(ge=0)] = 32 << 20
 
 
+class MemoryQuota(_Section):
+    """Memories that one user may have, by plan."""
+
+    personal_free: Annotated[int, Field(ge=0)] = 10
+    personal_pro: Annotated[int, Field(ge=0)] = 50
+    team_pro: Annotated[int, Field(ge=0)] = 100
+    enterprise: Annotated[int, Field(ge=0)] = 100
+
+
+class Memory(_Section):
+    """Conversations that the server remembers."""
+
+    lock_wait_s: Annotated[float, Field(ge=0)] = 10
+    lock_lease_s: Annotated[float, Field(ge=1, le=30)] = 25
+    sync_wait_s: Annotated[float, Field(ge=0)] = 30
+    leave_drain_s: Annotated[float, Field(ge=0)] = 120
+    readers: Annotated[int, Field(ge=1)] = 5
+    inject_tokens: Annotated[int, Field(ge=0)] = 4000
+    retrieve: Annotated[int, Field(ge=0, le=100)] = 8
+    retrieve_tokens: Annotated[int, Field(ge=0)] = 2000
+    job_poll_s: Annotated[float, Field(gt=0)] = 2
+    quota: MemoryQuota = MemoryQuota()
+
+
 class Settings(_Section):
     """All settings of a gateway."""
 
@@ -173,6 +197,7 @@ class Settings(_Section):
     discovery: Discovery = Discovery()
     limits: Limits = Limits()
     articles: Articles = Articles()
+    memory: Memory = Memory()
 
     @model_validator(mode="after")
     def _names_fit(self) -> Self:
@@ -304,4 +329,22 @@ session_s = 600               # how long a session lasts without a call
 session_remembered_s = 86400  # how long a caller is told that a session expired
 keep_deleted_s = 2592000      # how long a deleted document can be brought back
 cache_bytes = 33554432        # JSON of open documents held in memory, some ten times as large there
+
+[memory]                      # conversations that the server remembers
+lock_wait_s = 10              # how long a request waits for the one before it, or for a place
+lock_lease_s = 25             # after which a memory is free whose holder is gone, at most 30
+sync_wait_s = 30              # how long a request waits for a model's summary of older turns
+leave_drain_s = 120           # how long an answer is read to its end for a client that left
+readers = 5                   # requests that may read one memory at once
+inject_tokens = 4000          # of profile, summary and found turns in a request; a quarter of what
+                              # its model reads where that is less
+retrieve = 8                  # older turns that are found for a request
+retrieve_tokens = 2000        # of them together
+job_poll_s = 2                # how often summaries and facts that wait are looked for
+
+[memory.quota]                # memories that one user may have, by plan
+personal_free = 10
+personal_pro = 50
+team_pro = 100
+enterprise = 100
 """

@@ -3,7 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingBlockStrategy
+from gateway.inference.v1.inference_pb2 import (
+    GenerateRequest,
+    ThinkingBlockStrategy,
+    ThinkingConfig,
+)
 from services.inference import extensions, thinking
 from services.inference.attempt import Attempt, Transform
 from services.inference.fallback.breakers import Key
@@ -13,6 +17,7 @@ from services.inference.fallback.requests import can_prefill, clamped, continued
 from services.inference.fallback.turn import Manner, Prepared
 from services.inference.files import texts_as_blocks
 from services.inference.media import Found, find_media
+from services.inference.memory.conversation import Conversation
 from services.inference.providers.base import Provider
 
 # Models that refused to go on with a message of theirs; few are ever asked to.
@@ -46,6 +51,7 @@ class Asking:
         providers: by name.
         signer: knows and makes the gateway's signatures.
         refusals: models that are never asked to go on; more are added.
+        conversation: the request's, where the server's memory takes part in it.
     """
 
     def __init__(
@@ -56,6 +62,7 @@ class Asking:
         providers: Mapping[str, Provider],
         signer: thinking.Signer,
         refusals: PrefillRefusals,
+        conversation: Conversation | None = None,
     ) -> None:
         self._request = request
         self._media = media
@@ -63,6 +70,7 @@ class Asking:
         self._providers = providers
         self._signer = signer
         self._refusals = refusals
+        self._conversation = conversation
 
     def prepare(self, step: Step) -> Prepared:
         """Give the request as a step's model is to see it.
@@ -75,7 +83,13 @@ class Asking:
             request = merged(request, step.parameters)
         request, dropped = clamped(request, step.target)
         media = self._media
-        if request is not self._request:
+        left_out = 0
+        if self._conversation is not None:
+            request, media, left_out = self._conversation.seen_by(request, step.target)
+            if self._conversation.lacks_thoughts and self._wants_thoughts(request, step):
+                request.ClearField("thinking")
+                dropped = [*dropped, "thinking"]
+        elif request is not self._request:
             media = find_media(request)
         elif media and not self._alone and not _reads_documents(step):
             # Texts become blocks for this model; the next may read documents.
@@ -84,7 +98,7 @@ class Asking:
         if media:
             rest = texts_as_blocks(media, step.target)
             extensions.check_media(rest, request.multimodal, step.target)
-        return Prepared(request, dropped)
+        return Prepared(request, dropped, left_out)
 
     def attempt(self, step: Step, prepared: Prepared, manner: Manner) -> tuple[Attempt, bool]:
         """Make an attempt; tell whether it asks the model to go on with what was sent."""
@@ -118,6 +132,7 @@ class Asking:
             signer=self._signer,
             last=last,
             dropped=prepared.dropped,
+            left_out=prepared.left_out,
         )
         return attempt, continues
 
@@ -133,6 +148,14 @@ class Asking:
             target_dialect=provider.dialect,
             signer=self._signer,
         )
+
+    def _wants_thoughts(self, request: GenerateRequest, step: Step) -> bool:
+        """Tell whether a provider refuses calls without the thoughts that led to them."""
+        thinks = request.thinking.mode in (
+            ThinkingConfig.MODE_ENABLED,
+            ThinkingConfig.MODE_ADAPTIVE,
+        )
+        return thinks and self._providers[step.target.provider].signs_thinking
 
 
 def _reads_documents(step: Step) -> bool:

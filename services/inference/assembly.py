@@ -8,14 +8,14 @@ from typing import Self
 
 from prometheus_client import CollectorRegistry
 
-from services.common import settings as settings_module
 from services.common.ids import Source
 from services.common.secrets import Secrets
-from services.common.settings import Provider, Settings, SettingsError
+from services.common.settings import Provider, Settings
 from services.inference import discovery
 from services.inference.engine import Engine, Routes
 from services.inference.files import Files
 from services.inference.http import Client
+from services.inference.memory.store import Memories
 from services.inference.metrics import Metrics
 from services.inference.providers import registry, sandbox
 from services.inference.routing import Models
@@ -41,6 +41,7 @@ class Inference:
         counters: CollectorRegistry,
         client: Client,
         files: Files,
+        memories: Memories,
         environ: Mapping[str, str],
     ) -> None:
         self._settings = settings
@@ -50,7 +51,14 @@ class Inference:
         self._learnt: dict[str, list[str]] = {}
         signer = Signer(secrets.signing_keys, secrets.current_signing_key)
         self.engine = Engine(
-            self._routes(), signer, files, settings.limits, self._metrics, source.monotonic
+            self._routes(),
+            signer,
+            files,
+            memories,
+            settings.limits,
+            settings.memory,
+            self._metrics,
+            source.monotonic,
         )
         self._learning = asyncio.create_task(self._keep_learning())
 
@@ -62,21 +70,17 @@ class Inference:
         source: Source,
         counters: CollectorRegistry,
         files: Files,
+        memories: Memories,
         environ: Mapping[str, str] = os.environ,
     ) -> Self:
-        """Build it, over a FileStore to read from; nothing waits for a provider."""
+        """Build it, over files to read and memories; nothing waits for a provider."""
         client = Client(settings.limits.connect_timeout_s, monotonic=source.monotonic)
-        return cls(settings, secrets, source, counters, client, files, environ)
+        return cls(settings, secrets, source, counters, client, files, memories, environ)
 
-    def reload(self) -> None:
-        """Read the settings again; wrong ones are logged, and those in force stay."""
-        try:
-            self._settings = settings_module.load(self._environ)
-        except SettingsError as error:
-            log.error("settings not reloaded", extra={"error": str(error)})
-            return
+    def reload(self, settings: Settings) -> None:
+        """Take the providers, models and roles of settings that were read again."""
+        self._settings = settings
         self.engine.routes = self._routes()
-        log.info("settings reloaded")
 
     async def learn(self) -> None:
         """Ask servers that are not the dialects' makers which models they have."""
@@ -91,8 +95,13 @@ class Inference:
             self.engine.routes = self._routes()
             log.info("models learnt", extra={"providers": sorted(learnt)})
 
+    async def settle(self, within_s: float) -> None:
+        """Let answers end that are still to be remembered; end them after so many seconds."""
+        await self.engine.settle(within_s)
+
     async def stop(self) -> None:
-        """Close every connection to a provider."""
+        """End what is not settled, and close every connection to a provider."""
+        await self.settle(0)
         self._learning.cancel()
         await asyncio.gather(self._learning, return_exceptions=True)
         await self._client.close()
@@ -122,6 +131,7 @@ class Inference:
             providers=registry.build(
                 everyone, self._client, self._settings.limits, self._metrics.live_upstream_calls
             ),
+            roles=self._settings.roles,
         )
 
     async def _keep_learning(self) -> None:

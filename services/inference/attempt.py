@@ -5,6 +5,7 @@ from contextlib import aclosing
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, Served
+from services.common.tokens import estimate_tokens
 from services.inference import estimate, thinking
 from services.inference.prefill import WithoutEcho, prefill_of
 from services.inference.providers.base import Call, Provider, Target
@@ -26,6 +27,7 @@ class Attempt:
         signer: signs the thinking of providers that sign nothing.
         last: what is done to the answer after all else, if anything.
         dropped: paths of the request's fields that were left out already.
+        left_out: how many remembered turns were.
     """
 
     def __init__(
@@ -38,8 +40,10 @@ class Attempt:
         signer: thinking.Signer,
         last: Transform | None = None,
         dropped: Sequence[str] = (),
+        left_out: int = 0,
     ) -> None:
         self._provider = provider
+        self._left_out = left_out
         self._ending = None
         if _finds_stops_itself(request, provider):
             self._ending = _Ending(request)
@@ -85,6 +89,7 @@ class Attempt:
             step=step_id,
             attempts=attempts,
             dropped=self._call.dropped,
+            memory_truncated=self._left_out,
         )
 
 
@@ -116,7 +121,7 @@ class _Ending:
             return passed
         usage = conversation_pb2.Usage(
             input_tokens=estimate.estimate_input_tokens(self._request),
-            output_tokens=estimate.estimate_output_tokens("".join(self._written)),
+            output_tokens=estimate_tokens("".join(self._written)),
         )
         return [*passed, Event(usage=usage)]
 

@@ -6,7 +6,9 @@ how a provider is spoken to, in `providers`; what is tried when one fails, in `f
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import (
@@ -16,7 +18,7 @@ from gateway.inference.v1.inference_pb2 import (
     Served,
 )
 from services.common.errors import UpstreamError
-from services.common.settings import Limits
+from services.common.settings import Limits, Memory, Roles
 from services.inference import estimate, extensions, thinking
 from services.inference.accumulator import Accumulator
 from services.inference.asking import Asking, PrefillRefusals
@@ -28,6 +30,10 @@ from services.inference.fallback.ledger import Ledger
 from services.inference.fallback.plan import Plan, make_plan
 from services.inference.files import Files, place_files
 from services.inference.media import Found, find_media
+from services.inference.memory.apart import check_steps, takes_part
+from services.inference.memory.store import Memories
+from services.inference.memory.taking import Taken, place_remembered, take, taking
+from services.inference.memory.telling import Tellings
 from services.inference.metrics import Metrics
 from services.inference.providers.base import Call, Provider
 from services.inference.routing import Models
@@ -35,10 +41,32 @@ from services.inference.routing import Models
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """What can be reached: replaced as a whole when the settings are read again."""
+    """What can be reached: replaced as a whole when the settings are read again.
+
+    Attributes:
+        models: those that callers can name.
+        providers: who has them, by name.
+        roles: which of the models do the gateway's side jobs.
+    """
 
     models: Models
     providers: Mapping[str, Provider]
+    roles: Roles = field(default_factory=Roles)
+
+
+class _Admitted(NamedTuple):
+    """What may answer a request, and whom to ask: both as they were when it came."""
+
+    plan: Plan
+    providers: Mapping[str, Provider]
+
+
+class _Ready(NamedTuple):
+    """A request that models can be asked."""
+
+    plan: Plan
+    providers: Mapping[str, Provider]
+    asking: Asking
 
 
 class Engine:
@@ -48,7 +76,9 @@ class Engine:
         routes: the models and the providers behind them.
         signer: signs the thinking of providers that sign nothing.
         files: where the files are read that requests name.
+        memories: where turns of remembered conversations are taken.
         limits: bounds on time and size.
+        memory: how memory takes part.
         metrics: what is counted.
         monotonic: seconds of a clock that never goes back.
         uniform: throws the dice for the jitter of waits.
@@ -62,40 +92,88 @@ class Engine:
         routes: Routes,
         signer: thinking.Signer,
         files: Files,
+        memories: Memories,
         limits: Limits,
+        memory: Memory,
         metrics: Metrics,
         monotonic: Callable[[], float],
-        uniform: Uniform = random.uniform,
+        uniform: Uniform = random.SystemRandom().uniform,
     ) -> None:
         self.routes = routes
         self.breakers = Breakers(limits.breaker_failures, monotonic, metrics.breaker_changed)
         self._signer = signer
         self._files = files
+        self._memories = memories
         self._limits = limits
+        self._memory = memory
+        self._tellings = Tellings(memory.leave_drain_s)
         self._ledger = Ledger(self.breakers, metrics, monotonic)
         self._uniform = uniform
         self._refusals = PrefillRefusals()
 
     async def generate(self, request: GenerateRequest) -> GenerateResponse:
         """Give one whole answer."""
-        plan, asking = await self._admit(request)
-        chain = Chain(plan, asking, self._ledger, self._uniform, whole=True)
+        admitted = self._admit(request)
+        if not takes_part(request):
+            return await self._whole(await self._ready(request, admitted))
+        async with taking(request, self._memories, self._memory.inject_tokens) as taken:
+            response = await self._whole(await self._ready(request, admitted, taken))
+            await taken.remember(response)
+        return response
+
+    async def stream(self, request: GenerateRequest) -> Batches:
+        """Give the answer as it comes.
+
+        Closing the iterator ends it at the provider; an answer that is to be remembered
+        only as long as none of it was given.
+        """
+        admitted = self._admit(request)
+        if takes_part(request):
+            return self._remembered(request, admitted)
+        return self._streamed(await self._ready(request, admitted))
+
+    async def count_tokens(self, request: GenerateRequest) -> CountTokensResponse:
+        """Count what a request would read; a provider that cannot tell is estimated."""
+        admitted = self._admit(request)
+        if not takes_part(request):
+            return await self._counted(await self._ready(request, admitted))
+        async with taking(
+            request, self._memories, self._memory.inject_tokens, reads_only=True
+        ) as taken:
+            counted = await self._counted(await self._ready(request, admitted, taken))
+            await taken.turn.close()
+        return counted
+
+    async def settle(self, within_s: float) -> None:
+        """Let answers end that are still to be remembered; end them after so many seconds."""
+        await self._tellings.settle(within_s)
+
+    async def _whole(self, ready: _Ready) -> GenerateResponse:
+        chain = Chain(ready.plan, ready.asking, self._ledger, self._uniform, whole=True)
         accumulator = Accumulator()
         for batch in await chain.whole():
             accumulator.add(batch)
         return accumulator.response()
 
-    async def stream(self, request: GenerateRequest) -> Batches:
-        """Give the answer as it comes; closing the iterator ends it at the provider."""
-        plan, asking = await self._admit(request)
-        return Chain(plan, asking, self._ledger, self._uniform, whole=False).stream()
+    def _streamed(self, ready: _Ready) -> Batches:
+        return Chain(ready.plan, ready.asking, self._ledger, self._uniform, whole=False).stream()
 
-    async def count_tokens(self, request: GenerateRequest) -> CountTokensResponse:
-        """Count what a request would read; a provider that cannot tell is estimated."""
-        plan, asking = await self._admit(request)
-        step = plan.steps[0]
-        provider = self.routes.providers[step.target.provider]
-        request = asking.seen_by(provider, asking.prepare(step).request)
+    async def _remembered(self, request: GenerateRequest, admitted: _Admitted) -> Batches:
+        taken = await take(request, self._memories, self._memory.inject_tokens)
+        try:
+            batches = self._streamed(await self._ready(request, admitted, taken))
+        except BaseException:
+            taken.turn.drop()
+            raise
+        async with aclosing(self._tellings.tell(taken, batches)) as told:
+            async for batch in told:
+                yield batch
+
+    async def _counted(self, ready: _Ready) -> CountTokensResponse:
+        step = ready.plan.steps[0]
+        provider = ready.providers[step.target.provider]
+        prepared = ready.asking.prepare(step)
+        request = ready.asking.seen_by(provider, prepared.request)
         call = Call(request, step.target, stream=False)
         try:
             counted = await provider.count_tokens(call)
@@ -112,26 +190,37 @@ class Engine:
                 step=step.step_id,
                 attempts=1,
                 dropped=call.dropped,
+                memory_truncated=prepared.left_out,
             ),
         )
 
-    async def _admit(self, request: GenerateRequest) -> tuple[Plan, Asking]:
-        """Find what may answer, and make the request one that it can be asked."""
+    def _admit(self, request: GenerateRequest) -> _Admitted:
+        """Find what may answer; nothing is waited for."""
         extensions.check_request(request)
-        routes = self.routes
-        plan = make_plan(request, routes.models, self._limits)
-        media = find_media(request)
-        if named := [*media, *_overriding_media(request, plan)]:
-            await place_files(
-                named,
-                self._files,
-                at_most=self._limits.max_body,
-                keep_foreign=any(
-                    routes.providers[step.target.provider].pass_stateful for step in plan.steps
-                ),
+        plan = make_plan(request, self.routes.models, self._limits)
+        if takes_part(request):
+            check_steps(request, plan)
+        return _Admitted(plan, self.routes.providers)
+
+    async def _ready(
+        self, request: GenerateRequest, admitted: _Admitted, taken: Taken | None = None
+    ) -> _Ready:
+        """Make a request one that the models of its plan can be asked."""
+        plan, providers = admitted
+        conversation = None if taken is None else taken.conversation
+        media = find_media(request) if conversation is None else conversation.callers_media()
+        remembered = {} if conversation is None else conversation.remembered_files()
+        named = [*media, *_overriding_media(request, plan)]
+        if named or remembered:
+            keep_foreign = any(providers[step.target.provider].pass_stateful for step in plan.steps)
+            at_most = self._limits.max_body
+            await place_files(named, self._files, at_most=at_most, keep_foreign=keep_foreign)
+            targets = [step.target for step in plan.steps]
+            await place_remembered(
+                remembered, self._files, targets, at_most=at_most, keep_foreign=keep_foreign
             )
-        asking = Asking(request, media, plan, routes.providers, self._signer, self._refusals)
-        return plan, asking
+        asking = Asking(request, media, plan, providers, self._signer, self._refusals, conversation)
+        return _Ready(plan, providers, asking)
 
 
 def _overriding_media(request: GenerateRequest, plan: Plan) -> list[Found]:

@@ -31,18 +31,6 @@ def check_request(request: GenerateRequest) -> None:
     Raises:
         GatewayError: not_implemented, naming the field and what to do instead.
     """
-    if request.memory.memory_id:
-        raise not_implemented(
-            "memory_id",
-            "memory_id: this gateway has no memory yet; leave memory_id out and send the"
-            " whole conversation in `messages`",
-        )
-    if request.memory.personal_memory:
-        raise not_implemented(
-            "memory_config.personal_memory",
-            "memory_config.personal_memory: this gateway has no memory yet; leave it out or"
-            " send false",
-        )
     if request.use_built_in_tools:
         raise not_implemented(
             "use_built_in_tools",
@@ -73,6 +61,11 @@ def check_media(found: Iterable[Found], multimodal: Multimodal, target: Target) 
             f"{one.path}: {target.name} cannot read {name}, and this gateway does not convert"
             f" them yet; ask a model that can, or {way_out} to pass them on as they are",
         )
+
+
+def can_read(target: Target, media: Media) -> bool:
+    """Tell whether a model reads a medium as it is."""
+    return media.kind in target.inputs and not _is_office_document(media)
 
 
 def _is_office_document(media: Media) -> bool:

@@ -1,10 +1,10 @@
 """Where a request's media are: found in one pass, named as the caller would."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Block, Dialect
+from gateway.conversation.v1.conversation_pb2 import Block, Dialect, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 
 
@@ -25,6 +25,19 @@ class Found:
 def find_media(request: GenerateRequest) -> list[Found]:
     """Give every medium of a request, those in results of tools too."""
     return list(_find(request))
+
+
+def media_blocks(messages: Iterable[Message]) -> Iterator[Block]:
+    """Give the block of every medium, those in results of tools too, in reading order."""
+    for message in messages:
+        for block in message.blocks:
+            kind = block.WhichOneof("kind")
+            if kind == "media":
+                yield block
+            elif kind == "tool_result":
+                for part in block.tool_result.blocks:
+                    if part.WhichOneof("kind") == "media":
+                        yield part
 
 
 def _find(request: GenerateRequest) -> Iterator[Found]:

@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
-from services.inference import validation
+from services.inference import roles, validation
 from services.inference.engine import Engine
 
 SERVICE_NAME = inference_pb2.DESCRIPTOR.services_by_name["InferenceService"].full_name
@@ -63,3 +63,11 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     ) -> inference_pb2.GetModelResponse:
         """Describe one model."""
         return inference_pb2.GetModelResponse(model=self._engine.routes.models.get(request.name))
+
+    async def RunRole(
+        self,
+        request: inference_pb2.RunRoleRequest,
+        context: "grpc.aio.ServicerContext[Any, Any]",
+    ) -> inference_pb2.RunRoleResponse:
+        """Do a side job of the gateway's."""
+        return await roles.run(self._engine, request)

@@ -24,7 +24,7 @@ from services.common.channels import Metadata, call_metadata, open_channel
 from services.common.database import migrate, open_engine
 from services.common.settings import Storage
 from tests.services.articles.editing import paragraph
-from tests.services.articles.killed import serving
+from tests.services.articles.killed import editing
 
 SMALL, LARGE = 100, 9_900
 _AN_INSERT = 500
@@ -182,7 +182,7 @@ async def _prepared(folder: Path) -> str:
 @asynccontextmanager
 async def _editor(folder: Path) -> AsyncIterator[ArticleEditorServiceStub]:
     async with (
-        serving(folder, "s") as (_, address),
+        editing(folder, "s") as (_, address),
         open_channel(address, max_message=_MAX_MESSAGE) as channel,
     ):
         await channel.channel_ready()

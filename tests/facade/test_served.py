@@ -17,6 +17,10 @@ def test_what_was_left_out_is_named_by_its_path():
     assert served_headers(served)["x-gateway-dropped"] == "seed, messages[3].name"
 
 
+def test_turns_that_were_left_out_are_counted():
+    assert served_headers(Served(memory_truncated=3))["x-memory-truncated"] == "3"
+
+
 def test_no_name_breaks_a_header():
     served = Served(model="m\r\nx: y", step="é", dropped=["\x1f", "a, b"])
     headers = served_headers(served)

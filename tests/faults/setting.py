@@ -121,7 +121,7 @@ class Setting:
         self.gateway = gateway
         self._http = http
         self._numbers = count()
-        # Made while nothing was asked yet: the tasks that always run.
+        # Made while nothing is asked: the tasks that always run.
         self._idle = _running()
 
     def fresh(self, provider: Dialect = "openai") -> Models:
@@ -214,6 +214,9 @@ async def setting(folder: Path, **limits: float) -> AsyncIterator[Setting]:
             limits={"step_timeout_s": 60, **limits},
         ) as gateway,
     ):
+        # The first request opens the facade's link, which stays.
+        async with http.get(f"{gateway.url}/readyz") as ready:
+            assert ready.status == 200
         one = Setting(upstream, gateway, http)
         yield one
 

@@ -21,10 +21,17 @@ from services.inference.providers.failures import cut_off
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The request as one step's model is to see it, and what of it was left out for that."""
+    """The request as one step's model is to see it, and what of it was left out for that.
+
+    Attributes:
+        request: the request.
+        dropped: paths of fields.
+        left_out: how many remembered turns.
+    """
 
     request: GenerateRequest
     dropped: Sequence[str] = ()
+    left_out: int = 0
 
 
 @dataclass(slots=True)

@@ -90,6 +90,15 @@ class Provider(Protocol):
         """
         ...
 
+    async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
+        """Give a vector for each text, in order, all of one length.
+
+        Raises:
+            GatewayError: unsupported, when the provider makes no vectors.
+            UpstreamError: the provider failed.
+        """
+        ...
+
     async def close(self) -> None:
         """Close every connection."""
         ...

@@ -40,7 +40,8 @@ from services.common.errors import UpstreamError, invalid, unsupported
 from services.inference.catalogue import Facts
 from services.inference.providers import failures
 from services.inference.providers.base import Call as ProviderCall
-from services.inference.sandbox import behaviours, models, openai_wire
+from services.inference.providers.base import Target
+from services.inference.sandbox import behaviours, models, openai_wire, vectors
 from services.inference.sandbox.anthropic_wire import redact
 from services.inference.sandbox.conversation import (
     Answer,
@@ -160,6 +161,13 @@ class SandboxProvider:
     async def count_tokens(self, call: ProviderCall) -> int | None:
         """Count the request's tokens, the way its usage is counted."""
         return read_prompt(call.request).input_tokens()
+
+    async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
+        """Give vectors; see `base.Provider.embed`."""
+        try:
+            return vectors.embed(texts, models.find_model(target.upstream))
+        except SandboxError as error:
+            raise self._failure(error) from error
 
     async def close(self) -> None:
         """Do nothing: there are no connections."""

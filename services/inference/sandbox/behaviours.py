@@ -14,6 +14,8 @@ stall      accepts and never answers
 cut        breaks off in the middle of the answer
 =========  ====================================================================
 
+`embed` makes vectors of texts, and does not chat: texts that share words are near.
+
 Further names, for tests of what a provider can do to a gateway: `fail-401`,
 `fail-403`, `fail-503`, `fail-529`, `fail-context` (the prompt is too long),
 `fail-late` (reports a failure in the middle of a stream), `stall-open` (opens the
@@ -29,6 +31,7 @@ Words in the user's text that change what echo does:
   (Where the request marks parts for the cache, half counts as put into it.)
 * `sandbox: redact`: its thinking is hidden.
 * `sandbox: repeat`: it says the prefill again, as models do that cannot continue one.
+* `sandbox: recite`: it says every text that it was sent, and whose it is.
 """
 
 import json
@@ -55,10 +58,11 @@ from services.inference.sandbox.instances import NoInstanceError, instance
 from services.inference.sandbox.models import (
     CONTEXT_WINDOW,
     MAX_OUTPUT_TOKENS,
-    RETRY_AFTER_S,
     TOO_LONG,
     Model,
     SandboxError,
+    not_made_for,
+    refuse_failing,
 )
 
 _QUOTED_CHARACTERS = 4_000
@@ -72,10 +76,9 @@ def answer(prompt: Prompt, model: Model) -> Answer:
     Raises:
         SandboxError: the model refuses the prompt, or failing is what it does.
     """
-    if model.failure:
-        kind, status, message = model.failure
-        waits = RETRY_AFTER_S if status in (429, 503, 529) else None
-        raise SandboxError(kind, status, f"{message} (sandbox).", retry_after_s=waits)
+    refuse_failing(model)
+    if model.embeds:
+        raise not_made_for(model, "does not chat")
     _check(prompt, model)
     replies = tuple(_reply(prompt, model, choice) for choice in range(prompt.n))
     return Answer(replies, _usage(prompt, replies), prompt.top_logprobs)
@@ -121,6 +124,8 @@ def _text(prompt: Prompt, model: Model, asked: str, choice: int) -> str:
         return _dump(_filled(prompt.schema, asked))
     if prompt.json_object:
         return _dump({"sandbox": model.name, "said": asked[:_QUOTED_CHARACTERS]})
+    if "sandbox: recite" in asked:
+        return "\n\n".join(f"[{turn.role}]\n{text}" for turn in prompt.turns for text in turn.texts)
     number = f" (choice {choice + 1})" if choice else ""
     results = [result for turn in prompt.asked() for result in turn.results]
     sentences = []

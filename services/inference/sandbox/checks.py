@@ -59,6 +59,7 @@ class Checks:
     """A check for each kind of request: the first problem of a body, or None."""
 
     chat: Check
+    embeddings: Check
     messages: Check
     count_tokens: Check
 
@@ -81,6 +82,7 @@ def load_checks() -> Checks:
     try:
         from anthropic.types import message_count_tokens_params as count_tokens
         from anthropic.types import message_create_params as messages
+        from openai.types import embedding_create_params as embeddings
         from openai.types.chat import completion_create_params as chat
     except ImportError as error:
         raise MissingSdkError(
@@ -92,6 +94,7 @@ def load_checks() -> Checks:
             _check(chat.CompletionCreateParamsNonStreaming),
             _check(chat.CompletionCreateParamsStreaming),
         ),
+        embeddings=_check(embeddings.EmbeddingCreateParams),
         messages=_by_stream(
             _check(messages.MessageCreateParamsNonStreaming, _SAMPLING),
             _check(messages.MessageCreateParamsStreaming, _SAMPLING),

@@ -99,11 +99,16 @@ class OpenAI:
     request_id_header = "x-request-id"
 
     def __init__(
-        self, check: Check, new_id: Callable[[str], str], now: Callable[[], float]
+        self,
+        check: Check,
+        new_id: Callable[[str], str],
+        now: Callable[[], float],
+        find_problem: Check = openai_rules.find_problem,
     ) -> None:
         self._check = check
         self._new_id = new_id
         self._now = now
+        self._find_problem = find_problem
 
     def authenticate(self, headers: Mapping[str, str]) -> None:
         """Ask for a bearer key."""
@@ -114,7 +119,7 @@ class OpenAI:
 
     def problem(self, body: Body) -> Problem | None:
         """Look at types, then at the other rules."""
-        return self._check(body) or openai_rules.find_problem(body)
+        return self._check(body) or self._find_problem(body)
 
     def read_prompt(self, body: Body) -> Prompt:
         """Read a body without a problem."""

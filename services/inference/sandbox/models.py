@@ -12,7 +12,7 @@ CONTEXT_WINDOW = 10_000_000
 MAX_OUTPUT_TOKENS = 32_768
 
 _SLOW_S = 0.05
-RETRY_AFTER_S = 1
+_RETRY_AFTER_S = 1
 
 Kind = Literal[
     "invalid",
@@ -80,6 +80,7 @@ class Model:
         delay_s: seconds before each piece of the answer.
         disturbance: what goes wrong while the answer goes out, or None.
         failure: kind, status and message of the failure that is its only answer, or None.
+        embeds: whether it makes vectors of texts, and nothing else.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Model:
     delay_s: float = 0
     disturbance: Disturbance | None = None
     failure: tuple[Kind, int, str] | None = None
+    embeds: bool = False
 
 
 TOO_LONG = "This model's maximum context length is exceeded: the prompt is too long"
@@ -125,6 +127,7 @@ _ALL = (
         listed=False,
         disturbance=Disturbance("error", "half"),
     ),
+    Model("embed", "Sandbox vectors", reads=frozenset(), listed=False, embeds=True),
     _failing("fail-401", "authentication", 401, "Incorrect API key provided"),
     _failing("fail-403", "permission", 403, "You may not use this model"),
     _failing("fail-503", "server", 503, "The server is down for a while"),
@@ -147,6 +150,23 @@ def find_model(name: str) -> Model:
             "model_not_found", 404, f"The model `{name}` does not exist", path=("model",)
         )
     return model
+
+
+def refuse_failing(model: Model) -> None:
+    """Refuse what a model is asked, where failing is what it does.
+
+    Raises:
+        SandboxError: it is.
+    """
+    if model.failure:
+        kind, status, message = model.failure
+        waits = _RETRY_AFTER_S if status in (429, 503, 529) else None
+        raise SandboxError(kind, status, f"{message} (sandbox).", retry_after_s=waits)
+
+
+def not_made_for(model: Model, what: str) -> SandboxError:
+    """Give the refusal of a model that was asked for what it does not do."""
+    return SandboxError("invalid", 400, f"The model {model.name} {what}", path=("model",))
 
 
 def late_failure() -> SandboxError:

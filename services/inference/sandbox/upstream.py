@@ -2,6 +2,7 @@
 
 ==============================  ================================================
 POST /v1/chat/completions       OpenAI's chat completions
+POST /v1/embeddings             OpenAI's vectors of texts
 POST /v1/messages               Anthropic's messages
 POST /v1/messages/count_tokens  Anthropic's count of what it would read
 GET /v1/models[/{id}]           Anthropic's shape where `anthropic-version` came
@@ -27,7 +28,7 @@ import orjson
 from aiohttp import web
 
 from services.common import ids
-from services.inference.sandbox import behaviours
+from services.inference.sandbox import behaviours, openai_embeddings, vectors
 from services.inference.sandbox.checks import Body, load_checks
 from services.inference.sandbox.conversation import Answer
 from services.inference.sandbox.dialects import Anthropic, Dialect, OpenAI
@@ -69,12 +70,14 @@ def create_app(
     """
     checks = load_checks()
     chat = OpenAI(checks.chat, new_id, now)
+    embeddings = OpenAI(checks.embeddings, new_id, now, openai_embeddings.find_problem)
     messages = Anthropic(checks.messages, new_id)
     counting = Anthropic(checks.count_tokens, new_id)
     server = _Server(RequestLog() if log is None else log, sleep, new_id)
     app = web.Application(client_max_size=_MAX_BODY)
     for prefix in ("/v1", ""):
         app.router.add_post(f"{prefix}/chat/completions", server.handler(chat, server.generate))
+        app.router.add_post(f"{prefix}/embeddings", server.handler(embeddings, server.embed))
         app.router.add_post(f"{prefix}/messages", server.handler(messages, server.generate))
         app.router.add_post(
             f"{prefix}/messages/count_tokens", server.handler(counting, server.count_tokens)
@@ -204,6 +207,11 @@ class _Server:
     async def count_tokens(self, exchange: _Exchange, body: Body) -> web.StreamResponse:
         find_model(body["model"])
         return exchange.json({"input_tokens": exchange.dialect.read_prompt(body).input_tokens()})
+
+    async def embed(self, exchange: _Exchange, body: Body) -> web.StreamResponse:
+        texts = openai_embeddings.texts_of(body)
+        made = vectors.embed(texts, find_model(body["model"]))
+        return exchange.json(openai_embeddings.answer(made, body))
 
     async def generate(self, exchange: _Exchange, body: Body) -> web.StreamResponse:
         model = find_model(body["model"])

@@ -130,6 +130,13 @@ def test_memory_keeps_every_figure():
     )
 
 
+def test_a_window_has_no_bound():
+    request = extended(
+        memory_id="a", memory_config={"history_window": 10**18, "summary_window": 2**32}
+    )
+    assert request.memory.history_window == request.memory.summary_window == 2**32 - 1
+
+
 def test_personal_memory_needs_no_conversation():
     request = extended(memory_config={"personal_memory": True})
     assert request.memory == pb.Memory(personal_memory=True)

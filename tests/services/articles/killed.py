@@ -1,12 +1,9 @@
 """Real processes that edit documents and are killed, and what must hold whenever they were."""
 
 import asyncio
-import os
 import random
 import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,11 +18,8 @@ from services.articles.tree.nodes import Leaf
 from services.common.channels import Metadata, call_metadata, open_channel
 from services.common.ids import Source
 from tests.services.articles.editing import paragraph, stored_and_replayed
+from tests.services.processes import serving
 
-_SETTINGS = """\
-[discovery]
-enabled = false
-"""
 _RUN = 3
 
 
@@ -49,27 +43,11 @@ class Known:
     answered: int = 0
 
 
-@asynccontextmanager
-async def serving(folder: Path, name: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+def editing(
+    folder: Path, name: str
+) -> AbstractAsyncContextManager[tuple[asyncio.subprocess.Process, str]]:
     """Run the services on the folder's data; give the process and its address."""
-    settings = folder / "gateway.toml"
-    settings.write_text(_SETTINGS)
-    address = f"unix:{folder}/{name}"
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "services", "accounts", "articles", "files", "--listen", address),
-        env={**os.environ, "GATEWAY_CONFIG": str(settings), "GATEWAY_DATA_DIR": str(folder)},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        assert process.stdout is not None
-        assert await process.stdout.readline() == b"READY\n"
-        yield process, address
-    finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGKILL)
-        await process.wait()
+    return serving(folder, ("accounts", "articles", "files"), name)
 
 
 async def work_until_killed(

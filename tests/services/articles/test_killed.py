@@ -16,8 +16,8 @@ from services.common.settings import Storage
 from tests.services.articles.killed import (
     Known,
     assert_consistent,
+    editing,
     make_article,
-    serving,
     work_until_killed,
 )
 
@@ -38,10 +38,10 @@ async def _data() -> AsyncIterator[tuple[Path, AsyncEngine, str]]:
 async def _kill_often(times: int, seed: int) -> None:
     chance = random.Random(seed)
     async with _data() as (folder, engine, key):
-        async with serving(folder, "s") as (_, address):
+        async with editing(folder, "s") as (_, address):
             known = [Known(await make_article(address, key)) for _ in range(_DOCUMENTS)]
         for _ in range(times):
-            async with serving(folder, "s") as (process, address):
+            async with editing(folder, "s") as (process, address):
                 await work_until_killed(address, process, key, known, chance)
             for one in known:
                 await assert_consistent(engine, one)
@@ -61,8 +61,8 @@ async def test_two_hundred_kills_lose_no_edit_and_leave_none_half_done() -> None
 
 async def test_what_one_process_leaves_when_killed_another_goes_on_with() -> None:
     chance = random.Random(3)
-    async with _data() as (folder, engine, key), serving(folder, "b") as (second, other):
-        async with serving(folder, "a") as (first, address):
+    async with _data() as (folder, engine, key), editing(folder, "b") as (second, other):
+        async with editing(folder, "a") as (first, address):
             article_id = await make_article(address, key)
             # Two callers of one user, each through a process of its own, on one document.
             known = [Known(article_id), Known(article_id)]

@@ -22,6 +22,10 @@ from services.common.database import metadata, migrate, open_engine, reading, wr
 from services.common.errors import GatewayError
 from services.common.settings import SettingsError, Storage
 from services.files import repository as files
+from services.memory import jobs_tables as background
+from services.memory import tables as memories
+from services.memory.archive import tables as archive
+from services.memory.profile import tables as profile
 
 TABLES = {
     repository.teams,
@@ -38,6 +42,21 @@ TABLES = {
     articles.operations,
     articles.snapshots,
     articles.sessions,
+    memories.owners,
+    memories.memories,
+    memories.parts,
+    memories.keys,
+    memories.queues,
+    memories.claims,
+    archive.archives,
+    archive.turns,
+    archive.postings,
+    archive.vectors,
+    archive.signatures,
+    background.jobs,
+    background.summaries,
+    profile.facts,
+    profile.sources,
 }
 
 _MIGRATE = """

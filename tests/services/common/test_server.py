@@ -13,13 +13,14 @@ from gateway.accounts.v1.accounts_pb2 import PLAN_ENTERPRISE
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
 from services.common import errors, logs
-from services.common.authentication import Caller, caller
+from services.common.authentication import Caller, caller, caller_key, service_authorization
 from services.common.channels import call_metadata, open_channel
 from services.common.errors import GatewayError
 from services.common.server import Server
 
 KEY = "gw-" + "a" * 43
 NAME = "gateway.inference.v1.InferenceService"
+CREDENTIAL = bytes(range(32))
 
 
 async def identify(key: str) -> Caller:
@@ -38,6 +39,10 @@ class Servicer(inference_pb2_grpc.InferenceServiceServicer):
         await self.act()
         return inference_pb2.GenerateResponse(id=caller.get().user_id)
 
+    async def RunRole(self, request, context):
+        await self.act()
+        return inference_pb2.RunRoleResponse(text=caller.get().user_id)
+
     async def StreamGenerate(self, request, context) -> AsyncIterator:
         yield inference_pb2.StreamGenerateResponse(events=[inference_pb2.Event(text="a")])
         await self.act()
@@ -45,8 +50,8 @@ class Servicer(inference_pb2_grpc.InferenceServiceServicer):
 
 
 @asynccontextmanager
-async def served(act: Callable[[], Awaitable[None]]):
-    server = Server(identify, max_message=1 << 20)
+async def served(act: Callable[[], Awaitable[None]], credential: bytes | None = CREDENTIAL):
+    server = Server(identify, max_message=1 << 20, service_credential=credential)
     server.add(inference_pb2_grpc.add_InferenceServiceServicer_to_server, Servicer(act), NAME)
     port = server.listen("127.0.0.1:0")
     await server.start()
@@ -64,6 +69,16 @@ async def generate(channel, key=KEY, **options):
     return await stub.Generate(
         inference_pb2.GenerateRequest(), metadata=call_metadata(key, "req_1"), **options
     )
+
+
+async def run_role(channel, authorization=None, user_id="ada"):
+    stub = inference_pb2_grpc.InferenceServiceStub(channel)
+    if authorization is None:
+        authorization = service_authorization(CREDENTIAL)
+    metadata = (("authorization", authorization), ("x-request-id", "req_1"))
+    if user_id:
+        metadata += (("x-user-id", user_id),)
+    return await stub.RunRole(inference_pb2.RunRoleRequest(), metadata=metadata)
 
 
 async def test_a_call_with_a_good_key_knows_its_caller():
@@ -87,6 +102,83 @@ async def test_a_call_without_metadata_is_unauthenticated_streamed_too():
             async for _ in stub.StreamGenerate(inference_pb2.GenerateRequest()):
                 pass
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_the_gateways_own_calls_know_for_whom_they_are_made_and_carry_no_key():
+    keys, requests = [], []
+
+    async def act():
+        keys.append(caller_key.get(None))
+        requests.append(logs.request_id.get())
+
+    async with served(act) as channel:
+        assert (await run_role(channel)).text == "ada"
+    assert (keys, requests) == ([None], ["req_1"])
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        f"Bearer {KEY}",
+        "",
+        "Service ",
+        service_authorization(CREDENTIAL)[:-1],
+        service_authorization(CREDENTIAL) + "A",
+        service_authorization(bytes(32)),
+        service_authorization(CREDENTIAL).removeprefix("Service "),
+        service_authorization(CREDENTIAL).replace("Service", "Bearer"),
+    ],
+)
+async def test_no_other_credential_opens_the_gateways_own_calls(authorization):
+    async with served(nothing) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await run_role(channel, authorization)
+    assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert errors.from_rpc_error(refused.value).code == "invalid_api_key"
+
+
+async def test_a_call_of_the_gateways_own_is_made_for_somebody():
+    async with served(nothing) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await run_role(channel, user_id="")
+    assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+@pytest.mark.parametrize("credential", [None, b""])
+@pytest.mark.parametrize("sent", [b"", CREDENTIAL])
+async def test_without_a_credential_nobody_makes_the_gateways_own_calls(credential, sent):
+    async with served(nothing, credential) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await run_role(channel, service_authorization(sent))
+    assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_the_gateways_own_credential_opens_no_other_call():
+    metadata = (("authorization", service_authorization(CREDENTIAL)), ("x-user-id", "ada"))
+    async with served(nothing) as channel:
+        stub = inference_pb2_grpc.InferenceServiceStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await stub.Generate(inference_pb2.GenerateRequest(), metadata=metadata)
+        with pytest.raises(grpc.aio.AioRpcError) as refused_stream:
+            async for _ in stub.StreamGenerate(inference_pb2.GenerateRequest(), metadata=metadata):
+                pass
+    assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert refused_stream.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_the_gateways_own_credential_never_shows(caplog):
+    async def act():
+        raise RuntimeError("it broke")
+
+    authorization = service_authorization(CREDENTIAL)
+    told = ""
+    async with served(act) as channel:
+        for sent in (authorization, authorization + "A"):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await run_role(channel, sent)
+            told += str(refused.value)
+    assert "it broke" in caplog.text
+    assert authorization.removeprefix("Service ") not in caplog.text + told
 
 
 async def test_a_failure_with_a_reason_reaches_the_other_side_whole():

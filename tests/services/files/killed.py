@@ -5,9 +5,7 @@ import hashlib
 import os
 import random
 import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,13 +25,12 @@ from services.common.channels import call_metadata, open_channel
 from services.common.database import reading
 from services.files.blobs import FOLDER
 from services.files.repository import files, usage
+from tests.services.processes import serving
 
 _PIECE = 256 << 10
 SHORT_LIFETIME_S = 1
 # Short enough that every life of the process sweeps, long enough for a slow machine.
 _SETTINGS = """\
-[discovery]
-enabled = false
 [limits]
 sweep_every_s = 0.05
 orphan_grace_s = 4
@@ -61,33 +58,11 @@ class Known:
         self.once_more.set()
 
 
-@asynccontextmanager
-async def serving(folder: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+def filing(
+    folder: Path,
+) -> AbstractAsyncContextManager[tuple[asyncio.subprocess.Process, str]]:
     """Run the services on the folder's data; give the process and its address."""
-    settings = folder / "gateway.toml"
-    settings.write_text(_SETTINGS)
-    address = f"unix:{folder}/s"
-    log = folder / "log"
-    with log.open("wb") as told:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "services", "files", "accounts", "--listen", address),
-            env={
-                **os.environ,
-                "GATEWAY_CONFIG": str(settings),
-                "GATEWAY_DATA_DIR": str(folder),
-            },
-            stdout=asyncio.subprocess.PIPE,
-            stderr=told,
-        )
-    try:
-        assert process.stdout is not None
-        assert await process.stdout.readline() == b"READY\n", log.read_text()
-        yield process, address
-    finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGKILL)
-        await process.wait()
+    return serving(folder, ("accounts", "files"), settings=_SETTINGS)
 
 
 async def work_until_killed(

@@ -12,7 +12,7 @@ from services.common.settings import Storage
 from tests.services.files.killed import (
     Known,
     assert_consistent,
-    serving,
+    filing,
     until_swept,
     work_until_killed,
 )
@@ -27,10 +27,10 @@ async def _kill_often(times: int, seed: int) -> None:
         await migrate(engine)
         key = await AccountRepository(engine).create_key("ada", plan="enterprise")
         for _ in range(times):
-            async with serving(folder) as (process, address):
+            async with filing(folder) as (process, address):
                 await work_until_killed(address, process, key, known, chance)
             await assert_consistent(engine, folder, known)
-        async with serving(folder):
+        async with filing(folder):
             await until_swept(engine, folder, known, within_s=30)
         await engine.dispose()
     assert known.kept

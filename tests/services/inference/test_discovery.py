@@ -12,6 +12,7 @@ from services.inference.assembly import Inference
 from services.inference.http import Client
 from tests.running import serving
 from tests.services.inference.kept import Kept
+from tests.services.inference.remembering import Memories
 
 SECRETS = Secrets({"k": b"s" * 32}, "k", b"c" * 32)
 
@@ -73,7 +74,7 @@ async def test_a_local_server_joins_with_its_models(monkeypatch):
     async with serving(server({"data": [{"id": "llama"}]})) as url:
         monkeypatch.setattr(discovery, "LOCAL_SERVERS", {"ollama": f"{url}/v1"})
         inference = await Inference.start(
-            parse({}, "test"), SECRETS, Source(), CollectorRegistry(), Kept({}), {}
+            parse({}, "test"), SECRETS, Source(), CollectorRegistry(), Kept({}), Memories(), {}
         )
         try:
             await inference.learn()
@@ -83,22 +84,14 @@ async def test_a_local_server_joins_with_its_models(monkeypatch):
             await inference.stop()
 
 
-async def test_settings_read_again_take_effect_and_wrong_ones_do_not(tmp_path):
-    path = tmp_path / "gateway.toml"
-    environ = {"GATEWAY_CONFIG": str(path)}
-    closed = "[discovery]\nenabled = false\n"
-    path.write_text(closed)
-    settings = parse({"discovery": {"enabled": False}}, "test")
+async def test_settings_read_again_take_effect():
+    closed = {"discovery": {"enabled": False}}
     inference = await Inference.start(
-        settings, SECRETS, Source(), CollectorRegistry(), Kept({}), environ
+        parse(closed, "test"), SECRETS, Source(), CollectorRegistry(), Kept({}), Memories(), {}
     )
     try:
-        model = '[[models]]\nname = "mine"\nprovider = "sandbox"\nupstream = "echo"\n'
-        path.write_text(closed + model)
-        inference.reload()
-        assert inference.engine.routes.models.resolve("mine").upstream == "echo"
-        path.write_text("[nonsense")
-        inference.reload()
+        mine = {"name": "mine", "provider": "sandbox", "upstream": "echo"}
+        inference.reload(parse({**closed, "models": [mine]}, "test"))
         assert inference.engine.routes.models.resolve("mine").upstream == "echo"
     finally:
         await inference.stop()

@@ -11,13 +11,14 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Event, Finish, GenerateRequest, Start
 from services.common.errors import GatewayError, UpstreamError
-from services.common.settings import Limits, Model, Provider
+from services.common.settings import Limits, Memory, Model, Provider
 from services.inference.engine import Engine, Routes
 from services.inference.metrics import Metrics
 from services.inference.providers.base import Call
 from services.inference.routing import Models
 from services.inference.thinking import Signer
 from tests.services.inference.kept import Kept
+from tests.services.inference.remembering import Memories
 
 DISABLED = pb.FALLBACK_MODE_DISABLED
 SIGNER = Signer({"k1": b"s" * 32}, "k1")
@@ -78,7 +79,9 @@ def engine(provider: Played, **model: object) -> Engine:
     clock = iter(range(1000))
     routes = Routes(models, {"played": provider})
     metrics = Metrics(CollectorRegistry())
-    return Engine(routes, SIGNER, Kept({}), Limits(), metrics, lambda: next(clock))
+    return Engine(
+        routes, SIGNER, Kept({}), Memories(), Limits(), Memory(), metrics, lambda: next(clock)
+    )
 
 
 def request(**fields: object) -> GenerateRequest:

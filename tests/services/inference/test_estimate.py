@@ -15,7 +15,8 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolUse,
 )
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, Tool
-from services.inference.estimate import estimate_input_tokens, estimate_output_tokens
+from services.common.tokens import estimate_tokens
+from services.inference.estimate import estimate_input_tokens
 
 IMAGE = conversation.MEDIA_KIND_IMAGE
 DOCUMENT = conversation.MEDIA_KIND_DOCUMENT
@@ -46,17 +47,17 @@ def cost(*blocks: Block) -> int:
     ],
 )
 def test_known_texts_come_out_high_but_not_beyond_all_bounds(text: str, true_count: int) -> None:
-    assert true_count <= estimate_output_tokens(text) <= 2 * true_count + 3
+    assert true_count <= estimate_tokens(text) <= 2 * true_count + 3
 
 
 def test_each_character_of_a_foreign_script_counts_for_one_token_or_two() -> None:
     for text in ("漢字" * 500, "при" * 333, "🙂" * 1000):
-        assert len(text) <= estimate_output_tokens(text) <= 2 * len(text) + 1
+        assert len(text) <= estimate_tokens(text) <= 2 * len(text) + 1
 
 
 def test_every_part_of_a_conversation_counts() -> None:
     word = "word " * 100
-    alone = estimate_output_tokens(word)
+    alone = estimate_tokens(word)
     for block in (
         Block(text=word),
         Block(thinking=Thinking(text=word)),
@@ -74,10 +75,10 @@ def test_each_kind_of_character_has_a_rate_of_its_own() -> None:
     kinds = {"az \n": 35, "AZ": 70, "é": 100, "19{~": 100}
     for characters, hundredths in kinds.items():
         for character in characters:
-            assert estimate_output_tokens(character * 100) == hundredths + 1
+            assert estimate_tokens(character * 100) == hundredths + 1
     mixed = "".join(character * 100 for characters in kinds for character in characters)
     rates = sum(hundredths * len(characters) for characters, hundredths in kinds.items())
-    assert estimate_output_tokens(mixed) == rates + 1
+    assert estimate_tokens(mixed) == rates + 1
 
 
 def test_every_message_and_tool_has_a_price_of_its_own() -> None:
@@ -87,11 +88,11 @@ def test_every_message_and_tool_has_a_price_of_its_own() -> None:
     tool = Tool(name="weather", description="Tells it", input_schema=schema.encode())
     with_tool = estimate_input_tokens(request(Block(text="x"), tools=(tool,)))
     with_two = estimate_input_tokens(request(Block(text="x"), tools=(tool, tool)))
-    parts = sum(map(estimate_output_tokens, ("weather", "Tells it", schema)))
+    parts = sum(map(estimate_tokens, ("weather", "Tells it", schema)))
     assert with_tool - one > with_two - with_tool > parts
     own = Tool(opaque=True, extra=Opaque(json=schema.encode()))
     with_own = estimate_input_tokens(request(Block(text="x"), tools=(tool, own)))
-    assert with_own - with_tool > estimate_output_tokens(schema)
+    assert with_own - with_tool > estimate_tokens(schema)
 
 
 def test_the_schema_of_the_answer_counts() -> None:
@@ -100,7 +101,7 @@ def test_the_schema_of_the_answer_counts() -> None:
     asked.output_format.CopyFrom(
         OutputFormat(kind=OutputFormat.KIND_JSON_SCHEMA, schema=b'{"type":"object"}')
     )
-    assert estimate_input_tokens(asked) - before == estimate_output_tokens('{"type":"object"}')
+    assert estimate_input_tokens(asked) - before == estimate_tokens('{"type":"object"}')
 
 
 def test_an_image_costs_the_same_whatever_its_bytes() -> None:
@@ -119,7 +120,7 @@ def test_a_document_costs_by_its_pages_or_its_size() -> None:
     assert document(b"<< /Type /Page >>" * 3) == 3 * page
     assert document(b"<</Type/Page>>" * 3) == 3 * page
     assert document(b"x" * 100_000) > 4 * page
-    assert document(b"word " * 100, "text/plain") == estimate_output_tokens("word " * 100)
+    assert document(b"word " * 100, "text/plain") == estimate_tokens("word " * 100)
     unseen = cost(Block(media=Media(kind=DOCUMENT, url="https://x/y.pdf")))
     assert unseen > 4 * page
 

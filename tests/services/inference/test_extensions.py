@@ -60,16 +60,8 @@ def test_a_plain_request_needs_nothing() -> None:
     check(GenerateRequest(messages=[user(Block(text="Hi"))], memory=Memory()), target())
 
 
-@pytest.mark.parametrize(
-    ("request_", "param"),
-    [
-        (GenerateRequest(memory=Memory(memory_id="m")), "memory_id"),
-        (GenerateRequest(memory=Memory(personal_memory=True)), "memory_config.personal_memory"),
-        (GenerateRequest(use_built_in_tools=True), "use_built_in_tools"),
-    ],
-)
-def test_memory_and_built_in_tools_are_refused(request_: GenerateRequest, param: str) -> None:
-    assert refusal(request_, target()).param == param
+def test_built_in_tools_are_refused() -> None:
+    assert refusal(GenerateRequest(use_built_in_tools=True), target()).param == "use_built_in_tools"
 
 
 @pytest.mark.parametrize("kind", [IMAGE, DOCUMENT])

@@ -133,8 +133,9 @@ class InferenceServiceServicer:
 
     def RunRole(self, request, context):
         """Does a side job of the gateway's with the model that is configured for it. Needs the
-        gateway's service credential in place of an API key, and the user for whom it is done
-        in the metadata entry `x-user-id`; that credential opens no other call.
+        gateway's service credential in place of an API key (`authorization: Service …`, the
+        credential in base64url without padding), and the user for whom it is done in the
+        metadata entry `x-user-id`; that credential opens no other call.
 
         Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): any other credential.
         NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the role.

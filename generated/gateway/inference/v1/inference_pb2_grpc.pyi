@@ -74,8 +74,9 @@ class InferenceServiceStub:
     """
     RunRole: _grpc.UnaryUnaryMultiCallable[_inference_pb2.RunRoleRequest, _inference_pb2.RunRoleResponse]
     """Does a side job of the gateway's with the model that is configured for it. Needs the
-    gateway's service credential in place of an API key, and the user for whom it is done
-    in the metadata entry `x-user-id`; that credential opens no other call.
+    gateway's service credential in place of an API key (`authorization: Service …`, the
+    credential in base64url without padding), and the user for whom it is done in the
+    metadata entry `x-user-id`; that credential opens no other call.
 
     Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): any other credential.
     NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the role.
@@ -129,8 +130,9 @@ class InferenceServiceAsyncStub(InferenceServiceStub):
     """
     RunRole: _aio.UnaryUnaryMultiCallable[_inference_pb2.RunRoleRequest, _inference_pb2.RunRoleResponse]  # type: ignore[assignment]
     """Does a side job of the gateway's with the model that is configured for it. Needs the
-    gateway's service credential in place of an API key, and the user for whom it is done
-    in the metadata entry `x-user-id`; that credential opens no other call.
+    gateway's service credential in place of an API key (`authorization: Service …`, the
+    credential in base64url without padding), and the user for whom it is done in the
+    metadata entry `x-user-id`; that credential opens no other call.
 
     Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): any other credential.
     NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the role.
@@ -217,8 +219,9 @@ class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_inference_pb2.RunRoleResponse, _abc.Awaitable[_inference_pb2.RunRoleResponse]]:
         """Does a side job of the gateway's with the model that is configured for it. Needs the
-        gateway's service credential in place of an API key, and the user for whom it is done
-        in the metadata entry `x-user-id`; that credential opens no other call.
+        gateway's service credential in place of an API key (`authorization: Service …`, the
+        credential in base64url without padding), and the user for whom it is done in the
+        metadata entry `x-user-id`; that credential opens no other call.
 
         Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): any other credential.
         NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the role.

@@ -10,13 +10,14 @@ from contextlib import aclosing
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.inference.v1.inference_pb2 import Event
+from services.common.errors import unsupported
 from services.inference.providers.anthropic.events import StreamReader, events_from_whole
 from services.inference.providers.anthropic.request import (
     beta_header,
     build_count,
     build_request,
 )
-from services.inference.providers.base import Call
+from services.inference.providers.base import Call, Target
 from services.inference.providers.failures import broken_answer
 from services.inference.providers.upstream import Upstream
 
@@ -85,6 +86,10 @@ class AnthropicProvider:
         if not isinstance(counted, int) or counted < 0:
             raise broken_answer(self.name, "answered no count of tokens")
         return counted
+
+    async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
+        """Refuse: the API makes no vectors."""
+        raise unsupported("model", f"model: the provider {self.name} makes no vectors")
 
     async def close(self) -> None:
         """Do nothing: connections belong to the session that providers share."""

@@ -1,20 +1,24 @@
-"""Sends chat completions."""
+"""Sends chat completions, and texts for vectors."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+
+import orjson
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
 from services.common.ids import new_id
-from services.inference.providers.base import Call
+from services.inference.providers.base import Call, Target
 from services.inference.providers.openai.caller import Server
 from services.inference.providers.openai.events import DONE, StreamReader, events_from_whole
 from services.inference.providers.openai.request import build_request
+from services.inference.providers.openai.vectors import read_vectors
 from services.inference.providers.sse import ServerSentEvent
 from services.inference.providers.upstream import Upstream
 
 _PATH = "/chat/completions"
+_EMBEDDINGS = "/embeddings"
 
 
 class OpenAIProvider:
@@ -80,6 +84,12 @@ class OpenAIProvider:
     async def count_tokens(self, call: Call) -> int | None:
         """Give None: the dialect has no count."""
         return None
+
+    async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
+        """Give a vector for each text; see `Provider.embed`."""
+        body = orjson.dumps({"model": target.upstream, "input": list(texts)})
+        _, answer = await self._upstream.post(_EMBEDDINGS, body)
+        return read_vectors(self._upstream.json_object(answer), len(texts), self.name)
 
     async def close(self) -> None:
         """Do nothing: connections belong to the session that providers share."""

@@ -13,13 +13,14 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Event, Finish, GenerateRequest, Start
 from services.common.errors import UpstreamError
-from services.common.settings import Limits, Model, Provider
+from services.common.settings import Limits, Memory, Model, Provider
 from services.inference.engine import Engine, Routes
 from services.inference.metrics import Metrics
 from services.inference.providers.base import Call
 from services.inference.routing import Models
 from services.inference.thinking import Signer
 from tests.services.inference.kept import Kept
+from tests.services.inference.remembering import Memories
 
 AUTO, ENABLED, STRICT, DISABLED = (
     pb.FALLBACK_MODE_AUTO,
@@ -89,6 +90,7 @@ class House:
     """An engine over two providers, `p` and, which prefills, `q`.
 
     Models `a`, `b`, `c` are those of `p`, `pre` is of `q`; `a` falls back to `fallbacks`.
+    `short` writes little, and `tiny` reads little.
     `inputs` are the media that models read, by their names.
     """
 
@@ -102,23 +104,30 @@ class House:
         self.q = Scripted("q", prefills=True)
         settings = {name: Provider(kind="openai", base_url="http://x") for name in ("p", "q")}
         models = [
-            Model(name="a", provider="p", fallbacks=list(fallbacks)),
+            Model(
+                name="a", provider="p", fallbacks=list(fallbacks), inputs=(inputs or {}).get("a")
+            ),
             Model(name="b", provider="p", inputs=(inputs or {}).get("b")),
             Model(name="c", provider="p"),
             Model(name="short", provider="p", max_output_tokens=100),
+            Model(name="tiny", provider="p", context_window=2000),
             Model(name="pre", provider="q", fallbacks=["b"]),
         ]
         self.registry = CollectorRegistry()
+        self.files = Kept({})
+        self.memories = Memories()
         self.engine = Engine(
             Routes(Models(models, settings, {}, {}), {"p": self.p, "q": self.q}),
             Signer({"k1": b"s" * 32}, "k1"),
-            Kept({}),
+            self.files,
+            self.memories,
             Limits(**limits),
+            Memory(),
             Metrics(self.registry),
             monotonic=lambda: asyncio.get_running_loop().time(),
             uniform=lambda low, high: high,
         )
-        for name in ("a", "b", "c", "short"):
+        for name in ("a", "b", "c", "short", "tiny"):
             self.p.plays(name, answer(f"I am {name}"))
         self.q.plays("pre", answer("I am pre"))
 

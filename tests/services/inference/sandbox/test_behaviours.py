@@ -164,6 +164,11 @@ def test_a_prefill_is_continued_and_not_repeated():
     assert said(ask("hi", Turn("assistant", ("Well, ",)))) == 'Sandbox echo: you said "hi".'
 
 
+def test_all_that_was_sent_can_be_recited_on_demand():
+    turns = Turn("system", ("Be brief.",)), Turn("user", ("Hi", "sandbox: recite"))
+    assert said(ask(*turns)) == "[system]\nBe brief.\n\n[user]\nHi\n\n[user]\nsandbox: recite"
+
+
 def test_a_prefill_can_be_repeated_on_demand():
     assert said(ask("sandbox: repeat", Turn("assistant", ("Well,",)))).startswith("Well, Sandbox")
 

@@ -1,0 +1,32 @@
+"""Memories, their turns and the profile: protobuf ⇄ JSON, alike in both formats.
+
+Format A names what an object is in `object` and gives times in Unix seconds, Format B in
+`type` and as RFC 3339.
+"""
+
+from facade.dialects.memory.answers import (
+    render_deleted_memory,
+    render_deleted_profile,
+    render_memory,
+    render_memory_list,
+    render_profile,
+    render_snippets,
+    render_turn_list,
+)
+from facade.dialects.memory.openapi import paths, schemas
+from facade.dialects.memory.requests import parse_memory_id, parse_page, parse_search
+
+__all__ = [
+    "parse_memory_id",
+    "parse_page",
+    "parse_search",
+    "paths",
+    "render_deleted_memory",
+    "render_deleted_profile",
+    "render_memory",
+    "render_memory_list",
+    "render_profile",
+    "render_snippets",
+    "render_turn_list",
+    "schemas",
+]

@@ -1,0 +1,134 @@
+"""What is told of memories, in the format of the credential."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from facade.credentials import Format, Shape
+from facade.dialects.memory.messages import message_object
+from gateway.memory.v1.memory_pb2 import Fact, Memory, Snippet, Turn
+
+_STATES: Mapping[Memory.State.ValueType, str] = {
+    Memory.STATE_IDLE: "idle",
+    Memory.STATE_WRITING: "writing",
+    Memory.STATE_SUMMARISING: "summarising",
+}
+
+
+def render_memory(memory: Memory, shape: Format) -> bytes:
+    """Write one memory, its summary too."""
+    return orjson.dumps(
+        {
+            **_memory(memory, shape),
+            "summary": memory.summary or None,
+            "degraded": memory.degraded,
+        }
+    )
+
+
+def render_memory_list(memories: Sequence[Memory], next_page: str, shape: Format) -> bytes:
+    """Write a page of memories."""
+    return _list([_memory(memory, shape) for memory in memories], next_page, shape)
+
+
+def render_deleted_memory(memory_id: str, shape: Format) -> bytes:
+    """Write that a memory is forgotten."""
+    if shape is Shape.A:
+        return orjson.dumps({"object": "memory", "id": memory_id, "deleted": True})
+    return orjson.dumps({"id": memory_id, "type": "memory_deleted"})
+
+
+def render_turn_list(turns: Sequence[Turn], next_page: str, shape: Format) -> bytes:
+    """Write a page of turns."""
+    return _list([_turn(turn, shape) for turn in turns], next_page, shape)
+
+
+def render_snippets(snippets: Iterable[Snippet], shape: Format) -> bytes:
+    """Write what a search found, the best first."""
+    return _list([_snippet(snippet, shape) for snippet in snippets], "", shape)
+
+
+def render_profile(facts: Iterable[Fact], shape: Format) -> bytes:
+    """Write what is known about the caller."""
+    return orjson.dumps(
+        {**_kind("memory.profile", shape), "facts": [_fact(fact, shape) for fact in facts]}
+    )
+
+
+def render_deleted_profile(shape: Format) -> bytes:
+    """Write that nothing is known about the caller any more."""
+    if shape is Shape.A:
+        return orjson.dumps({"object": "memory.profile", "deleted": True})
+    return orjson.dumps({"type": "memory_profile_deleted"})
+
+
+def _list(items: Sequence[Mapping[str, Any]], next_page: str, shape: Format) -> bytes:
+    """Write a list; what its items are named by is their `id`."""
+    return orjson.dumps(
+        {
+            **({"object": "list"} if shape is Shape.A else {}),
+            "data": items,
+            "first_id": items[0]["id"] if items else None,
+            "last_id": items[-1]["id"] if items else None,
+            "has_more": bool(next_page),
+            "next_page": next_page or None,
+        }
+    )
+
+
+def _memory(memory: Memory, shape: Format) -> dict[str, Any]:
+    return {
+        **_kind("memory", shape),
+        "id": memory.memory_id,
+        "created_at": _time(memory.created_at_ms, shape),
+        "updated_at": _time(memory.updated_at_ms, shape),
+        "turns": memory.turns,
+        "summarised": memory.summarised,
+        "pending": memory.pending,
+        "state": _STATES[memory.state],
+    }
+
+
+def _turn(turn: Turn, shape: Format) -> dict[str, Any]:
+    return {
+        **_kind("memory.turn", shape),
+        "id": turn.number,
+        "created_at": _time(turn.created_at_ms, shape),
+        "open": turn.open,
+        "messages": [message_object(message) for message in turn.messages],
+    }
+
+
+def _snippet(snippet: Snippet, shape: Format) -> dict[str, Any]:
+    return {
+        **_kind("memory.snippet", shape),
+        "id": snippet.turn,
+        "created_at": _time(snippet.created_at_ms, shape),
+        "text": snippet.text,
+        "score": snippet.score,
+    }
+
+
+def _fact(fact: Fact, shape: Format) -> dict[str, Any]:
+    return {
+        "topic": fact.topic,
+        "sub_topic": fact.sub_topic,
+        "value": fact.value,
+        "sources": [
+            {"memory_id": source.memory_id, "turn": source.turn} for source in fact.sources
+        ],
+        "updated_at": _time(fact.updated_at_ms, shape),
+    }
+
+
+def _kind(name: str, shape: Format) -> dict[str, str]:
+    return {"object": name} if shape is Shape.A else {"type": name.replace(".", "_")}
+
+
+def _time(at_ms: int, shape: Format) -> int | str:
+    seconds = at_ms // 1000
+    if shape is Shape.A:
+        return seconds
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,77 @@
+"""What callers ask of their memories."""
+
+from collections.abc import Mapping
+from typing import Annotated, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from facade.dialects.extensions import check_memory_id
+from facade.dialects.queries import parse_limit
+from facade.dialects.validation import read
+from gateway.memory.v1.memory_pb2 import SearchMemoryRequest
+from services.common.errors import invalid
+
+DEFAULT_LIMIT = 20
+MAX_LIMIT = 1000
+DEFAULT_FOUND = 8
+MAX_FOUND = 100
+MAX_QUERY = 10_000
+_MAX_ID = 256
+
+
+class Page(NamedTuple):
+    """Which part of a list is wanted: so many items, from where `token` goes on."""
+
+    limit: int
+    token: str
+
+
+class SearchBody(BaseModel):
+    """What to look for in a memory."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY)] = Field(
+        description="What archived turns are to be about."
+    )
+    limit: Annotated[int, Field(ge=1, le=MAX_FOUND)] = Field(
+        DEFAULT_FOUND, description="How many turns to give at most."
+    )
+
+
+_SEARCH: TypeAdapter[SearchBody] = TypeAdapter(SearchBody)
+
+
+def parse_memory_id(name: str) -> str:
+    """Check the name of a memory in a path, percent-encoding undone.
+
+    Raises:
+        GatewayError: invalid, when no memory can have that name.
+    """
+    if len(name) > _MAX_ID:
+        raise invalid("memory_id", f"memory_id: must have at most {_MAX_ID} characters")
+    check_memory_id(name)
+    return name
+
+
+def parse_page(query: Mapping[str, str]) -> Page:
+    """Read the query of a list: `limit` (1 to 1000; 20 when absent) and `page`.
+
+    Raises:
+        GatewayError: invalid, naming the parameter.
+    """
+    limit = parse_limit(query, default=DEFAULT_LIMIT, largest=MAX_LIMIT)
+    token = query.get("page", "")
+    if "page" in query and not (token and token.isascii()):
+        raise invalid("page", "page: takes the next_page of an earlier list")
+    return Page(limit, token)
+
+
+def parse_search(body: bytes, memory_id: str) -> SearchMemoryRequest:
+    """Read the body of a search.
+
+    Raises:
+        GatewayError: invalid, naming the field.
+    """
+    wanted = read(_SEARCH, body)
+    return SearchMemoryRequest(memory_id=memory_id, query=wanted.query, limit=wanted.limit)

@@ -1,0 +1,116 @@
+"""The endpoints that look into memories and forget, in the format of the credential."""
+
+import grpc
+from aiohttp import web
+
+from facade import credentials
+from facade.context import CONTEXT
+from facade.credentials import Format
+from facade.dialects import memory
+from facade.routes.generation import metadata, read_json
+from gateway.memory.v1.memory_pb2 import (
+    DeleteMemoryRequest,
+    DeleteProfileRequest,
+    GetMemoryRequest,
+    GetProfileRequest,
+    ListMemoriesRequest,
+    ListTurnsRequest,
+)
+from services.common.errors import from_rpc_error, invalid
+
+
+def routes() -> list[web.RouteDef]:
+    """Give the routes of all endpoints."""
+    one = "/beta/v1/memories/{memory_id}"
+    return [
+        web.get("/beta/v1/memories", list_memories),
+        web.get(one, get_memory),
+        web.delete(one, delete_memory),
+        web.get(f"{one}/turns", list_turns),
+        web.post(f"{one}/search", search),
+        web.get("/beta/v1/memory/profile", get_profile),
+        web.delete("/beta/v1/memory/profile", delete_profile),
+    ]
+
+
+async def list_memories(request: web.Request) -> web.Response:
+    """List the caller's memories, the one used last first."""
+    page = memory.parse_page(request.query)
+    wanted = ListMemoriesRequest(limit=page.limit, page_token=page.token)
+    try:
+        listed = await request.app[CONTEXT].memory.ListMemories(wanted, metadata=metadata(request))
+    except grpc.aio.AioRpcError as error:
+        raise _in_callers_words(error) from None
+    return _json(
+        memory.render_memory_list(listed.memories, listed.next_page_token, _shape(request))
+    )
+
+
+async def get_memory(request: web.Request) -> web.Response:
+    """Describe a memory, its summary too."""
+    wanted = GetMemoryRequest(memory_id=_memory_id(request))
+    found = await request.app[CONTEXT].memory.GetMemory(wanted, metadata=metadata(request))
+    return _json(memory.render_memory(found.memory, _shape(request)))
+
+
+async def delete_memory(request: web.Request) -> web.Response:
+    """Forget a memory."""
+    memory_id = _memory_id(request)
+    wanted = DeleteMemoryRequest(memory_id=memory_id)
+    await request.app[CONTEXT].memory.DeleteMemory(wanted, metadata=metadata(request))
+    return _json(memory.render_deleted_memory(memory_id, _shape(request)))
+
+
+async def list_turns(request: web.Request) -> web.Response:
+    """List the turns of a memory, the newest first."""
+    page = memory.parse_page(request.query)
+    wanted = ListTurnsRequest(
+        memory_id=_memory_id(request), limit=page.limit, page_token=page.token
+    )
+    try:
+        listed = await request.app[CONTEXT].memory.ListTurns(wanted, metadata=metadata(request))
+    except grpc.aio.AioRpcError as error:
+        raise _in_callers_words(error) from None
+    return _json(memory.render_turn_list(listed.turns, listed.next_page_token, _shape(request)))
+
+
+async def search(request: web.Request) -> web.Response:
+    """Find archived turns by what they say."""
+    memory_id = _memory_id(request)
+    wanted = memory.parse_search(await read_json(request), memory_id)
+    found = await request.app[CONTEXT].memory.SearchMemory(wanted, metadata=metadata(request))
+    return _json(memory.render_snippets(found.snippets, _shape(request)))
+
+
+async def get_profile(request: web.Request) -> web.Response:
+    """Tell what is known about the caller."""
+    service = request.app[CONTEXT].memory
+    known = await service.GetProfile(GetProfileRequest(), metadata=metadata(request))
+    return _json(memory.render_profile(known.facts, _shape(request)))
+
+
+async def delete_profile(request: web.Request) -> web.Response:
+    """Forget what is known about the caller."""
+    service = request.app[CONTEXT].memory
+    await service.DeleteProfile(DeleteProfileRequest(), metadata=metadata(request))
+    return _json(memory.render_deleted_profile(_shape(request)))
+
+
+def _in_callers_words(error: grpc.aio.AioRpcError) -> Exception:
+    """Give a failure with the caller's name of what the service calls a page token."""
+    failure = from_rpc_error(error)
+    if failure.param == "page_token":
+        return invalid("page", "page: takes the next_page of an earlier list")
+    return failure
+
+
+def _memory_id(request: web.Request) -> str:
+    return memory.parse_memory_id(request.match_info["memory_id"])
+
+
+def _json(body: bytes) -> web.Response:
+    return web.Response(body=body, content_type="application/json")
+
+
+def _shape(request: web.Request) -> Format:
+    return credentials.format_of(request.headers)

@@ -1,0 +1,185 @@
+"""What Memory is told of a request, and what stays here until its answer. Pure.
+
+Instructions (system, developer) are never remembered. Of media Memory knows hashes; the
+bytes stay here and go back to where Memory puts what stands for them.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Media, Message
+from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory
+from gateway.memory.v1.memory_pb2 import OpenTurn
+from services.common.errors import invalid
+from services.inference.fallback.plan import Plan
+from services.inference.media import find_media, media_blocks
+
+_INSTRUCTIONS = (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER)
+THOUGHTS = ("thinking", "redacted_thinking")
+_MODES = {
+    Memory.MODE_READ_WRITE: OpenTurn.MODE_READ_WRITE,
+    Memory.MODE_READ_ONLY: OpenTurn.MODE_READ_ONLY,
+}
+
+
+@dataclass(slots=True)
+class Apart:
+    """A request's conversation, taken apart.
+
+    Attributes:
+        opening: what Memory is told.
+        instructions: what system and developer say.
+        kept: where Memory keeps no conversation, the caller's own, with the path of each
+            of its media in reading order.
+        media: else of each of the caller's media, by what stands for it, path and itself.
+        thoughtful: messages that think and call tools, by the ids of their calls.
+    """
+
+    opening: OpenTurn
+    instructions: list[Message]
+    kept: tuple[Sequence[Message], Sequence[str]] | None = None
+    media: dict[str, tuple[str, Media]] = field(default_factory=dict)
+    thoughtful: dict[tuple[str, ...], Message] = field(default_factory=dict)
+
+
+def takes_part(request: GenerateRequest) -> bool:
+    """Tell whether the server's memory takes part in a request."""
+    memory = request.memory
+    return bool(memory.memory_id) or memory.personal_memory
+
+
+def check_steps(request: GenerateRequest, plan: Plan) -> None:
+    """Refuse a step with another conversation than the one that is remembered.
+
+    Its instructions may be others.
+
+    Raises:
+        GatewayError: invalid, naming the step's field.
+    """
+    for step in plan.steps:
+        if step.parameters is None or not step.parameters.messages:
+            continue
+        theirs = spoken(step.parameters.messages, request.memory)
+        if list(theirs) != list(spoken(request.messages, request.memory)):
+            path = f"{step.path}.parameters.messages"
+            raise invalid(
+                path, f"{path}: must be those of the request, since memory takes part in it"
+            )
+
+
+def instructions(messages: Sequence[Message], memory: Memory) -> Iterator[Message]:
+    """Give what goes before all else: with a memory all instructions, else those at the head."""
+    for message in messages:
+        if message.role in _INSTRUCTIONS:
+            yield message
+        elif not memory.memory_id:
+            return
+
+
+def spoken(messages: Sequence[Message], memory: Memory) -> Iterator[Message]:
+    """Give the messages that are not `instructions`."""
+    begun = False
+    for message in messages:
+        if message.role not in _INSTRUCTIONS:
+            begun = True
+            yield message
+        elif begun and not memory.memory_id:
+            yield message
+
+
+def take_apart(request: GenerateRequest) -> Apart:
+    """Take the messages out of a request.
+
+    Hashes the media in them, which takes a while where they are large.
+
+    Raises:
+        GatewayError: invalid, when there is nothing but instructions.
+    """
+    if all(message.role in _INSTRUCTIONS for message in request.messages):
+        raise invalid("messages", "messages: memory needs one that is no instruction")
+    take = _for_memory if request.memory.memory_id else _for_profile
+    apart = take(request)
+    del request.messages[:]
+    return apart
+
+
+def call_ids(message: Message) -> tuple[str, ...]:
+    """Give the ids of the calls that a message makes, in order."""
+    return tuple(block.tool_use.id for block in message.blocks if block.HasField("tool_use"))
+
+
+def media_key(media: Media) -> str:
+    """Give what stands for a medium: what it is named by, and for bytes their hash."""
+    return f"{media.WhichOneof('source')} {media.sha256.hex() or media.url or media.file_id}"
+
+
+def _for_memory(request: GenerateRequest) -> Apart:
+    memory = request.memory
+    before = _copies(instructions(request.messages, memory))
+    media: dict[str, tuple[str, Media]] = {}
+    for one in find_media(request):
+        itself = Media()
+        itself.CopyFrom(one.block.media)
+        _hash(one.block.media)
+        media.setdefault(media_key(one.block.media), (one.path, itself))
+    opening = _opening(memory, spoken(request.messages, memory))
+    thoughtful = {
+        call_ids(message): message
+        for message in opening.messages
+        if any(block.WhichOneof("kind") in THOUGHTS for block in message.blocks)
+    }
+    thoughtful.pop((), None)
+    return Apart(opening, before, media=media, thoughtful=thoughtful)
+
+
+def _for_profile(request: GenerateRequest) -> Apart:
+    memory = request.memory
+    paths = [one.path for one in find_media(request)]
+    before = _copies(instructions(request.messages, memory))
+    paths = paths[sum(1 for _ in media_blocks(before)) :]
+    messages = _copies(spoken(request.messages, memory))
+    opening = _opening(memory, _newest(messages))
+    for block in media_blocks(opening.messages):
+        _hash(block.media)
+    return Apart(opening, before, kept=(messages, paths))
+
+
+def _opening(memory: Memory, messages: Iterable[Message]) -> OpenTurn:
+    opening = OpenTurn(
+        memory_id=memory.memory_id,
+        mode=_MODES.get(memory.mode, OpenTurn.MODE_UNSPECIFIED),
+        personal_memory=memory.personal_memory,
+        messages=messages,
+    )
+    if memory.HasField("history_window"):
+        opening.history_window = memory.history_window
+    if memory.HasField("summary_window"):
+        opening.summary_window = memory.summary_window
+    return opening
+
+
+def _newest(messages: Sequence[Message]) -> list[Message]:
+    """Give the newest message of the user, as far as anything is said there, and all after it."""
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message.role == conversation_pb2.ROLE_USER and any(
+            not block.HasField("tool_result") for block in message.blocks
+        ):
+            return [one for one in messages[index:] if one.role not in _INSTRUCTIONS]
+    return [message for message in messages if message.role not in _INSTRUCTIONS][-1:]
+
+
+def _hash(media: Media) -> None:
+    if media.WhichOneof("source") == "data":
+        media.sha256 = hashlib.sha256(media.data).digest()
+
+
+def _copies(messages: Iterable[Message]) -> list[Message]:
+    copies = []
+    for message in messages:
+        copy = Message()
+        copy.CopyFrom(message)
+        copies.append(copy)
+    return copies

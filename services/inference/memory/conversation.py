@@ -1,0 +1,256 @@
+"""A conversation with what is remembered of it, as each model is to see it. Pure.
+
+In this order: the caller's instructions, the gateway's notes (profile and summary, the same
+for many turns, so that providers' caches hold), earlier turns, quotations that bear on the
+user's newest message, that message. Memory alone never makes a request too long for a
+model: the oldest turns are left out of it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, MediaKind, Message
+from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory
+from gateway.memory.v1.memory_pb2 import TurnContext
+from services.common.tokens import estimate_tokens
+from services.inference.estimate import MESSAGE, estimate_input_tokens, estimate_messages
+from services.inference.extensions import can_read
+from services.inference.fallback.requests import copied
+from services.inference.files import texts_as_blocks
+from services.inference.media import Found, media_blocks
+from services.inference.memory import injected
+from services.inference.memory.apart import (
+    THOUGHTS,
+    Apart,
+    call_ids,
+    instructions,
+    media_key,
+)
+from services.inference.providers.base import Target
+
+# What a caller reads as the path of a medium that its own request does not hold.
+_MEMORY = "memory_id"
+_NAMES: dict[MediaKind.ValueType, str] = {
+    conversation_pb2.MEDIA_KIND_IMAGE: "image",
+    conversation_pb2.MEDIA_KIND_DOCUMENT: "document",
+    conversation_pb2.MEDIA_KIND_AUDIO: "recording",
+    conversation_pb2.MEDIA_KIND_VIDEO: "film",
+}
+# The part of a model's window that goes beside the turns at most, and that an answer is
+# left which nobody bounds.
+_PART = 4
+
+
+class Seen(NamedTuple):
+    """A request as one model is to see it, the caller's media in it, and the turns left out."""
+
+    request: GenerateRequest
+    media: list[Found]
+    left_out: int
+
+
+class _Part:
+    """Messages that go together.
+
+    Attributes:
+        messages: the messages.
+        paths: of each medium in reading order, its path in the caller's JSON; None for one
+            that the caller's request does not hold.
+    """
+
+    def __init__(self, messages: Sequence[Message], paths: Sequence[str | None]) -> None:
+        self.messages = messages
+        self.paths = paths
+        self._tokens: int | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Estimated once: after all media that can be had are in their places."""
+        if self._tokens is None:
+            self._tokens = estimate_messages(self.messages)
+        return self._tokens
+
+    def media(self) -> Iterator[tuple[str | None, Block]]:
+        """Give each medium with its path."""
+        return zip(self.paths, media_blocks(self.messages), strict=True)
+
+
+class Conversation:
+    """What was sent, and what is remembered.
+
+    Args:
+        apart: what was sent; what it holds is used up.
+        context: what Memory gave; it is changed.
+        memory: what the request says of it.
+        inject_tokens: tokens of notes and quotations together, at most.
+
+    Attributes:
+        lacks_thoughts: whether it goes on from calls of tools whose thoughts are not at hand.
+    """
+
+    def __init__(
+        self, apart: Apart, context: TurnContext, memory: Memory, inject_tokens: int
+    ) -> None:
+        self._memory = memory
+        self._context = context
+        self._inject_tokens = inject_tokens
+        self._before = _instructed(apart.instructions)
+        self._turns: list[_Part] = []
+        self.lacks_thoughts = False
+        if apart.kept is not None:
+            self._present = _Part(*apart.kept)
+            return
+        self._turns = [
+            _Part(turn.messages, _put_back(turn.messages, apart, is_present=False))
+            for turn in context.turns
+        ]
+        for message in context.messages:
+            if thoughtful := apart.thoughtful.get(call_ids(message)):
+                # Providers want a call's thoughts beside its results, and Memory has none.
+                message.CopyFrom(thoughtful)
+        paths = _put_back(context.messages, apart, is_present=True)
+        self._present = _Part(context.messages, paths)
+        said = [one for one in context.messages if one.role == conversation_pb2.ROLE_ASSISTANT]
+        self.lacks_thoughts = (
+            bool(said and call_ids(said[-1]))
+            and said[-1].blocks[0].WhichOneof("kind") not in THOUGHTS
+        )
+
+    def callers_media(self) -> list[Found]:
+        """Give the media that the caller's request holds, in all places where they are used."""
+        return [Found(path, block) for path, block in self._media() if path is not None]
+
+    def remembered_files(self) -> dict[str, list[Found]]:
+        """Give where files are named that the caller's request does not name, the newest first.
+
+        A place without a file any more is left without a source that can be read.
+        """
+        files: dict[str, list[Found]] = {}
+        for path, block in reversed(list(self._media())):
+            if path is None and block.media.file_id:
+                files.setdefault(block.media.file_id, []).append(Found(_MEMORY, block))
+        return files
+
+    def seen_by(self, request: GenerateRequest, target: Target) -> Seen:
+        """Put a request together for one model.
+
+        Args:
+            request: without messages, or with other instructions for this model; it is
+                not changed.
+            target: the model. Where its window is not known nothing is left out.
+        """
+        seen = copied(request)
+        del seen.messages[:]
+        before = self._before
+        if request.messages:
+            before = _instructed(list(instructions(request.messages, self._memory)))
+        taken = estimate_input_tokens(seen) + before.tokens + self._present.tokens
+        room = _room(request, target, taken)
+        notes, quotes = self._injected(target, room)
+        if room is not None:
+            room -= estimate_tokens(notes) + estimate_tokens(quotes)
+        turns = self._fitting(room)
+        seen.messages.extend(before.messages)
+        if notes:
+            seen.messages.append(_noted(notes, before.messages))
+        for turn in turns:
+            seen.messages.extend(turn.messages)
+        seen.messages.extend(self._present_with(quotes))
+        paths = chain.from_iterable(part.paths for part in (before, *turns, self._present))
+        media = _adapted(zip(paths, media_blocks(seen.messages), strict=True), target)
+        return Seen(seen, media, len(self._turns) - len(turns))
+
+    def _media(self) -> Iterator[tuple[str | None, Block]]:
+        for part in (self._before, *self._turns, self._present):
+            yield from part.media()
+
+    def _injected(self, target: Target, room: int | None) -> tuple[str, str]:
+        """Give notes and quotations; turns get half of what there is room for, if it is little."""
+        limit = self._inject_tokens
+        if room is not None:
+            limit = min(limit, target.context_window // _PART, room // 2)
+        # The notes keep their bound whatever is quoted, and so their text.
+        notes = injected.notes(self._context.profile, self._context.summary, limit // 2)
+        return notes, injected.quotes(self._context.snippets, limit - estimate_tokens(notes))
+
+    def _fitting(self, room: int | None) -> Sequence[_Part]:
+        """Give the newest turns that there is room for."""
+        if room is None:
+            return self._turns
+        first = len(self._turns)
+        while first and self._turns[first - 1].tokens <= room:
+            first -= 1
+            room -= self._turns[first].tokens
+        return self._turns[first:]
+
+    def _present_with(self, quotes: str) -> Iterator[Message]:
+        """Give the present turn, the quotations before what the user says in it."""
+        for index, message in enumerate(self._present.messages):
+            if quotes and index == self._context.newest:
+                yield Message(role=message.role, blocks=[Block(text=quotes)])
+            yield message
+
+
+def _instructed(messages: Sequence[Message]) -> _Part:
+    return _Part(messages, ["messages"] * sum(1 for _ in media_blocks(messages)))
+
+
+def _describe(block: Block) -> None:
+    """Put words in the place of a medium that cannot be shown."""
+    media = block.media
+    named = (_NAMES.get(media.kind, "file"), media.name or media.url, media.mime_type)
+    text = f"[{', '.join(filter(None, named))}: {media.description or 'no longer kept'}]"
+    block.ClearField("extra")
+    block.text = text
+
+
+def _put_back(messages: Iterable[Message], apart: Apart, *, is_present: bool) -> list[str | None]:
+    """Put the caller's media in their places; give the paths of the media there are then.
+
+    A file may still be had from the store, and an address of the present turn is some
+    moments old. What was at an older one may be gone, and would fail every request.
+    """
+    paths: list[str | None] = []
+    for block in list(media_blocks(messages)):
+        path, itself = apart.media.get(media_key(block.media), (None, None))
+        if itself is not None:
+            paths.append(path)
+            if itself.HasField("data"):
+                block.media.data = itself.data
+        elif block.media.file_id or (is_present and block.media.url):
+            paths.append(None)
+        else:
+            _describe(block)
+    return paths
+
+
+def _adapted(media: Iterable[tuple[str | None, Block]], target: Target) -> list[Found]:
+    """Give the caller's media; describe others that the model cannot read."""
+    own: list[Found] = []
+    remembered: list[Found] = []
+    for path, block in media:
+        (remembered if path is None else own).append(Found(path or _MEMORY, block))
+    for one in texts_as_blocks(remembered, target):
+        is_gone = one.block.media.HasField("sha256")
+        if is_gone or not can_read(target, one.block.media):
+            _describe(one.block)
+    return own
+
+
+def _room(request: GenerateRequest, target: Target, taken: int) -> int | None:
+    """Give the tokens that memory may add for a model, None where its window is not known."""
+    window = target.context_window
+    if not window:
+        return None
+    unbounded = window // _PART
+    answer = request.max_tokens or min(target.max_output_tokens or unbounded, unbounded)
+    # Notes and quotations come in a message each.
+    return max(0, window - answer - taken - 2 * MESSAGE)
+
+
+def _noted(notes: str, before: Sequence[Message]) -> Message:
+    """Give the message of the notes, in the instructions' own role: some models take one alone."""
+    role = before[-1].role if before else conversation_pb2.ROLE_SYSTEM
+    return Message(role=role, blocks=[Block(text=notes)])

@@ -1,0 +1,120 @@
+"""Taking a turn: what a request tells Memory, and what comes of the answer."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Message
+from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse
+from gateway.memory.v1.memory_pb2 import OpenTurn
+from services.common.errors import GatewayError
+from services.inference.files import Files, place_files
+from services.inference.media import Found, media_blocks
+from services.inference.memory.apart import Apart, take_apart
+from services.inference.memory.conversation import Conversation
+from services.inference.memory.store import Memories, Turn
+from services.inference.providers.base import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A turn that a request takes.
+
+    Attributes:
+        turn: is held until it is ended.
+        conversation: what was sent and what is remembered.
+        writes: whether the answer is to be remembered.
+    """
+
+    turn: Turn
+    conversation: Conversation
+    writes: bool
+
+    async def remember(self, response: GenerateResponse) -> None:
+        """End the turn with an answer, the first where there are several.
+
+        Raises:
+            GatewayError: conflict or unavailable; nothing was remembered.
+        """
+        if self.writes:
+            blocks = response.choices[0].blocks
+            role = conversation_pb2.ROLE_ASSISTANT
+            await self.turn.commit(Message(role=role, blocks=blocks))
+        else:
+            await self.turn.close()
+
+
+async def take(
+    request: GenerateRequest, memories: Memories, inject_tokens: int, *, reads_only: bool = False
+) -> Taken:
+    """Take the turn of a request, whose messages are taken out of it.
+
+    Args:
+        request: one in which the memory takes part.
+        memories: where turns are taken.
+        inject_tokens: see `Conversation`.
+        reads_only: whether the memory stays as it is, whatever the request says.
+
+    Raises:
+        GatewayError: invalid, or what Memory answers.
+    """
+    apart = await _apart(request)
+    if reads_only:
+        apart.opening.mode = OpenTurn.MODE_READ_ONLY
+    writes = apart.opening.mode != OpenTurn.MODE_READ_ONLY
+    turn = await memories.take(apart.opening)
+    return Taken(turn, Conversation(apart, turn.context, request.memory, inject_tokens), writes)
+
+
+@asynccontextmanager
+async def taking(
+    request: GenerateRequest, memories: Memories, inject_tokens: int, *, reads_only: bool = False
+) -> AsyncIterator[Taken]:
+    """Take a turn for the time of a block; one that was not ended there changes nothing."""
+    taken = await take(request, memories, inject_tokens, reads_only=reads_only)
+    try:
+        yield taken
+    finally:
+        taken.turn.drop()
+
+
+async def place_remembered(
+    named: Mapping[str, list[Found]],
+    files: Files,
+    targets: Iterable[Target],
+    *,
+    at_most: int,
+    keep_foreign: bool,
+) -> None:
+    """Put the bytes of remembered files in their places, as far as they are still there.
+
+    A file that is gone, too large or cannot be had now fails nothing.
+
+    Args:
+        named: places by the file's id; the first ones go first while there is room.
+        files: where files are read.
+        targets: the models that may be asked; what none reads is left alone.
+        at_most: bytes that all of them together may have.
+        keep_foreign: whether ids that are not the gateway's are left as they are.
+    """
+    # Text that a document holds is read by every model.
+    read = {conversation_pb2.MEDIA_KIND_DOCUMENT}.union(*(target.inputs for target in targets))
+    left = at_most
+    for places in named.values():
+        if places[0].block.media.kind not in read:
+            continue
+        try:
+            await place_files(places, files, at_most=left, keep_foreign=keep_foreign)
+            left -= sum(len(one.block.media.data) for one in places)
+        except GatewayError:
+            for one in places:
+                one.block.media.sha256 = b""
+
+
+async def _apart(request: GenerateRequest) -> Apart:
+    if any(block.media.HasField("data") for block in media_blocks(request.messages)):
+        # Hashing what is large would keep everybody else waiting.
+        return await asyncio.to_thread(take_apart, request)
+    return take_apart(request)

@@ -1,0 +1,99 @@
+"""Side jobs of the gateway: which model does them, and how it is asked.
+
+Texts go through the engine, as a caller's requests do, with all that happens when a
+model fails. Vectors of two models do not compare, so no other model is tried for them.
+"""
+
+from collections.abc import Mapping
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, Message
+from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1 import inference_pb2
+from gateway.inference.v1.inference_pb2 import (
+    GenerateRequest,
+    Prompt,
+    Role,
+    RunRoleRequest,
+    RunRoleResponse,
+    Vector,
+)
+from services.common.errors import GatewayError, UpstreamError, invalid
+from services.inference.engine import Engine
+
+MAX_TEXTS = 256
+
+# The key of `[roles]` that names a role's model.
+_SETTINGS: Mapping[Role.ValueType, str] = {
+    inference_pb2.ROLE_SUMMARISE: "summarise",
+    inference_pb2.ROLE_EXTRACT: "summarise",
+    inference_pb2.ROLE_EMBED: "embed",
+}
+
+
+async def run(engine: Engine, request: RunRoleRequest) -> RunRoleResponse:
+    """Do a side job with the model that is configured for it now.
+
+    Raises:
+        GatewayError: invalid, when the input is not what the role takes; model_not_found,
+            when no model is configured for it; else what the model's provider answers.
+    """
+    _check(request)
+    name = _model_name(engine, request.role)
+    if request.role == inference_pb2.ROLE_EMBED:
+        return await _embed(engine, name, request)
+    return await _write(engine, name, request.prompt)
+
+
+def _check(request: RunRoleRequest) -> None:
+    if request.role not in _SETTINGS:
+        raise invalid("role", "role: takes SUMMARISE, EXTRACT or EMBED")
+    if request.role == inference_pb2.ROLE_EMBED:
+        if not 1 <= len(request.texts) <= MAX_TEXTS or "" in request.texts:
+            raise invalid("texts", f"texts: takes 1 to {MAX_TEXTS}, none empty")
+    elif not (request.prompt.instructions and request.prompt.input and request.prompt.max_tokens):
+        raise invalid("prompt", "prompt: instructions, input and max_tokens are needed")
+
+
+def _model_name(engine: Engine, role: Role.ValueType) -> str:
+    key = _SETTINGS[role]
+    name: str = getattr(engine.routes.roles, key)
+    if not name:
+        raise GatewayError(
+            errors_pb2.REASON_MODEL_NOT_FOUND, f"[roles] {key} names no model", param="role"
+        )
+    return name
+
+
+async def _write(engine: Engine, name: str, prompt: Prompt) -> RunRoleResponse:
+    answer = await engine.generate(
+        GenerateRequest(
+            model=name,
+            messages=[
+                _says(conversation_pb2.ROLE_SYSTEM, prompt.instructions),
+                _says(conversation_pb2.ROLE_USER, prompt.input),
+            ],
+            max_tokens=prompt.max_tokens,
+        )
+    )
+    text = "".join(block.text for block in answer.choices[0].blocks).strip()
+    if not text:
+        raise UpstreamError(
+            errors_pb2.REASON_UPSTREAM_ERROR,
+            f"the provider {answer.served.provider} answered no text",
+        )
+    return RunRoleResponse(model=f"{answer.served.provider}/{answer.model}", text=text)
+
+
+async def _embed(engine: Engine, name: str, request: RunRoleRequest) -> RunRoleResponse:
+    routes = engine.routes
+    target = routes.models.resolve(name)
+    vectors = await routes.providers[target.provider].embed(target, request.texts)
+    return RunRoleResponse(
+        model=f"{target.provider}/{target.upstream}",
+        vectors=[Vector(values=vector) for vector in vectors],
+    )
+
+
+def _says(role: conversation_pb2.Role.ValueType, text: str) -> Message:
+    return Message(role=role, blocks=[Block(text=text)])

@@ -1,0 +1,183 @@
+"""The archives of all memories of a database, as the memory service uses them.
+
+::
+
+    archive = Archive(engine, source)
+    async with writing(engine) as connection:
+        await archive.add(connection, owner_id, entity_id, turns)
+    snippets = await archive.search(owner_id, entity_id, "Where did I…?", before_turn=91)
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.common.database import reading
+from services.common.ids import Source
+from services.memory.archive import dates, index, ranking, words
+from services.memory.archive.index import ArchivedTurn
+from services.memory.archive.lookup import Lookup
+from services.memory.archive.snippets import cut
+
+LIMIT = 8
+MAX_TOKENS = 2000
+
+# Of a question that long, the characters and terms that are looked at: half of them from
+# its beginning, half from its end.
+_MAX_QUESTION = 4000
+_MAX_TERMS = 512
+# Turns that each way of looking brings into the ranking, at least.
+_CANDIDATES = 50
+# What share of its neighbour's score a turn gets: an answer need not repeat the question.
+_BESIDE = 0.4
+# What the newest turn gains over the first, and where the newest is asked for.
+_RECENCY = 0.1
+_LATEST = 1.0
+
+
+class Embedded(NamedTuple):
+    """A question's vector, and the embedding model that gave it."""
+
+    model: str
+    values: Sequence[float]
+
+
+class Snippet(NamedTuple):
+    """A turn that was found.
+
+    Attributes:
+        turn: its number.
+        text: what was said, possibly cut, with "…" at each cut.
+        created_at_ms: Unix milliseconds.
+        score: how well it fits; comparable within one answer alone.
+    """
+
+    turn: int
+    text: str
+    created_at_ms: int
+    score: float
+
+
+class Archive:
+    """Archived turns of all memories.
+
+    Every method raises `unavailable` when the database does not answer.
+    """
+
+    def __init__(self, engine: AsyncEngine, source: Source) -> None:
+        self._engine = engine
+        self._source = source
+
+    async def add(
+        self,
+        connection: AsyncConnection,
+        owner_id: str,
+        entity_id: str,
+        turns: Sequence[ArchivedTurn],
+    ) -> None:
+        """Index turns in the caller's transaction; see `index.add`."""
+        await index.add(connection, owner_id, entity_id, turns)
+
+    async def remove_from(
+        self, connection: AsyncConnection, entity_id: str, first_turn: int
+    ) -> None:
+        """Take away a turn and all after it, in the caller's transaction."""
+        await index.remove_from(connection, entity_id, first_turn)
+
+    async def remove(self, connection: AsyncConnection, entity_id: str) -> None:
+        """Take away all of a memory, in the caller's transaction."""
+        await index.remove(connection, entity_id)
+
+    async def add_vectors(
+        self,
+        connection: AsyncConnection,
+        entity_id: str,
+        model: str,
+        vectors: Mapping[int, Sequence[float]],
+    ) -> None:
+        """Keep vectors of archived turns, in the caller's transaction; see `index.add_vectors`."""
+        await index.add_vectors(connection, entity_id, model, vectors)
+
+    async def without_vectors(
+        self, owner_id: str, entity_id: str, model: str, *, after_turn: int, limit: int
+    ) -> list[ArchivedTurn]:
+        """Give archived turns that a model has not embedded yet, the oldest first.
+
+        Args:
+            owner_id: the user.
+            entity_id: the memory.
+            model: name of the embedding model.
+            after_turn: only later turns, so that asking in steps reads each turn once.
+            limit: how many to give.
+        """
+        async with reading(self._engine) as connection:
+            lookup = Lookup(connection, owner_id, entity_id)
+            return await lookup.without_vectors(model, after_turn=after_turn, limit=limit)
+
+    async def search(
+        self,
+        owner_id: str,
+        entity_id: str,
+        question: str,
+        *,
+        before_turn: int,
+        limit: int = LIMIT,
+        max_tokens: int = MAX_TOKENS,
+        embedded: Embedded | None = None,
+    ) -> list[Snippet]:
+        """Find the archived turns that bear on a question, the best first.
+
+        Args:
+            owner_id: the user; a memory of another's has nothing to find.
+            entity_id: the memory.
+            question: any text. Dates in it ("last week") count from now.
+            before_turn: that turn and later ones are left out, as they go out whole.
+            limit: how many turns to give.
+            max_tokens: for the texts together; long ones are cut.
+            embedded: the question's vector, where an embedding model is configured.
+        """
+        terms = self._terms(question)
+        async with reading(self._engine) as connection:
+            lookup = Lookup(connection, owner_id, entity_id)
+            collection = await lookup.collection()
+            if collection is None:
+                return []
+            most = max(_CANDIDATES, limit)
+            found = []
+            if terms:
+                fitting = lookup.fitting(
+                    [words.key(term) for term in sorted(terms)],
+                    collection,
+                    before_turn=before_turn,
+                    beside=_BESIDE,
+                    recency=_LATEST if dates.asks_for_latest(question) else _RECENCY,
+                    most=most,
+                )
+                found.append(await fitting)
+            if embedded is not None:
+                alike = lookup.alike(
+                    embedded.model, embedded.values, before_turn=before_turn, most=most
+                )
+                found.append(await alike)
+            scores = ranking.fused(found)
+            said = await lookup.said(scores)
+            best = ranking.ranked(scores, said)[:limit]
+            texts = await lookup.texts(turn for turn, _ in best)
+        cuts = cut([texts[turn] for turn, _ in best], terms, max_tokens)
+        return [
+            Snippet(turn, text, said[turn].created_at_ms, score)
+            for (turn, score), text in zip(best, cuts, strict=True)
+            if text
+        ]
+
+    def _terms(self, question: str) -> frozenset[str]:
+        """Give the terms to look for, dates among them."""
+        half = _MAX_QUESTION // 2
+        if len(question) > _MAX_QUESTION:
+            question = f"{question[:half]} {question[-half:]}"
+        said = list(dict.fromkeys(words.terms(question)))
+        if len(said) > _MAX_TERMS:
+            said = said[: _MAX_TERMS // 2] + said[-_MAX_TERMS // 2 :]
+        asked = dates.asked(question, int(self._source.now() * 1000))
+        return frozenset(said + asked)

@@ -1,0 +1,270 @@
+"""Writes the index of archived turns, inside the caller's transaction."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Row, Table, cast, delete, func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from services.memory.archive import dates, postings, signatures, tables, words
+
+# A pause longer than this ends a session.
+SESSION_PAUSE_MS = 3_600_000
+# Characters of a turn that are kept and indexed, from its beginning: some 5,000 tokens,
+# more than twice what a search may give for all it finds.
+MAX_TEXT = 20_000
+
+
+class ArchivedTurn(NamedTuple):
+    """A turn as it is archived.
+
+    Attributes:
+        number: of the turn, below 2³².
+        text: what user and assistant said.
+        created_at_ms: Unix milliseconds.
+    """
+
+    number: int
+    text: str
+    created_at_ms: int
+
+
+async def add(
+    connection: AsyncConnection, owner_id: str, entity_id: str, turns: Sequence[ArchivedTurn]
+) -> None:
+    """Index turns; those that are there already stay as they are.
+
+    The text of a turn is kept up to `MAX_TEXT`; a NUL in it becomes U+FFFD, as
+    PostgreSQL keeps none.
+
+    Raises:
+        ValueError: the memory is another user's.
+    """
+    archives = tables.archives
+    empty = {"entity_id": entity_id, "owner_id": owner_id, "turns": 0, "terms": 0}
+    made = _insert(connection, archives).values(empty).on_conflict_do_nothing()
+    await connection.execute(made)
+    if await _hold(connection, entity_id) != owner_id:
+        raise ValueError(f"{entity_id} is another user's")
+    numbers = [turn.number for turn in turns]
+    there = await connection.scalars(
+        _of(tables.turns, entity_id, tables.turns.c.turn).where(tables.turns.c.turn.in_(numbers))
+    )
+    known = set(there)
+    new = sorted({turn.number: turn for turn in turns if turn.number not in known}.values())
+    if not new:
+        return
+    session = await _session_before(connection, entity_id, new[0].number)
+    rows: list[dict[str, Any]] = []
+    packed = defaultdict[tuple[int, int], bytes](bytes)
+    for turn in new:
+        text = turn.text[:MAX_TEXT].replace("\0", "\ufffd")
+        found = Counter(words.terms(text))
+        length = found.total()
+        found.update(dates.marks(turn.created_at_ms))
+        for term, count in found.items():
+            place = words.key(term), turn.number // postings.BLOCK
+            packed[place] += postings.pack(turn.number, count, length)
+        session = session.of(turn)
+        rows.append(
+            {
+                "entity_id": entity_id,
+                "turn": turn.number,
+                "session": session.first,
+                "created_at_ms": turn.created_at_ms,
+                "terms": length,
+                "text": text,
+            }
+        )
+    await connection.execute(_insert(connection, tables.turns), rows)
+    await _append(
+        connection,
+        tables.postings.c.postings,
+        [
+            {"entity_id": entity_id, "term": term, "block": block, "postings": held}
+            for (term, block), held in sorted(packed.items())
+        ],
+    )
+    await connection.execute(
+        update(archives)
+        .where(archives.c.entity_id == entity_id)
+        .values(
+            turns=archives.c.turns + len(rows),
+            terms=archives.c.terms + sum(row["terms"] for row in rows),
+        )
+    )
+
+
+async def add_vectors(
+    connection: AsyncConnection,
+    entity_id: str,
+    model: str,
+    vectors: Mapping[int, Sequence[float]],
+) -> None:
+    """Keep what an embedding model gave for archived turns, by their numbers.
+
+    A turn that is not archived, or has a vector of that model, is passed over.
+    """
+    await _hold(connection, entity_id)
+    archived, kept = tables.turns.c.turn, tables.vectors.c
+    there = await connection.scalars(
+        _of(tables.turns, entity_id, archived).where(archived.in_(list(vectors)))
+    )
+    known = await connection.scalars(
+        _of(tables.vectors, entity_id, kept.turn).where(
+            kept.model == model, kept.turn.in_(list(vectors))
+        )
+    )
+    missing = sorted(set(there) - set(known))
+    packed = {turn: signatures.pack(vectors[turn]) for turn in missing}
+    if not packed:
+        return
+    await connection.execute(
+        _insert(connection, tables.vectors),
+        [
+            {"entity_id": entity_id, "model": model, "turn": turn, "vector": vector}
+            for turn, vector in packed.items()
+        ],
+    )
+    signed = defaultdict[tuple[int, int], bytes](bytes)
+    for turn, vector in packed.items():
+        place = len(vectors[turn]), turn // signatures.BLOCK
+        signed[place] += signatures.sign(turn, vector)
+    await _append(
+        connection,
+        tables.signatures.c.signatures,
+        [
+            {
+                "entity_id": entity_id,
+                "model": model,
+                "dimensions": dimensions,
+                "block": block,
+                "signatures": held,
+            }
+            for (dimensions, block), held in sorted(signed.items())
+        ],
+    )
+
+
+async def remove_from(connection: AsyncConnection, entity_id: str, first_turn: int) -> None:
+    """Take away a turn and all after it."""
+    await _hold(connection, entity_id)
+    gone = tables.turns.c.turn >= first_turn
+    counted = await connection.execute(
+        _of(tables.turns, entity_id, func.count(), func.sum(tables.turns.c.terms)).where(gone)
+    )
+    turns, terms = counted.one()
+    if not turns:
+        return
+    await connection.execute(_drop(tables.vectors, entity_id, tables.vectors.c.turn >= first_turn))
+    await connection.execute(_drop(tables.turns, entity_id, gone))
+    await _shorten(
+        connection,
+        tables.postings.c.postings,
+        entity_id,
+        first_turn // postings.BLOCK,
+        lambda row: postings.before(row.postings, first_turn),
+    )
+    await _shorten(
+        connection,
+        tables.signatures.c.signatures,
+        entity_id,
+        first_turn // signatures.BLOCK,
+        lambda row: signatures.before(row.signatures, row.dimensions, first_turn),
+    )
+    await connection.execute(
+        update(tables.archives)
+        .where(tables.archives.c.entity_id == entity_id)
+        .values(turns=tables.archives.c.turns - turns, terms=tables.archives.c.terms - terms)
+    )
+
+
+async def remove(connection: AsyncConnection, entity_id: str) -> None:
+    """Take away all that is archived of a memory."""
+    for table in (
+        tables.signatures,
+        tables.postings,
+        tables.vectors,
+        tables.turns,
+        tables.archives,
+    ):
+        await connection.execute(_drop(table, entity_id))
+
+
+class _Session(NamedTuple):
+    first: int
+    ended_at_ms: int
+
+    def of(self, turn: ArchivedTurn) -> "_Session":
+        """Give the session that the next turn is in."""
+        paused = turn.created_at_ms - self.ended_at_ms > SESSION_PAUSE_MS
+        first = turn.number if paused or not self.first else self.first
+        return _Session(first, turn.created_at_ms)
+
+
+async def _session_before(connection: AsyncConnection, entity_id: str, number: int) -> _Session:
+    turn = tables.turns.c
+    found = await connection.execute(
+        _of(tables.turns, entity_id, turn.session, turn.created_at_ms)
+        .where(turn.turn < number)
+        .order_by(turn.turn.desc())
+        .limit(1)
+    )
+    row = found.one_or_none()
+    return _Session(row.session, row.created_at_ms) if row else _Session(0, 0)
+
+
+async def _hold(connection: AsyncConnection, entity_id: str) -> str | None:
+    """Keep other writers of an index out until the transaction ends; give whose it is."""
+    owner_id: str | None = await connection.scalar(
+        _of(tables.archives, entity_id, tables.archives.c.owner_id).with_for_update()
+    )
+    return owner_id
+
+
+async def _append(
+    connection: AsyncConnection, packed: Any, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Add records to the blocks that they belong to."""
+    table = packed.table
+    statement = _insert(connection, table)
+    both = packed.op("||")(statement.excluded[packed.name])
+    # SQLite takes the two together for text.
+    joined = {packed.name: cast(both, packed.type)}
+    await connection.execute(
+        statement.on_conflict_do_update(index_elements=table.primary_key.columns, set_=joined), rows
+    )
+
+
+async def _shorten(
+    connection: AsyncConnection,
+    packed: Any,
+    entity_id: str,
+    block: int,
+    kept: Callable[[Row[Any]], bytes],
+) -> None:
+    """Drop the blocks after one, and leave in that one what is to be kept."""
+    table = packed.table
+    await connection.execute(_drop(table, entity_id, table.c.block > block))
+    rows = (
+        await connection.execute(_of(table, entity_id, table).where(table.c.block == block))
+    ).all()
+    await connection.execute(_drop(table, entity_id, table.c.block == block))
+    left = [dict(row._mapping) | {packed.name: kept(row)} for row in rows]
+    if left := [row for row in left if row[packed.name]]:
+        await connection.execute(_insert(connection, table), left)
+
+
+def _insert(connection: AsyncConnection, table: Table) -> Any:
+    """Give an INSERT that knows conflicts, which SQLAlchemy has for each engine apart."""
+    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
+
+
+def _of(table: Table, entity_id: str, *columns: Any) -> Any:
+    return select(*columns).where(table.c.entity_id == entity_id)
+
+
+def _drop(table: Table, entity_id: str, *where: Any) -> Any:
+    return delete(table).where(table.c.entity_id == entity_id, *where)

@@ -1,0 +1,133 @@
+"""Reads the index of archived turns of one memory, for one user, over one connection."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Select, Table, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from services.memory.archive import postings, signatures, tables
+from services.memory.archive.index import ArchivedTurn
+from services.memory.archive.postings import Collection
+from services.memory.archive.ranking import Said
+
+# Postings that are read for a question, about; the rarest terms come first.
+_MAX_POSTINGS = 30_000
+# Turns whose vectors are compared exactly.
+_SECOND_LOOK = 256
+
+
+class Lookup:
+    """What one user may read of one memory; every query says so itself."""
+
+    def __init__(self, connection: AsyncConnection, owner_id: str, entity_id: str) -> None:
+        self._connection = connection
+        self._owner_id = owner_id
+        self._entity_id = entity_id
+
+    async def collection(self) -> Collection | None:
+        """Give how much is archived; None where nothing is."""
+        archives = tables.archives
+        found = await self._connection.execute(
+            self._select(archives, archives.c.turns, archives.c.terms)
+        )
+        row = found.one_or_none()
+        return Collection(row.turns, row.terms) if row and row.turns else None
+
+    async def fitting(
+        self,
+        terms: Sequence[int],
+        collection: Collection,
+        *,
+        before_turn: int,
+        beside: float,
+        recency: float,
+        most: int,
+    ) -> list[int]:
+        """Give the turns that fit terms best, by their keys; see `postings.best`."""
+        table = tables.postings
+        counted = await self._connection.execute(
+            self._select(table, table.c.term, func.sum(func.length(table.c.postings)))
+            .where(table.c.term.in_(terms))
+            .group_by(table.c.term)
+        )
+        found = {term: int(size) // postings.SIZE for term, size in counted}
+        chosen = postings.rarest(found, _MAX_POSTINGS)
+        blocks = defaultdict[int, list[bytes]](list)
+        read = await self._connection.execute(
+            self._select(table, table.c.term, table.c.postings).where(table.c.term.in_(chosen))
+        )
+        for term, block in read:
+            blocks[term].append(block)
+        return postings.best(
+            [blocks[term] for term in chosen],
+            collection,
+            before_turn=before_turn,
+            beside=beside,
+            recency=recency,
+            most=most,
+        )
+
+    async def alike(
+        self, model: str, values: Sequence[float], *, before_turn: int, most: int
+    ) -> list[int]:
+        """Give the turns nearest to a vector among those of its model, the nearest first."""
+        signed, kept = tables.signatures, tables.vectors
+        blocks = await self._connection.scalars(
+            self._select(signed, signed.c.signatures)
+            .where(signed.c.model == model, signed.c.dimensions == len(values))
+            .order_by(signed.c.block)
+        )
+        near = signatures.near(blocks, values, before_turn=before_turn, most=_SECOND_LOOK)
+        vectors = await self._connection.execute(
+            self._select(kept, kept.c.turn, kept.c.vector)
+            .where(kept.c.model == model, kept.c.turn.in_(near))
+            .order_by(kept.c.turn)
+        )
+        return signatures.nearest({turn: vector for turn, vector in vectors}, values, most)
+
+    async def said(self, turns: Iterable[int]) -> dict[int, Said]:
+        """Tell when turns were said; those that are not archived are left out."""
+        table = tables.turns
+        found = await self._connection.execute(
+            self._select(table, table.c.turn, table.c.created_at_ms, table.c.session).where(
+                table.c.turn.in_(list(turns))
+            )
+        )
+        return {turn: Said(created_at_ms, session) for turn, created_at_ms, session in found}
+
+    async def texts(self, turns: Iterable[int]) -> dict[int, str]:
+        """Give what was said in turns."""
+        table = tables.turns
+        found = await self._connection.execute(
+            self._select(table, table.c.turn, table.c.text).where(table.c.turn.in_(list(turns)))
+        )
+        return {turn: text for turn, text in found}
+
+    async def without_vectors(
+        self, model: str, *, after_turn: int, limit: int
+    ) -> list[ArchivedTurn]:
+        """Give the first turns after one that have no vector of a model."""
+        table, vectors = tables.turns, tables.vectors
+        has = select(vectors.c.turn).where(
+            vectors.c.entity_id == table.c.entity_id,
+            vectors.c.model == model,
+            vectors.c.turn == table.c.turn,
+        )
+        found = await self._connection.execute(
+            self._select(table, table.c.turn, table.c.text, table.c.created_at_ms)
+            .where(table.c.turn > after_turn, ~has.exists())
+            .order_by(table.c.turn)
+            .limit(limit)
+        )
+        return [ArchivedTurn(*row) for row in found]
+
+    def _select(self, table: Table, *columns: Any) -> Select[Any]:
+        archives = tables.archives
+        query = select(*columns).where(
+            archives.c.entity_id == self._entity_id, archives.c.owner_id == self._owner_id
+        )
+        if table is archives:
+            return query
+        return query.where(table.c.entity_id == archives.c.entity_id)

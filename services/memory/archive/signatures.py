@@ -1,0 +1,99 @@
+"""Vectors, packed, and which of very many are near to one, in two looks.
+
+Ten thousand vectors are some ten megabytes: too many to read for a question, or to hold
+in a process. So the signs alone of all numbers of a vector are kept beside it, packed in
+blocks: a thirty-second of its size. The first look counts differing signs over all turns,
+the second compares the vectors of the nearest few hundred exactly.
+"""
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Turns a block.
+BLOCK = 4096
+
+_TURN = struct.Struct("<q")
+_TURN_BITS = 33
+_FARTHEST = 1 << 62
+
+
+def pack(values: Sequence[float]) -> bytes:
+    """Give a vector of length 1 as 32-bit floats; all zeros where it has no direction."""
+    return _unit(values).tobytes()
+
+
+def sign(turn: int, packed: bytes) -> bytes:
+    """Give the turn and the signs of its vector, as `pack` gave that."""
+    import numpy as np
+
+    signs = np.packbits(np.frombuffer(packed, np.float32) > 0).tobytes()
+    return _TURN.pack(turn) + signs.ljust(_words(len(packed) // 4) * 8, b"\0")
+
+
+def before(packed: bytes, dimensions: int, first_turn: int) -> bytes:
+    """Leave out the signatures of `first_turn` and later."""
+    size = _TURN.size + _words(dimensions) * 8
+    records = (packed[at : at + size] for at in range(0, len(packed), size))
+    return b"".join(record for record in records if _TURN.unpack_from(record)[0] < first_turn)
+
+
+def near(
+    blocks: Iterable[bytes], values: Sequence[float], *, before_turn: int, most: int
+) -> list[int]:
+    """Give the turns whose signs differ least from those of a vector, in no order.
+
+    Args:
+        blocks: signatures of vectors of as many dimensions.
+        values: the vector.
+        before_turn: that turn and later ones stay out.
+        most: how many turns to give; all where they are no more.
+    """
+    import numpy as np
+
+    words = _words(len(values))
+    records = np.frombuffer(b"".join(blocks), np.int64).reshape(-1, 1 + words)
+    turns = records[:, 0]
+    asked = np.frombuffer(sign(0, pack(values)), np.int64)[1:]
+    differing = np.bitwise_count(records[:, 1:] ^ asked).sum(axis=1, dtype=np.int64)
+    # The turn decides among equals, so that every engine gives the same.
+    distances = (differing << _TURN_BITS) + ((1 << _TURN_BITS) - 1 - turns)
+    distances[turns >= before_turn] = _FARTHEST
+    if len(distances) > most:
+        nearest = np.argpartition(distances, most)[:most]
+        turns, distances = turns[nearest], distances[nearest]
+    return [int(turn) for turn in turns[distances < _FARTHEST]]
+
+
+def nearest(packed: Mapping[int, bytes], values: Sequence[float], most: int) -> list[int]:
+    """Give the turns whose vectors point most nearly the same way, the nearest first."""
+    import numpy as np
+
+    turns = [turn for turn, vector in packed.items() if len(vector) == 4 * len(values)]
+    if not turns:
+        return []
+    matrix = np.frombuffer(b"".join(packed[turn] for turn in turns), np.float32)
+    likeness = matrix.reshape(len(turns), -1) @ _unit(values)
+    order = np.lexsort((-np.array(turns), -likeness))
+    return [turns[place] for place in order[:most]]
+
+
+def _unit(values: Sequence[float]) -> "NDArray[np.float32]":
+    import numpy as np
+
+    vector = np.nan_to_num(np.asarray(values, np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    largest = np.abs(vector).max(initial=0.0)
+    if not largest:
+        return vector.astype(np.float32)
+    vector /= largest  # squares of very large or small numbers are none any more
+    unit: NDArray[np.float32] = (vector / np.linalg.norm(vector)).astype(np.float32)
+    return unit
+
+
+def _words(dimensions: int) -> int:
+    """Give how many words of 64 bits hold a bit for each dimension."""
+    return -(-dimensions // 64)

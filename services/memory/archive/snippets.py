@@ -1,0 +1,100 @@
+"""Cuts the texts of turns so that together they stay within a budget of tokens."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from services.common.tokens import estimate_tokens
+from services.memory.archive.words import words
+
+CUT = "…"
+
+
+def cut(texts: Sequence[str], asked: frozenset[str], max_tokens: int) -> list[str]:
+    """Give the texts, long ones cut to where they fit a question best.
+
+    Short texts stay whole, long ones share what is left evenly. A text for which no word
+    is left becomes empty.
+
+    Args:
+        texts: the texts.
+        asked: terms of the question.
+        max_tokens: for all of them.
+    """
+    sizes = [estimate_tokens(text) for text in texts]
+    share = _share(sizes, max_tokens)
+    return [
+        text if size <= share else _around(text, asked, share)
+        for text, size in zip(texts, sizes, strict=True)
+    ]
+
+
+def _share(sizes: Sequence[int], total: int) -> int:
+    """Give the size to cut each to, so that all come to at most the total."""
+    left = total
+    for place, size in enumerate(sorted(sizes)):
+        share = max(0, left) // (len(sizes) - place)
+        if size > share:
+            return share
+        left -= size
+    return max(sizes, default=0)
+
+
+def _around(text: str, asked: frozenset[str], max_tokens: int) -> str:
+    """Cut a text to as many words around those asked for as the tokens allow."""
+    found = list(words(text))
+    hits = [
+        (place, term) for place, word in enumerate(found) for term in asked.intersection(word.terms)
+    ]
+
+    def window(size: int) -> str:
+        if not size:
+            return ""
+        first = _first(hits, len(found), size)
+        start = found[first].start if first else 0
+        last = first + size - 1
+        return _marked(text, start, found[last].end if last + 1 < len(found) else len(text))
+
+    cut_text = _longest(window, len(found), max_tokens)
+    # A word may be longer than that by itself, or there may be none.
+    start = found[hits[0][0]].start if hits else 0
+    return cut_text or _longest(
+        lambda size: _marked(text, start, start + size) if size else "",
+        len(text) - start,
+        max_tokens,
+    )
+
+
+def _longest(part: Callable[[int], str], most: int, max_tokens: int) -> str:
+    """Give the largest part that the tokens allow, where size 0 is empty."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if estimate_tokens(part(middle)) <= max_tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return part(low)
+
+
+def _marked(text: str, start: int, end: int) -> str:
+    return (CUT if start else "") + text[start:end] + (CUT if end < len(text) else "")
+
+
+def _first(hits: Sequence[tuple[int, str]], places: int, size: int) -> int:
+    """Give the first of the `size` places in a row that hold most of the question.
+
+    A term counts once however often it is repeated. What was found stands in the middle,
+    with as much before it as after.
+    """
+    held: Counter[str] = Counter()
+    most, middle = 0, 0
+    oldest = 0
+    for place, term in hits:
+        held[term] += 1
+        while hits[oldest][0] <= place - size:
+            held[hits[oldest][1]] -= 1
+            oldest += 1
+        distinct = len(+held)
+        if distinct > most:
+            most, middle = distinct, (hits[oldest][0] + place) // 2
+    return max(0, min(middle - size // 2, places - size))

@@ -1,0 +1,146 @@
+"""Cuts text of any script into the terms that the archive is searched by.
+
+A word is a run of letters, digits and the marks on them. It is brought to one form
+(NFKC, case folded) and, where its script tells which rules to take, to its stem. Scripts
+that set no space between words are cut into overlapping pairs of characters instead;
+ideographs count by themselves too, since many a word is only one.
+Words that stand in every other sentence say nothing and are left out.
+
+The terms of archived turns are stored: a change here takes a migration that indexes
+them anew.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import lru_cache
+from hashlib import blake2b
+from typing import NamedTuple, Protocol
+
+import snowballstemmer  # type: ignore[import-untyped]  # it brings no types
+
+# The marks of scripts whose vowels or tones are written as such; `\w` leaves them out.
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670"
+    "\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09d7\u0a01-\u0a51"
+    "\u0a70\u0a71\u0a81-\u0a83\u0abc-\u0acd\u0b01-\u0b03\u0b3c-\u0b57\u0b82\u0bbe-\u0bd7"
+    "\u0c00-\u0c04\u0c3c-\u0c56\u0c81-\u0c83\u0cbc-\u0cd6\u0d00-\u0d03\u0d3b-\u0d57\u0d81-\u0d83"
+    "\u0dca-\u0ddf\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e"
+    "\u17b4-\u17d3\u3099\u309a"
+)
+_WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
+# Thai, Lao, Burmese and Khmer; Chinese and Japanese; Chinese beyond the first plane.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+# The first letter of each script that is stemmed, what follows its last, and the rules.
+_SCRIPTS = (
+    ("a", "\u0370", "english"),
+    ("\u0370", "\u0400", "greek"),
+    ("\u0400", "\u0530", "russian"),
+    ("\u0530", "\u0590", "armenian"),
+    ("\u0600", "\u0700", "arabic"),
+    ("\u0900", "\u0980", "hindi"),
+    ("\u0b80", "\u0c00", "tamil"),
+)
+_IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_STARTS = [start for start, _, _ in _SCRIPTS]
+# Longer ones are keys, hashes or data, and are found by their beginning.
+_MAX_WORD = 40
+_REMEMBERED_WORDS = 20_000
+
+STOP_WORDS = frozenset(
+    """
+    a about above after again all also am an and any are aren as at be because been before
+    being below between both but by can cannot could couldn d did didn do does doesn doing
+    don down during each few for from further get go got had hadn has hasn have haven having
+    he her here hers herself him himself his how i if in into is isn it its itself just let
+    ll m ma me more most mustn my myself no nor not of off ok okay on once only or other our
+    ours ourselves out over own please re s same shall shan she should shouldn so some such
+    t than thank thanks that the their theirs them themselves then there these they this
+    those through to too under until up us ve very was wasn we well were weren what when
+    where which while who whom whose why will with won would wouldn yes you your yours
+    yourself yourselves
+    """.split()
+)
+
+
+class Word(NamedTuple):
+    """A word where it stands in a text: from `start` to before `end`, with its terms."""
+
+    start: int
+    end: int
+    terms: tuple[str, ...]
+
+
+class _Stemmer(Protocol):
+    def stemWord(self, word: str) -> str: ...
+
+
+def words(text: str) -> Iterator[Word]:
+    """Give the words of a text in order, stop words among them without terms."""
+    for match in _WORD.finditer(text):
+        if match[0].isascii() or not _UNSPACED.search(match[0]):
+            yield _word(text, 0, match.start(), match.end())
+        else:
+            yield from _parted(match[0], match.start())
+
+
+def terms(text: str) -> list[str]:
+    """Give the terms of a text in order, as often as they come up."""
+    whole = unicodedata.normalize("NFKC", text)
+    return [term for word in words(whole) for term in word.terms]
+
+
+def key(term: str) -> int:
+    """Give the 63 bits that stand for a term in the database."""
+    return int.from_bytes(blake2b(term.encode(), digest_size=8).digest()) >> 1
+
+
+def _parted(run: str, start: int) -> Iterator[Word]:
+    """Give each character of a script without spaces by itself, and what else is in the run."""
+    at = 0
+    for match in _UNSPACED.finditer(run):
+        if at < match.start():
+            yield _word(run, start, at, match.start())
+        for at in range(match.start(), match.end()):
+            yield Word(start + at, start + at + 1, _characters(match[0], at - match.start()))
+        at = match.end()
+    if at < len(run):
+        yield _word(run, start, at, len(run))
+
+
+def _word(run: str, start: int, at: int, end: int) -> Word:
+    return Word(start + at, start + end, _terms(run[at : min(end, at + _MAX_WORD)]))
+
+
+def _characters(run: str, at: int) -> tuple[str, ...]:
+    """Give the pair that begins at a character, and the character where it may be a word."""
+    if len(run) == 1:
+        return (run,)
+    pair = (run[at : at + 2],) if at + 1 < len(run) else ()
+    return (*pair, run[at]) if _IDEOGRAPH.match(run[at]) else pair
+
+
+# Pure, and the same words come up over and over: stemming one takes 20 µs.
+@lru_cache(_REMEMBERED_WORDS)
+def _terms(word: str) -> tuple[str, ...]:
+    folded = unicodedata.normalize("NFKC", word).casefold()
+    return tuple(term for match in _WORD.finditer(folded) for term in _stem(match[0]))
+
+
+def _stem(word: str) -> list[str]:
+    if word in STOP_WORDS:
+        return []
+    place = bisect_right(_STARTS, word[0]) - 1
+    if place < 0 or word[0] >= _SCRIPTS[place][1]:
+        return [word]
+    return [_stemmer(_SCRIPTS[place][2]).stemWord(word)]
+
+
+@lru_cache
+def _stemmer(algorithm: str) -> _Stemmer:
+    stemmer: _Stemmer = snowballstemmer.stemmer(algorithm)
+    return stemmer

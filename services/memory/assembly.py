@@ -1,0 +1,115 @@
+"""Builds the memory service from settings."""
+
+import asyncio
+from typing import Self
+
+import grpc
+from prometheus_client import CollectorRegistry
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.common.ids import Source
+from services.common.secrets import Secrets
+from services.common.settings import Memory, Settings
+from services.common.sweeping import sweeper_lease
+from services.memory.archive.archive import Archive
+from services.memory.context import Contexts
+from services.memory.job_queue import JobQueue
+from services.memory.jobs import Jobs
+from services.memory.locks import LockLimits, Locks
+from services.memory.management import Management
+from services.memory.metrics import Metrics
+from services.memory.profile.facts import Facts
+from services.memory.repository import Repository
+from services.memory.roles import Roles
+from services.memory.servicer import MemoryServicer
+from services.memory.stores import Stores
+from services.memory.summaries import Summaries
+from services.memory.sweeper import MemorySweeper
+from services.memory.taking import Taking
+
+# Seconds for which a job is held; whoever works on it renews that.
+_JOB_LEASE_S = 30.0
+# A side job's model gets as long; after that the job has failed and is tried again.
+_ROLE_TIMEOUT_S = 60.0
+
+
+class Memories:
+    """The memory service of one process, its background work under way.
+
+    Attributes:
+        servicer: answers calls.
+    """
+
+    def __init__(
+        self,
+        servicer: MemoryServicer,
+        locks: Locks,
+        jobs: Jobs,
+        roles: Roles,
+        sweeper: MemorySweeper,
+    ) -> None:
+        self.servicer = servicer
+        self._locks = locks
+        self._jobs = jobs
+        self._roles = roles
+        self._sweeper = sweeper
+        self._running = [asyncio.create_task(jobs.run()), asyncio.create_task(sweeper.run())]
+
+    @classmethod
+    def start(
+        cls,
+        settings: Settings,
+        database: AsyncEngine,
+        secrets: Secrets,
+        source: Source,
+        counters: CollectorRegistry,
+        channel: grpc.aio.Channel,
+    ) -> Self:
+        """Build it over a migrated database; `channel` reaches inference."""
+        chosen = settings.memory
+        metrics = Metrics(counters)
+        roles = Roles(channel, secrets.service_credential, settings.roles, _ROLE_TIMEOUT_S)
+        stores = open_stores(database, source)
+        locks = open_locks(database, source, chosen)
+        contexts = Contexts(stores, roles, chosen, metrics)
+        jobs = Jobs(database, stores, roles, metrics, chosen.job_poll_s)
+        taking = Taking(stores, locks, contexts, jobs, chosen, source, metrics)
+        every_s = settings.limits.sweep_every_s
+        lease = sweeper_lease(database, "memory", every_s, source)
+        return cls(
+            MemoryServicer(taking, Management(database, stores, locks, contexts.embedded)),
+            locks,
+            jobs,
+            roles,
+            MemorySweeper(stores.repository, locks, lease, every_s),
+        )
+
+    def reload(self, settings: Settings) -> None:
+        """Take the models that settings choose now."""
+        self._roles.chosen = settings.roles
+
+    async def stop(self) -> None:
+        """End the background work; whoever takes it over goes on from where it is."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        await self._jobs.stop()
+        await self._sweeper.stop()
+        await self._locks.close()
+
+
+def open_stores(database: AsyncEngine, source: Source) -> Stores:
+    """Give what is kept of memories in a migrated database."""
+    return Stores(
+        Repository(database, source),
+        Summaries(database, source),
+        Archive(database, source),
+        Facts(database, source),
+        JobQueue(database, source, _JOB_LEASE_S),
+    )
+
+
+def open_locks(database: AsyncEngine, source: Source, chosen: Memory) -> Locks:
+    """Give this process's locks on memories."""
+    limits = LockLimits(chosen.lock_wait_s, chosen.readers, chosen.lock_lease_s)
+    return Locks(database, source, limits)

@@ -1,0 +1,69 @@
+"""The tables of background work: what is to be done, and the summaries that came of it."""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from services.common.database import metadata
+
+_LIVE = text("NOT superseded")
+
+# What is to be done, until it is. `entity_id` is null for what was said outside of any
+# memory; such rows are never the same as another. `variant` tells apart what is to be done
+# about the same turns. `holder` has the job until `ends_at_ms`.
+jobs = Table(
+    "memory_jobs",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("kind", String(16), nullable=False),
+    Column("owner_id", String(64), nullable=False),
+    Column("entity_id", String(64), ForeignKey("memories.id")),
+    Column("first_turn", BigInteger, nullable=False),
+    Column("last_turn", BigInteger, nullable=False),
+    Column("variant", BigInteger, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("due_at_ms", BigInteger, nullable=False),
+    Column("promoted", Boolean, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("holder", String(64), nullable=False),
+    Column("ends_at_ms", BigInteger, nullable=False),
+    UniqueConstraint("entity_id", "kind", "first_turn", "last_turn", "variant"),
+    Index("ix_memory_jobs_due_at_ms", "due_at_ms"),
+    Index("ix_memory_jobs_owner_id", "owner_id"),
+)
+
+# A summary tells everything up to `last_turn`; `first_turn` is where the part begins that
+# the summary before it does not tell. Of those that are not superseded the last counts.
+summaries = Table(
+    "memory_summaries",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("entity_id", String(64), ForeignKey("memories.id"), nullable=False),
+    Column("first_turn", BigInteger, nullable=False),
+    Column("last_turn", BigInteger, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("degraded", Boolean, nullable=False),
+    Column("superseded", Boolean, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Index(
+        "ix_memory_summaries_live",
+        "entity_id",
+        "last_turn",
+        unique=True,
+        sqlite_where=_LIVE,
+        postgresql_where=_LIVE,
+    ),
+    Index("ix_memory_summaries_entity_id", "entity_id"),
+)

@@ -1,0 +1,52 @@
+"""What the memory service counts, shown by /metrics."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from services.memory.job_queue import Backlog, Kind
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Metrics:
+    """The counters of one process; those of the queue tell of all processes."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.jobs = Gauge(
+            "gateway_memory_jobs",
+            "Background jobs that are due, those being worked on included.",
+            multiprocess_mode="mostrecent",
+            registry=registry,
+        )
+        self.oldest_job_s = Gauge(
+            "gateway_memory_oldest_job_seconds",
+            "Age of the oldest background job that is due.",
+            multiprocess_mode="mostrecent",
+            registry=registry,
+        )
+        self.ended_jobs = Counter(
+            "gateway_memory_jobs_ended",
+            "Attempts at background jobs, by kind and outcome.",
+            ("kind", "outcome"),
+            registry=registry,
+        )
+        self.lock_wait_s = Histogram(
+            "gateway_memory_lock_wait_seconds",
+            "Time until a memory was held.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.retrieval_s = Histogram(
+            "gateway_memory_retrieval_seconds",
+            "Time to find older turns for a request.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+
+    def backlog(self, backlog: Backlog) -> None:
+        """Show how much there is to do."""
+        self.jobs.set(backlog.jobs)
+        self.oldest_job_s.set(backlog.oldest_s)
+
+    def ended(self, kind: Kind, outcome: str) -> None:
+        """Count an attempt at a job."""
+        self.ended_jobs.labels(kind.value, outcome).inc()

@@ -1,0 +1,86 @@
+"""Finds facts about users in their own words by rules, without a model; for English."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from services.memory.profile import wording
+from services.memory.profile.patterns import PATTERNS, Pattern, compiled, has_name
+from services.memory.profile.statements import is_meant, statements
+from services.memory.profile.vocabulary import (
+    LANGUAGES,
+    MONTHS,
+    NO_FURTHER_THING,
+    NO_NAME,
+    NO_THING,
+    WEEKDAYS,
+)
+from services.memory.profile.wording import Found
+
+_TIMES = frozenset((*MONTHS, *WEEKDAYS, "today", "tomorrow"))
+_LANGUAGE = re.compile(rf"\b(?:{'|'.join(LANGUAGES)})\b", re.IGNORECASE)
+_LIST = re.compile(r",? (?:and|or) |, ")
+_LAST = re.compile(
+    r"[\s,]+(?:better|best|more|most|very much|a lot|so much|too|also|now|these days|anyway|again"
+    r"|though|already|any ?more|as well|right now|at the moment|currently|today|please|btw|still"
+    r"|by the way|in general|generally|usually|instead|you know)$",
+    re.IGNORECASE,
+)
+
+
+def extract(text: str) -> list[Found]:
+    """Give what a user's text says of the user, in the order in which it says so."""
+    found = [one for sentence in statements(text) for one in _of_sentence(sentence)]
+    return list(dict.fromkeys(found))
+
+
+def _of_sentence(sentence: str) -> list[Found]:
+    in_small = sentence.replace("I", "i").islower()
+    found: list[tuple[int, Found]] = []
+    for pattern, expression in _compiled(in_small):
+        for match in expression.finditer(sentence):
+            if is_meant(sentence, match.start(), match.end()):
+                found += [(match.start(), one) for one in _made(pattern, match, in_small)]
+    return [one for _, one in sorted(found, key=lambda placed: placed[0])]
+
+
+@cache
+def _compiled(in_small: bool) -> list[tuple[Pattern, re.Pattern[str]]]:
+    return [(pattern, compiled(pattern, in_small=in_small)) for pattern in PATTERNS]
+
+
+def _made(pattern: Pattern, match: re.Match[str], in_small: bool) -> Iterator[Found]:
+    groups = match.groupdict()
+    listed = groups.pop("each", None)
+    things = [groups.get("x", "")] if listed is None else _things(pattern, listed)
+    for thing in things:
+        words = {**groups, "x": _LAST.sub("", thing.strip(" .'"))}
+        if "{x}" in pattern.sub_topic + pattern.value and not _may_be(
+            pattern, words["x"], in_small
+        ):
+            continue
+        sub_topic = wording.topic(pattern.sub_topic.format(**words))
+        value = wording.value(pattern.value.format(**words))
+        if sub_topic and value:
+            yield Found(pattern.topic, sub_topic, value)
+
+
+def _things(pattern: Pattern, listed: str) -> Iterator[str]:
+    """Give the items of a list, up to where something else begins."""
+    if pattern.topic == "languages":
+        yield from _LANGUAGE.findall(listed)
+        return
+    for place, item in enumerate(_LIST.split(listed)):
+        if place and item.split()[0].casefold() in NO_FURTHER_THING:
+            return
+        yield item
+
+
+def _may_be(pattern: Pattern, thing: str, in_small: bool) -> bool:
+    """Tell whether a thing is one, or a name."""
+    if not thing:
+        return False
+    first = thing.split()[0].casefold()
+    if not has_name(pattern):
+        return first not in NO_THING
+    return first not in _TIMES and not (in_small and first in NO_NAME)

@@ -1,0 +1,99 @@
+"""Asks Inference for what takes a model: summaries, facts, vectors."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import grpc
+
+from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
+from gateway.inference.v1.inference_pb2 import Prompt, RunRoleRequest, RunRoleResponse
+from services.common import logs
+from services.common.authentication import service_authorization
+from services.common.channels import REQUEST_ID_KEY, USER_ID_KEY
+from services.common.errors import GatewayError, from_rpc_error
+from services.common.settings import Roles as Chosen
+
+
+class Embedding(NamedTuple):
+    """Vectors of texts.
+
+    Attributes:
+        model: who made them, as `provider/model`; those of two models do not compare.
+        vectors: one for each text, in order, of one length.
+    """
+
+    model: str
+    vectors: list[list[float]]
+
+
+class Roles:
+    """A client of `InferenceService.RunRole`.
+
+    Every method raises GatewayError for whatever goes wrong, be it that a model failed or
+    that it was silent for too long.
+
+    Args:
+        channel: reaches inference.
+        credential: the gateway's own.
+        chosen: which roles have a model.
+        timeout_s: seconds for a call.
+
+    Attributes:
+        chosen: the same; to be replaced when the settings are read again.
+    """
+
+    def __init__(
+        self, channel: grpc.aio.Channel, credential: bytes, chosen: Chosen, timeout_s: float
+    ) -> None:
+        self.chosen = chosen
+        self._stub = inference_pb2_grpc.InferenceServiceStub(channel)
+        self._authorization = service_authorization(credential)
+        self._timeout_s = timeout_s
+
+    @property
+    def can_write(self) -> bool:
+        """Whether there is a model for summaries and facts."""
+        return bool(self.chosen.summarise)
+
+    @property
+    def can_embed(self) -> bool:
+        """Whether there is a model for vectors."""
+        return bool(self.chosen.embed)
+
+    async def summarise(self, user_id: str, prompt: Prompt) -> str:
+        """Give a summary, not empty."""
+        return await self._write(user_id, inference_pb2.ROLE_SUMMARISE, prompt)
+
+    async def extract(self, user_id: str, prompt: Prompt) -> str:
+        """Give facts in the form that the prompt asks for."""
+        return await self._write(user_id, inference_pb2.ROLE_EXTRACT, prompt)
+
+    async def embed(self, user_id: str, texts: Sequence[str]) -> Embedding:
+        """Give the vectors of 1 to 256 texts, none of them empty."""
+        request = RunRoleRequest(role=inference_pb2.ROLE_EMBED, texts=texts)
+        response = await self._run(user_id, request)
+        if len(response.vectors) != len(texts):
+            raise _no_answer()
+        return Embedding(response.model, [list(vector.values) for vector in response.vectors])
+
+    async def _write(self, user_id: str, role: inference_pb2.Role.ValueType, prompt: Prompt) -> str:
+        response = await self._run(user_id, RunRoleRequest(role=role, prompt=prompt))
+        if not response.text.strip():
+            raise _no_answer()
+        return response.text
+
+    async def _run(self, user_id: str, request: RunRoleRequest) -> RunRoleResponse:
+        metadata = (
+            ("authorization", self._authorization),
+            (USER_ID_KEY, user_id),
+            (REQUEST_ID_KEY, logs.request_id.get()),
+        )
+        try:
+            return await self._stub.RunRole(request, metadata=metadata, timeout=self._timeout_s)
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error) from error
+
+
+def _no_answer() -> GatewayError:
+    return GatewayError(errors_pb2.REASON_UPSTREAM_ERROR, "a model answered nothing")

@@ -1,0 +1,47 @@
+"""Cuts what people write into sentences, leaving out what is no prose: code, tables, quotes."""
+
+import re
+
+# Characters of a text that are looked at, half from its beginning, half from its end:
+# what is longer was pasted rather than said.
+MAX_TEXT = 20_000
+
+_FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_QUOTED_LINES = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
+_ROWS = re.compile(r"^[ \t]*\|.*$", re.MULTILINE)
+# What stands before the text of a heading or of an item of a list.
+_MARK = re.compile(r"^[\s#*•-]*(?:\d{1,3}[.)]\s+)?[\s*_]*")
+_ABBREVIATIONS = (
+    "Dr.",
+    "Mr.",
+    "Ms.",
+    "Mrs.",
+    "St.",
+    "Prof.",
+    "vs.",
+    "e.g.",
+    "i.e.",
+    "No.",
+    "approx.",
+)
+_END = re.compile(
+    r"\n+|(?<=[\u3002\uff01\uff1f])|"
+    + "".join(rf"(?<!\b{re.escape(one)})" for one in _ABBREVIATIONS)
+    + r"(?<=[.!?…])[\"'\u201d\u2019)*_]*\s+"
+)
+
+
+def prose(text: str) -> str:
+    """Give a text without code, tables and what it quotes by the line."""
+    if len(text) > MAX_TEXT:
+        half = MAX_TEXT // 2
+        text = f"{text[:half]}\n{text[-half:]}"
+    for left_out in (_FENCED, _QUOTED_LINES, _ROWS):
+        text = left_out.sub("\n", text)
+    return text
+
+
+def sentences(text: str) -> list[str]:
+    """Give the sentences of a text, without the marks of headings and lists."""
+    cut = (_MARK.sub("", " ".join(one.split()), count=1) for one in _END.split(text))
+    return [one.rstrip("*_ ") for one in cut if one.strip("*_ ")]

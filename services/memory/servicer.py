@@ -1,0 +1,124 @@
+"""The MemoryService: checks, calls, converts."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+
+from gateway.memory.v1 import memory_pb2, memory_pb2_grpc
+from gateway.memory.v1.memory_pb2 import OpenTurn, TakeTurnRequest, TakeTurnResponse
+from services.common.authentication import caller
+from services.common.errors import GatewayError, invalid
+from services.memory.management import Management
+from services.memory.taking import Taking
+from services.memory.windows import SMALLEST_WINDOW
+
+SERVICE_NAME = memory_pb2.DESCRIPTOR.services_by_name["MemoryService"].full_name
+
+_MAX_NAME = 256
+_MAX_QUERY = 10_000
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
+    """Serves what `memory.proto` promises; failures are raised as GatewayError."""
+
+    def __init__(self, taking: Taking, management: Management) -> None:
+        self._taking = taking
+        self._management = management
+
+    async def TakeTurn(
+        self, request_iterator: AsyncIterator[TakeTurnRequest], context: Context
+    ) -> AsyncIterator[TakeTurnResponse]:
+        """Take part in one turn."""
+        steps = aiter(request_iterator)
+        first = await anext(steps, TakeTurnRequest())
+        if not first.HasField("open"):
+            raise _out_of_order("open")
+        _check_opening(first.open)
+        async with self._taking.take(caller.get(), first.open) as taken:
+            yield TakeTurnResponse(context=taken.context)
+            second = await anext(steps, None)
+            if second is None:
+                return
+            if not second.HasField("commit"):
+                raise _out_of_order("commit")
+            turn = await taken.commit(second.commit.answer)
+            yield TakeTurnResponse(committed=memory_pb2.Committed(turn=turn))
+
+    async def ListMemories(
+        self, request: memory_pb2.ListMemoriesRequest, context: Context
+    ) -> memory_pb2.ListMemoriesResponse:
+        """List the caller's memories."""
+        limit = _limit(request, default=20, most=1000)
+        return await self._management.page(caller.get().user_id, limit, request.page_token)
+
+    async def GetMemory(
+        self, request: memory_pb2.GetMemoryRequest, context: Context
+    ) -> memory_pb2.GetMemoryResponse:
+        """Describe one memory."""
+        memory = await self._management.describe(caller.get().user_id, request.memory_id)
+        return memory_pb2.GetMemoryResponse(memory=memory)
+
+    async def ListTurns(
+        self, request: memory_pb2.ListTurnsRequest, context: Context
+    ) -> memory_pb2.ListTurnsResponse:
+        """List the turns of a memory."""
+        limit = _limit(request, default=20, most=1000)
+        return await self._management.turns(
+            caller.get().user_id, request.memory_id, limit, request.page_token
+        )
+
+    async def SearchMemory(
+        self, request: memory_pb2.SearchMemoryRequest, context: Context
+    ) -> memory_pb2.SearchMemoryResponse:
+        """Find archived turns."""
+        if not 1 <= len(request.query) <= _MAX_QUERY:
+            raise invalid("query", f"query: takes 1 to {_MAX_QUERY} characters")
+        limit = _limit(request, default=8, most=100)
+        return await self._management.search(
+            caller.get().user_id, request.memory_id, request.query, limit
+        )
+
+    async def DeleteMemory(
+        self, request: memory_pb2.DeleteMemoryRequest, context: Context
+    ) -> memory_pb2.DeleteMemoryResponse:
+        """Forget a memory."""
+        await self._management.forget(caller.get().user_id, request.memory_id)
+        return memory_pb2.DeleteMemoryResponse()
+
+    async def GetProfile(
+        self, request: memory_pb2.GetProfileRequest, context: Context
+    ) -> memory_pb2.GetProfileResponse:
+        """Give what is known about the caller."""
+        return await self._management.profile(caller.get().user_id)
+
+    async def DeleteProfile(
+        self, request: memory_pb2.DeleteProfileRequest, context: Context
+    ) -> memory_pb2.DeleteProfileResponse:
+        """Forget what is known about the caller."""
+        await self._management.forget_profile(caller.get().user_id)
+        return memory_pb2.DeleteProfileResponse()
+
+
+def _check_opening(opening: OpenTurn) -> None:
+    if not opening.memory_id and not opening.personal_memory:
+        raise invalid("memory_id", "memory_id: is required unless personal_memory is true")
+    if len(opening.memory_id) > _MAX_NAME or not opening.memory_id.isprintable():
+        raise invalid("memory_id", f"memory_id: must be 1 to {_MAX_NAME} printable characters")
+    for field in ("history_window", "summary_window"):
+        if opening.HasField(field) and getattr(opening, field) < SMALLEST_WINDOW:
+            path = f"memory_config.{field}"
+            raise invalid(path, f"{path}: must be at least {SMALLEST_WINDOW}")
+
+
+def _limit(request: Any, *, default: int, most: int) -> int:
+    limit: int = request.limit if request.HasField("limit") else default
+    if not 1 <= limit <= most:
+        raise invalid("limit", f"limit: takes 1 to {most}")
+    return limit
+
+
+def _out_of_order(expected: str) -> GatewayError:
+    return invalid(expected, f"{expected}: was expected next")

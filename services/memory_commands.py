@@ -1,0 +1,175 @@
+"""`gateway memory`: what operators do with what the server remembers of a user."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+
+import typer
+
+from services.console import FLAGS, on_database, print_table, time_of
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from gateway.memory.v1.memory_pb2 import Memory
+    from services.common.settings import Settings
+    from services.memory.management import Management
+
+Result = TypeVar("Result")
+
+# So many are read in one transaction.
+_PAGE = 1000
+
+_UserOption = Annotated[str, typer.Option("--user", metavar="NAME", help="Name of the user.")]
+_MemoryOption = Annotated[
+    str | None, typer.Option("--memory", metavar="ID", help="One memory alone, by its memory_id.")
+]
+
+app = typer.Typer(help="Show, export and forget what is remembered of a user.", **FLAGS)
+
+
+class _Remembered(NamedTuple):
+    """What is remembered of one user."""
+
+    management: "Management"
+    owner_id: str
+
+    async def names(self, memory: str | None) -> list[str]:
+        """Give the memory that was asked for, or all of them."""
+        if memory is not None:
+            return [memory]
+        return [one.memory_id async for one in self.memories()]
+
+    async def memories(self) -> "AsyncIterator[Memory]":
+        token, more = "", True
+        while more:
+            page = await self.management.page(self.owner_id, _PAGE, token)
+            for one in page.memories:
+                yield one
+            token = page.next_page_token
+            more = bool(token)
+
+
+@app.command("show")
+def show(user: _UserOption, memory: _MemoryOption = None) -> None:
+    """List the memories and what is known about the user; of one memory show the summary."""
+
+    async def work(remembered: _Remembered) -> None:
+        if memory is not None:
+            one = await remembered.management.describe(remembered.owner_id, memory)
+            print_table([_HEADING, _row(one)])
+            lines = one.summary.splitlines() or ["No summary yet."]
+            typer.echo("\n".join(["", *map(_safe, lines)]))
+            return
+        print_table([_HEADING, *[_row(one) async for one in remembered.memories()]])
+        known = await remembered.management.profile(remembered.owner_id)
+        typer.echo()
+        print_table(
+            [
+                ("TOPIC", "SUB-TOPIC", "UPDATED", "VALUE"),
+                *(
+                    (
+                        fact.topic,
+                        fact.sub_topic,
+                        time_of(fact.updated_at_ms // 1000),
+                        _safe(fact.value),
+                    )
+                    for fact in known.facts
+                ),
+            ]
+        )
+
+    _for_user(user, work)
+
+
+@app.command("export")
+def export(user: _UserOption, memory: _MemoryOption = None) -> None:
+    """Write memories as JSON, a line each; without --memory the user's profile comes first."""
+
+    async def work(remembered: _Remembered) -> None:
+        management, owner_id = remembered
+        if memory is None:
+            known = await management.profile(owner_id)
+            _print_json({"profile": [_as_dict(fact) for fact in known.facts]})
+        for name in await remembered.names(memory):
+            told = _as_dict(await management.describe(owner_id, name))
+            told["turns"] = turns = []
+            token, more = "", True
+            while more:
+                page = await management.turns(owner_id, name, _PAGE, token)
+                turns += [_as_dict(turn) for turn in page.turns]
+                token = page.next_page_token
+                more = bool(token)
+            turns.reverse()
+            _print_json(told)
+
+    _for_user(user, work)
+
+
+@app.command("rm")
+def remove(user: _UserOption, memory: _MemoryOption = None) -> None:
+    """Forget one memory; without --memory all of them, and what is known about the user."""
+
+    async def work(remembered: _Remembered) -> None:
+        for name in await remembered.names(memory):
+            await remembered.management.forget(remembered.owner_id, name)
+            typer.echo(f"Forgot the memory {_safe(name)}.", err=True)
+        if memory is None:
+            await remembered.management.forget_profile(remembered.owner_id)
+            typer.echo("Forgot the profile.", err=True)
+
+    _for_user(user, work)
+
+
+_HEADING = ("MEMORY", "TURNS", "SUMMARISED", "PENDING", "STATE", "CREATED", "UPDATED")
+
+
+def _row(memory: "Memory") -> tuple[str, ...]:
+    return (
+        _safe(memory.memory_id),
+        str(memory.turns),
+        str(memory.summarised),
+        str(memory.pending),
+        type(memory).State.Name(memory.state).removeprefix("STATE_").lower(),
+        time_of(memory.created_at_ms // 1000),
+        time_of(memory.updated_at_ms // 1000),
+    )
+
+
+def _safe(text: str) -> str:
+    # What moves the cursor, or turns a line round, must not reach the terminal.
+    return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
+
+
+def _as_dict(message: Any) -> dict[str, Any]:
+    from google.protobuf.json_format import MessageToDict
+
+    return MessageToDict(message, preserving_proto_field_name=True)
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    import orjson
+
+    typer.echo(orjson.dumps(value).decode())
+
+
+def _for_user(user: str, work: "Callable[[_Remembered], Awaitable[Result]]") -> "Result":
+    async def run(engine: "AsyncEngine", settings: "Settings") -> "Result":
+        from services.accounts.repository import AccountRepository
+        from services.common.ids import Source
+        from services.memory.assembly import open_locks, open_stores
+        from services.memory.management import Management
+
+        owner = await AccountRepository(engine).caller_named(user)
+        source = Source()
+        locks = open_locks(engine, source, settings.memory)
+        management = Management(engine, open_stores(engine, source), locks, _no_vector)
+        try:
+            return await work(_Remembered(management, owner.user_id))
+        finally:
+            await locks.close()
+
+    return on_database(run)
+
+
+async def _no_vector(owner_id: str, question: str) -> None:
+    """Nothing is searched for here."""

@@ -1,0 +1,73 @@
+"""Measure what memory finds again, and how fast: `python -m tests.bench.memory`.
+
+Conversations are made up from fixed seeds, with facts planted in them that questions ask
+for. Whoever changes how turns are ranked looks at `--tuning`, which draws on other
+wordings and other conversations than those that are reported.
+"""
+
+import argparse
+import asyncio
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tests.bench.memory import embedder, latency, quality
+from tests.bench.memory.conversations import TURNS, conversation
+
+_TUNING, _REPORTED = 0, 1
+_CONVERSATIONS = 12
+_SEEDS_APART = 1000
+_BUDGET_MS = 50.0
+_BUDGET_TURNS = 10_000
+
+
+def main() -> None:
+    """Measure, print a table, and write the figures where they are wanted."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tuning", action="store_true", help="measure the half to tune on")
+    parser.add_argument("--conversations", type=int, default=_CONVERSATIONS)
+    parser.add_argument("--sizes", type=int, nargs="*", default=latency.SIZES)
+    parser.add_argument("--database-url", default="", help="time on PostgreSQL instead of SQLite")
+    parser.add_argument("--json", type=Path, help="file for the figures")
+    chosen = parser.parse_args()
+    half = _TUNING if chosen.tuning else _REPORTED
+    made = [conversation(half * _SEEDS_APART + seed, half) for seed in range(chosen.conversations)]
+    found = asyncio.run(quality.measure(made))
+    ways = {way: one.as_json() for way, one in found.items()}
+    _print_quality(ways, chosen.conversations, "tuned on" if chosen.tuning else "reported")
+    timed = asyncio.run(latency.measure(chosen.database_url, chosen.sizes))
+    _print_latency(timed)
+    if chosen.json:
+        figures = {"quality": ways, "latency": [asdict(one) for one in timed]}
+        chosen.json.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n")
+
+
+def _print_quality(ways: dict[str, Any], conversations: int, half: str) -> None:
+    lexical, fused = ways["lexical"]["kinds"], ways["fused"]["kinds"]
+    print(f"{conversations} conversations of {TURNS} turns, the half that is {half}\n")
+    print(f"{'':34}{'':>10}   lexical       fused*")
+    print(f"{'kind of question':34}{'questions':>10}   @5    @10     @5    @10")
+    for kind, own in lexical.items():
+        both = (own, fused[kind])
+        recalls = "   ".join(f"{r['recall_at_5']:.2f}  {r['recall_at_10']:.2f}" for r in both)
+        print(f"{kind:34}{own['questions']:>10}   {recalls}")
+    for way, one in ways.items():
+        print(
+            f"\n{way}: p50 {one['p50_ms']} ms, p95 {one['p95_ms']} ms; "
+            f"{one['tokens_mean']} tokens on average, {one['tokens_most']} at most"
+        )
+    print(f"\n* {embedder.NAME}: hashed words and n-grams, latent semantic analysis. It stands")
+    print("  in for an embedding model and knows no synonyms.\n")
+
+
+def _print_latency(timed: list[latency.Latency]) -> None:
+    print(f"{'turns':>8}  {'way':8}{'p50 ms':>8}{'p95 ms':>8}{'RSS MB':>8}")
+    for one in timed:
+        budget = f"   p95 ≤ {_BUDGET_MS:g}" if one.turns == _BUDGET_TURNS else ""
+        figures = f"{one.p50_ms:8.1f}{one.p95_ms:8.1f}{one.rss_mb:8.0f}"
+        print(f"{one.turns:8}  {one.way:8}{figures}{budget}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Asks made-up conversations what was planted in them, and counts what is found."""
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+
+from services.common.database import migrate, open_engine, writing
+from services.common.ids import Source
+from services.common.settings import Storage
+from services.common.tokens import estimate_tokens
+from services.memory.archive.archive import LIMIT, Archive, Embedded, Snippet
+from tests.bench.load import percentile
+from tests.bench.memory.conversations import NOW_MS, TURNS, Conversation, Question
+from tests.bench.memory.embedder import NAME, Embedder
+
+OWNER = "usr_bench"
+
+
+@dataclass
+class Found:
+    """What was found for the questions of a kind.
+
+    Attributes:
+        at_5: for each question, whether an answer was among the first five.
+        at_10: the same for the first ten.
+    """
+
+    at_5: list[bool] = field(default_factory=list)
+    at_10: list[bool] = field(default_factory=list)
+
+
+@dataclass
+class Quality:
+    """What was found in one way: by words alone, or with vectors too.
+
+    Attributes:
+        kinds: by the kind of question.
+        ms: how long each search took that gives what a model is given.
+        tokens: how many tokens each of these gave.
+    """
+
+    kinds: dict[str, Found] = field(default_factory=lambda: defaultdict(Found))
+    ms: list[float] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, object]:
+        """Give the figures."""
+        kinds = {kind: self._recall([found]) for kind, found in sorted(self.kinds.items())}
+        return {
+            "kinds": {**kinds, "all": self._recall(list(self.kinds.values()))},
+            "p50_ms": round(percentile(self.ms, 0.5), 2),
+            "p95_ms": round(percentile(self.ms, 0.95), 2),
+            "tokens_mean": round(fmean(self.tokens)),
+            "tokens_most": max(self.tokens),
+        }
+
+    @staticmethod
+    def _recall(found: Sequence[Found]) -> dict[str, float]:
+        at_5 = [hit for one in found for hit in one.at_5]
+        at_10 = [hit for one in found for hit in one.at_10]
+        return {
+            "questions": len(at_5),
+            "recall_at_5": round(fmean(at_5), 3),
+            "recall_at_10": round(fmean(at_10), 3),
+        }
+
+
+async def measure(conversations: Sequence[Conversation]) -> dict[str, Quality]:
+    """Ask every question in both ways; all conversations are archived side by side."""
+    found = {"lexical": Quality(), "fused": Quality()}
+    with TemporaryDirectory(prefix="gw-") as folder:
+        engine = open_engine(Storage(data_dir=Path(folder)))
+        await migrate(engine)
+        archive = Archive(engine, Source(now=lambda: NOW_MS / 1000))
+        asked = []
+        for place, conversation in enumerate(conversations):
+            embed = Embedder([turn.text for turn in conversation.turns])
+            vectors = {turn.number: embed(turn.text) for turn in conversation.turns}
+            async with writing(engine) as connection:
+                await archive.add(connection, OWNER, f"mem_{place}", conversation.turns)
+                await archive.add_vectors(connection, f"mem_{place}", NAME, vectors)
+            asked += [
+                (f"mem_{place}", question, Embedded(NAME, embed(question.text)))
+                for question in conversation.questions
+            ]
+        for memory, question, embedded in asked:
+            await _ask(archive, memory, question, None, found["lexical"])
+            await _ask(archive, memory, question, embedded, found["fused"])
+        await engine.dispose()
+    return found
+
+
+async def _ask(
+    archive: Archive, memory: str, question: Question, embedded: Embedded | None, found: Quality
+) -> None:
+    async def search(limit: int) -> list[Snippet]:
+        return await archive.search(
+            OWNER, memory, question.text, before_turn=TURNS + 1, limit=limit, embedded=embedded
+        )
+
+    began = time.perf_counter()
+    given = await search(LIMIT)
+    found.ms.append((time.perf_counter() - began) * 1000)
+    found.tokens.append(sum(estimate_tokens(snippet.text) for snippet in given))
+    turns = [snippet.turn for snippet in await search(10)]
+    kind = found.kinds[question.kind]
+    kind.at_5.append(bool(question.answers.intersection(turns[:5])))
+    kind.at_10.append(bool(question.answers.intersection(turns)))

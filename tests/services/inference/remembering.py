@@ -1,0 +1,76 @@
+"""A memory that is simply there, for what takes turns of one."""
+
+import asyncio
+from collections.abc import Callable
+
+from gateway.conversation.v1.conversation_pb2 import Message
+from gateway.memory.v1.memory_pb2 import OpenTurn, TurnContext
+from services.common.errors import GatewayError
+
+
+class Turn:
+    """A turn that was taken; tells what became of it."""
+
+    def __init__(self, memories: "Memories", opening: OpenTurn, context: TurnContext) -> None:
+        self._memories = memories
+        self.opening = opening
+        self.context = context
+        self.answers: list[Message] = []
+        self.is_held = True
+
+    async def commit(self, answer: Message) -> None:
+        assert self.is_held
+        self._memories.committing.set()
+        await self._memories.may_commit.wait()
+        if self._memories.refusal is not None:
+            raise self._memories.refusal
+        self.answers.append(answer)
+        self.drop()
+
+    async def close(self) -> None:
+        self.drop()
+
+    def drop(self) -> None:
+        if self.is_held:
+            self.is_held = False
+            self._memories.ended.release()
+
+
+class Memories:
+    """Answers with the context that a test sets; by default that nothing is remembered.
+
+    Attributes:
+        turns: those that were taken, in order.
+        committing: set once there is something to commit.
+        may_commit: cleared by a test that holds a commit up.
+        refusal: what commits fail with.
+        ended: released for each turn that is held no more.
+    """
+
+    def __init__(self, context: Callable[[OpenTurn], TurnContext] | None = None) -> None:
+        self.context = context or nothing_more
+        self.turns: list[Turn] = []
+        self.committing = asyncio.Event()
+        self.may_commit = asyncio.Event()
+        self.may_commit.set()
+        self.refusal: GatewayError | None = None
+        self.ended = asyncio.Semaphore(0)
+
+    async def take(self, opening: OpenTurn) -> Turn:
+        turn = Turn(self, opening, self.context(opening))
+        self.turns.append(turn)
+        return turn
+
+
+def nothing_more(opening: OpenTurn) -> TurnContext:
+    """Give what was sent, and nothing that was remembered."""
+    newest = max(
+        (
+            index
+            for index, message in enumerate(opening.messages)
+            if any(not block.HasField("tool_result") for block in message.blocks)
+            and message.role == 1
+        ),
+        default=0,
+    )
+    return TurnContext(messages=opening.messages, newest=newest)

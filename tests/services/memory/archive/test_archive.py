@@ -1,0 +1,385 @@
+"""The archive over a real database of either kind."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.common.database import migrate, open_engine, reading, writing
+from services.common.ids import Source
+from services.common.settings import Storage
+from services.common.tokens import estimate_tokens
+from services.memory.archive import tables
+from services.memory.archive.archive import Archive, Embedded, Snippet
+from services.memory.archive.index import MAX_TEXT, SESSION_PAUSE_MS, ArchivedTurn
+
+OWNER, MEMORY, MODEL = "usr_ada", "mem_a", "hub/embed"
+NOW = datetime(2026, 3, 18, 12, tzinfo=UTC)
+NOW_MS = int(NOW.timestamp() * 1000)
+ALL = 1 << 32
+WORDS = "boat cat dog rent piano garden kite bread sister wedding doctor knee tax lamp".split()
+TABLES = (tables.turns, tables.postings, tables.vectors, tables.signatures, tables.archives)
+
+
+# Questions, and texts of turns, that other searches have choked on.
+HOSTILE = [
+    "",
+    "\0",
+    "'; DROP TABLE memories; --",
+    '"canary" AND (NEAR/2 OR NOT *) ^ col:x -"',
+    "canary & !rent | (<-> :*",
+    "%_\\ ${x} {{y}}",
+    "😀👩\u200d👩\u200d👧 🏳️\u200d🌈",
+    "\u202ecanary\u202c\u0301\ufeff\ud7ff\uffff",
+    "canary " * 1500,
+    "🦜" * 10_000,
+    "q" * 10_000,
+    " ".join(f"w{n}" for n in range(3000)),
+    "last week " * 1000,
+    "9" * 10_000,
+]
+
+
+def turn(number: int, text: str, *, hours_ago: float = 0) -> ArchivedTurn:
+    return ArchivedTurn(number, text, NOW_MS - int(hours_ago * 3_600_000))
+
+
+def talk(count: int, seed: int = 1) -> list[ArchivedTurn]:
+    """Turns of some words each, over many days and sessions."""
+    random = Random(seed)
+    return [
+        turn(number, " ".join(random.choices(WORDS, k=9)), hours_ago=(count - number) * 0.7)
+        for number in range(1, count + 1)
+    ]
+
+
+def points(turns: Iterable[ArchivedTurn], seed: int = 1) -> dict[int, list[float]]:
+    random = Random(seed)
+    return {one.number: [random.gauss(0, 1) for _ in range(8)] for one in turns}
+
+
+class Filed:
+    """One memory's archive, by default; what is searched are turns up to `before_turn`."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self.engine = engine
+        self.archive = Archive(engine, Source(now=lambda: NOW_MS / 1000))
+
+    async def add(self, *turns: ArchivedTurn, owner: str = OWNER, memory: str = MEMORY) -> None:
+        async with writing(self.engine) as connection:
+            await self.archive.add(connection, owner, memory, turns)
+
+    async def embed(
+        self, vectors: dict[int, list[float]], model: str = MODEL, memory: str = MEMORY
+    ) -> None:
+        async with writing(self.engine) as connection:
+            await self.archive.add_vectors(connection, memory, model, vectors)
+
+    async def remove_from(self, first_turn: int) -> None:
+        async with writing(self.engine) as connection:
+            await self.archive.remove_from(connection, MEMORY, first_turn)
+
+    async def search(
+        self, question: str, *, owner: str = OWNER, memory: str = MEMORY, **more: Any
+    ) -> list[Snippet]:
+        chosen = {"before_turn": ALL, **more}
+        return await self.archive.search(owner, memory, question, **chosen)
+
+    async def numbers(self, question: str, **more: Any) -> list[int]:
+        return [snippet.turn for snippet in await self.search(question, **more)]
+
+    async def rows(self) -> dict[str, list[tuple[Any, ...]]]:
+        held = {}
+        async with reading(self.engine) as connection:
+            for table in TABLES:
+                found = await connection.execute(select(table))
+                held[table.name] = sorted(tuple(row) for row in found)
+        return held
+
+
+@pytest.fixture
+def filed(engine: AsyncEngine) -> Filed:
+    return Filed(engine)
+
+
+async def test_a_turn_is_found_by_what_it_says(filed: Filed) -> None:
+    await filed.add(*talk(30), turn(31, "My canary sings.\nLovely!", hours_ago=1))
+    [first, *_] = await filed.search("Do I have any canaries?")
+    assert first.turn == 31
+    assert first.text == "My canary sings.\nLovely!"
+    assert first.created_at_ms == NOW_MS - 3_600_000
+
+
+async def test_users_and_memories_never_see_each_other(filed: Filed) -> None:
+    canary = turn(5, "my canary sings", hours_ago=2)
+    vector = {5: [1.0, 2.0]}
+    for owner, memory in ((OWNER, MEMORY), (OWNER, "mem_b"), ("usr_bob", "mem_c")):
+        await filed.add(canary, owner=owner, memory=memory)
+        await filed.embed(vector, memory=memory)
+    embedded = Embedded(MODEL, [1.0, 2.0])
+    for owner, memory in ((OWNER, "mem_c"), ("usr_bob", MEMORY), ("usr_eve", "mem_b")):
+        assert await filed.search("canary", owner=owner, memory=memory, embedded=embedded) == []
+        assert (
+            await filed.archive.without_vectors(owner, memory, "other", after_turn=0, limit=9) == []
+        )
+    before = await filed.search("canary", embedded=embedded)
+    async with writing(filed.engine) as connection:
+        await filed.archive.remove(connection, "mem_b")
+    await filed.add(*talk(40), owner="usr_bob", memory="mem_d")
+    assert await filed.search("canary", embedded=embedded) == before
+    assert await filed.search("canary", memory="mem_b", embedded=embedded) == []
+
+
+async def test_an_owner_that_is_not_the_memorys_adds_nothing(filed: Filed) -> None:
+    await filed.add(turn(1, "mine"))
+    with pytest.raises(ValueError, match="another"):
+        await filed.add(turn(2, "canary"), owner="usr_eve")
+    assert await filed.numbers("canary") == []
+
+
+async def test_turns_that_go_out_raw_stay_out(filed: Filed) -> None:
+    turns = talk(60)
+    await filed.add(*turns)
+    await filed.embed(points(turns))
+    for before_turn in (-1, 0, 1, 17, 60, 1 << 40, 1 << 64):
+        found = await filed.numbers(
+            "boat cat dog rent piano",
+            before_turn=before_turn,
+            limit=100,
+            embedded=Embedded(MODEL, [1.0] * 8),
+        )
+        assert set(found) == set(range(1, min(61, before_turn)))
+
+
+async def test_texts_stay_within_the_budget_and_long_ones_are_cut(filed: Filed) -> None:
+    filler = "so much happened that day in the garden "
+    await filed.add(
+        *(turn(n, f"{filler * 150} the canary {n} {filler * 150}") for n in range(1, 13))
+    )
+    found = await filed.search("canary")
+    assert len(found) == 8
+    assert 1500 < sum(estimate_tokens(snippet.text) for snippet in found) <= 2000
+    assert all(f"canary {snippet.turn}" in snippet.text for snippet in found)
+    assert await filed.search("canary", max_tokens=0) == []
+    assert len(await filed.search("canary", limit=3)) == 3
+
+
+async def test_the_order_is_that_of_the_other_engine_and_of_the_next_time(
+    filed: Filed, tmp_path: Path
+) -> None:
+    other = Filed(open_engine(Storage(data_dir=tmp_path / "other")))
+    await migrate(other.engine)
+    turns = talk(300)
+    for one in (filed, other):
+        for first in range(0, 300, 7 if one is filed else 50):
+            await one.add(*turns[first : first + (7 if one is filed else 50)])
+        await one.embed(points(turns))
+    random = Random(5)
+    for _ in range(10):
+        question = " ".join(random.choices(WORDS, k=3))
+        embedded = Embedded(MODEL, [random.gauss(0, 1) for _ in range(8)])
+        found = await filed.search(question, embedded=embedded, limit=20)
+        assert found == await other.search(question, embedded=embedded, limit=20)
+        assert found == await filed.search(question, embedded=embedded, limit=20)
+    await other.engine.dispose()
+
+
+async def test_hostile_questions_do_no_harm(filed: Filed) -> None:
+    await filed.add(*talk(20), turn(21, "my canary sings"))
+    await filed.add(*(turn(22 + n, question) for n, question in enumerate(HOSTILE)))
+    rows = await filed.rows()
+    for question in HOSTILE:
+        found = await filed.search(question)
+        assert len(found) <= 8
+        assert sum(estimate_tokens(snippet.text) for snippet in found) <= 2000
+    assert await filed.rows() == rows
+    assert 21 in await filed.numbers("a canary that sings")
+
+
+async def test_both_ends_of_a_very_long_question_count(filed: Filed) -> None:
+    await filed.add(turn(1, "canary"), turn(5, "rent"), turn(9, "other"))
+    middle = " ".join(f"w{n}" for n in range(3000))
+    assert set(await filed.numbers(f"canary {middle}")) >= {1}
+    assert set(await filed.numbers(f"{middle} rent?")) >= {5}
+
+
+async def test_what_a_database_cannot_hold_is_replaced_and_what_is_too_long_ends(
+    filed: Filed,
+) -> None:
+    await filed.add(turn(1, "my\0canary " + "x" * MAX_TEXT + " hidden"))
+    assert (await filed.search("canary", max_tokens=10**6))[0].text.startswith("my\ufffdcanary")
+    assert await filed.numbers("hidden") == []
+
+
+async def test_removing_leaves_what_there_was_without_the_removed(filed: Filed) -> None:
+    turns = [one._replace(number=one.number + 4070) for one in talk(60)]
+    vectors = points(turns)
+    for kept in (0, 10, 26, 59, 60):
+        await filed.add(*turns[:kept])
+        await filed.embed({one.number: vectors[one.number] for one in turns[:kept]})
+        rows = await filed.rows()
+        await filed.add(*turns[kept:], turn(9000, "canary"))
+        await filed.embed(vectors | {9000: [1.0] * 8})
+        await filed.remove_from(4071 + kept)
+        if kept:
+            assert await filed.rows() == rows
+            await filed.remove_from(4071 + kept)
+            assert await filed.rows() == rows
+        assert await filed.numbers("canary") == []
+        async with writing(filed.engine) as connection:
+            await filed.archive.remove(connection, MEMORY)
+        assert not any((await filed.rows()).values())
+
+
+async def test_a_removed_turns_words_are_not_those_of_its_successor(filed: Filed) -> None:
+    await filed.add(turn(1, "rent"), turn(9, "my canary sings"))
+    await filed.embed({9: [1.0, 0.0]})
+    await filed.remove_from(2)
+    await filed.add(turn(9, "we sold the boat"))
+    assert await filed.numbers("canary") == []
+    assert await filed.numbers("", embedded=Embedded(MODEL, [1.0, 0.0])) == []
+    assert (await filed.search("boat"))[0].turn == 9
+
+
+async def test_removing_ends_with_the_callers_transaction(filed: Filed) -> None:
+    await filed.add(turn(1, "canary"))
+    with pytest.raises(ZeroDivisionError):
+        async with writing(filed.engine) as connection:
+            await filed.archive.remove(connection, MEMORY)
+            await filed.archive.add(connection, OWNER, MEMORY, [turn(2, "canary again")])
+            raise ZeroDivisionError
+    assert await filed.numbers("canary") == [1]
+
+
+async def test_adding_twice_adds_once(filed: Filed) -> None:
+    turns = talk(20)
+    await filed.add(*turns)
+    await filed.embed(points(turns))
+    rows = await filed.rows()
+    await filed.add(*(one._replace(text="canary") for one in turns))
+    await filed.embed(points(turns, seed=2))
+    assert await filed.rows() == rows
+
+
+async def test_batches_add_up_to_one(filed: Filed) -> None:
+    turns = talk(20)
+    await filed.add(*turns[:7])
+    await filed.add(*reversed(turns[5:]))
+    rows = await filed.rows()
+    async with writing(filed.engine) as connection:
+        await filed.archive.remove(connection, MEMORY)
+    await filed.add(*turns)
+    assert await filed.rows() == rows
+
+
+async def test_a_pause_of_more_than_an_hour_ends_a_session(filed: Filed) -> None:
+    at = [0, SESSION_PAUSE_MS, 2 * SESSION_PAUSE_MS + 1, 2 * SESSION_PAUSE_MS + 2]
+    for number, at_ms in enumerate(at, start=1):
+        await filed.add(ArchivedTurn(number, "x", at_ms))
+    async with reading(filed.engine) as connection:
+        sessions = select(tables.turns.c.session).order_by(tables.turns.c.turn)
+        assert list(await connection.scalars(sessions)) == [1, 1, 3, 3]
+
+
+async def test_the_neighbour_of_what_was_asked_for_comes_along(filed: Filed) -> None:
+    turns = [turn(n, "rent and tax", hours_ago=500 - 2 * n) for n in range(1, 41)]
+    turns[19] = turn(20, "I have a name for the canary at last!", hours_ago=460)
+    turns[20] = turn(21, "Rufus it is.", hours_ago=459.9)
+    await filed.add(*turns)
+    assert set((await filed.numbers("What is my canary's name?"))[:3]) >= {20, 21}
+
+
+async def test_dates_and_the_latest_are_found(filed: Filed) -> None:
+    await filed.add(*(turn(n, "I cooked some stew", hours_ago=(40 - n) * 72) for n in range(1, 41)))
+    day = int(datetime(2026, 2, 4, tzinfo=UTC).timestamp() * 1000)
+    on_day = [n for n in range(1, 41) if 0 <= NOW_MS - (40 - n) * 259_200_000 - day < 86_400_000]
+    assert on_day == [26]
+    assert (await filed.numbers("What did I cook on February 4?"))[0] == 26
+    assert (await filed.numbers("What did I cook most recently?"))[0] == 40
+    last_week = await filed.numbers("What did I cook last week?")
+    assert set(last_week[:3]) == {37, 38, 39}
+
+
+async def test_the_latest_comes_first_where_it_is_asked_for(filed: Filed) -> None:
+    await filed.add(
+        turn(1, "I cooked stew and then cooked more", hours_ago=400),
+        *(turn(n, "rent and tax", hours_ago=400 - 5 * n) for n in range(2, 40)),
+        turn(40, "I cooked and then we had rent to pay"),
+    )
+    assert (await filed.numbers("What did I cook?"))[0] == 1
+    assert (await filed.numbers("What did I cook lately?"))[0] == 40
+
+
+async def test_vectors_find_what_words_do_not(filed: Filed) -> None:
+    turns = talk(50)
+    await filed.add(*turns)
+    vectors = points(turns)
+    await filed.embed(vectors)
+    assert await filed.numbers("zzz") == []
+    assert (await filed.numbers("zzz", embedded=Embedded(MODEL, vectors[33])))[0] == 33
+
+
+async def test_vectors_of_another_model_or_size_are_not_compared(filed: Filed) -> None:
+    await filed.add(turn(1, "boat"), turn(5, "rent"))
+    await filed.embed({1: [1.0, 0.0]}, model="hub/old")
+    await filed.embed({5: [0.0, 1.0]})
+    assert await filed.numbers("zzz", embedded=Embedded(MODEL, [1.0, 0.0])) == [5]
+    assert await filed.numbers("zzz", embedded=Embedded(MODEL, [1.0, 0.0, 0.0])) == []
+    assert await filed.numbers("zzz", embedded=Embedded("hub/new", [1.0, 0.0])) == []
+    await filed.embed({1: [0.0, 1.0], 5: [1.0, 0.2]}, model="hub/both")
+    await filed.embed({5: [-1.0, 0.0]}, model="hub/old")
+    assert await filed.numbers("zzz", embedded=Embedded("hub/both", [1.0, 0.0])) == [5, 1]
+
+
+async def test_vectors_of_another_model_do_not_crowd_out(filed: Filed) -> None:
+    turns = talk(300)
+    await filed.add(*turns)
+    await filed.embed({one.number: [1.0, 0.0] for one in turns}, model="hub/old")
+    await filed.embed({7: [-1.0, 0.5]})
+    assert await filed.numbers("zzz", embedded=Embedded(MODEL, [1.0, 0.0])) == [7]
+
+
+async def test_turns_without_vectors_are_told_in_steps(filed: Filed) -> None:
+    turns = talk(6)
+    await filed.add(*turns)
+    await filed.embed({2: [1.0], 5: [1.0], 77: [1.0]})
+    await filed.embed({1: [1.0]}, model="hub/old")
+
+    async def missing(after_turn: int, limit: int) -> list[ArchivedTurn]:
+        return await filed.archive.without_vectors(
+            OWNER, MEMORY, MODEL, after_turn=after_turn, limit=limit
+        )
+
+    assert await missing(0, 3) == [turns[0], turns[2], turns[3]]
+    assert await missing(4, 3) == [turns[5]]
+
+
+async def test_another_process_sees_what_was_added_and_removed_at_once(
+    filed: Filed, engine: AsyncEngine
+) -> None:
+    other = Archive(engine, Source(now=lambda: NOW_MS / 1000))
+    await filed.add(turn(1, "boat"), turn(2, "canary"))
+    await filed.embed({1: [0.0, 1.0], 2: [1.0, 0.0]})
+    asked = Embedded(MODEL, [1.0, 0.0])
+    assert (await other.search(OWNER, MEMORY, "", before_turn=9, embedded=asked))[0].turn == 2
+    await filed.remove_from(2)
+    found = await other.search(OWNER, MEMORY, "", before_turn=9, embedded=asked)
+    assert [snippet.turn for snippet in found] == [1]
+
+
+async def test_a_question_reads_no_more_of_a_long_memory_than_of_a_short_one(
+    filed: Filed,
+) -> None:
+    await filed.add(
+        *(turn(n, "rent " * 3 + "canary" * (n == 9), hours_ago=1) for n in range(1, 400))
+    )
+    async with reading(filed.engine) as connection:
+        rows = await connection.scalar(select(func.count()).select_from(tables.postings))
+    # A row for each term and block of 4,096 turns, not for each turn.
+    assert rows is not None
+    assert rows < 10

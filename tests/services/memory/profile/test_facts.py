@@ -1,0 +1,237 @@
+"""What is kept of users: chains of facts, their sources, and what is left when turns go."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.common.database import reading, writing
+from services.memory.profile.chains import Link, changes, place_for
+from services.memory.profile.facts import MOST, Facts
+from services.memory.profile.tables import facts as table
+from services.memory.profile.wording import Fact, Found, Source, as_text, same, topic, value
+from tests.services.memory.remembering import Clock
+
+HOME = ("home", "place")
+ONE_DATABASE = pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
+
+
+class Profile:
+    """Facts that tests put one by one, a second after each other."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self.engine = engine
+        self.clock = Clock()
+        self.facts = Facts(engine, self.clock.source())
+
+    async def say(
+        self,
+        value: str,
+        said_in: tuple[str, int] | None = None,
+        key: tuple[str, str] = HOME,
+        owner: str = "ada",
+        at_s: float | None = None,
+    ) -> None:
+        self.clock.now_s += 1
+        at_ms = self.clock.now_ms if at_s is None else int(at_s * 1000)
+        async with writing(self.engine) as connection:
+            source = Source(*said_in) if said_in else None
+            await self.facts.put(connection, owner, [Found(*key, value)], source, at_ms)
+
+    async def withdraw(self, entity_id: str, first_turn: int) -> None:
+        async with writing(self.engine) as connection:
+            await self.facts.withdraw_from(connection, entity_id, first_turn)
+
+    async def known(self, owner: str = "ada") -> list[str]:
+        return [fact.value for fact in await self.facts.of(owner)]
+
+    async def kept(self) -> list[str]:
+        """Give the values of all facts, superseded ones too."""
+        async with reading(self.engine) as connection:
+            return sorted(await connection.scalars(select(table.c.value)))
+
+
+@ONE_DATABASE
+async def test_what_is_said_later_supersedes_and_nothing_is_erased(engine: AsyncEngine) -> None:
+    profile = Profile(engine)
+    await profile.say("Basel", ("m1", 1))
+    await profile.say("Bern", ("m1", 2))
+    assert await profile.known() == ["Bern"]
+    assert await profile.kept() == ["Basel", "Bern"]
+
+
+async def test_withdrawn_turns_take_what_they_alone_say_and_what_was_before_comes_back(
+    engine: AsyncEngine,
+) -> None:
+    profile = Profile(engine)
+    await profile.say("Basel", ("m1", 1))
+    await profile.say("Bern", ("m1", 5))
+    await profile.say("Thun", ("m1", 7))
+    await profile.say("tea", ("m1", 8), ("preferences", "drink"))
+    await profile.withdraw("m1", 7)
+    assert await profile.known() == ["Bern"]
+    await profile.withdraw("m1", 2)
+    assert await profile.known() == ["Basel"]
+    await profile.withdraw("m1", 1)
+    assert await profile.kept() == []
+
+
+async def test_a_fact_that_another_turn_says_too_stays(engine: AsyncEngine) -> None:
+    profile = Profile(engine)
+    await profile.say("Basel", ("m1", 3))
+    await profile.say("Basel", ("m2", 9))
+    await profile.say("Basel", ("m1", 4))
+    await profile.withdraw("m1", 1)
+    [fact] = await profile.facts.of("ada")
+    assert fact.sources == (Source("m2", 9),)
+    # It is as old as what still says it.
+    assert fact.updated_at_ms == profile.clock.now_ms - 1000
+
+
+@ONE_DATABASE
+async def test_a_fact_from_the_middle_falls_and_the_newest_still_counts(
+    engine: AsyncEngine,
+) -> None:
+    profile = Profile(engine)
+    await profile.say("Basel", ("m1", 1))
+    await profile.say("Bern", ("m2", 1))
+    await profile.say("Thun", ("m1", 2))
+    await profile.withdraw("m2", 1)
+    assert await profile.known() == ["Thun"]
+    await profile.withdraw("m1", 2)
+    assert await profile.known() == ["Basel"]
+
+
+@ONE_DATABASE
+async def test_whoever_changes_their_mind_twice_says_something_new(engine: AsyncEngine) -> None:
+    profile = Profile(engine)
+    for number, place in enumerate(("Basel", "Bern", "Basel"), 1):
+        await profile.say(place, ("m1", number))
+    assert await profile.known() == ["Basel"]
+    assert await profile.kept() == ["Basel", "Basel", "Bern"]
+    await profile.withdraw("m1", 3)
+    assert await profile.known() == ["Bern"]
+
+
+@ONE_DATABASE
+async def test_what_is_said_outside_of_memories_cites_none_and_stays(engine: AsyncEngine) -> None:
+    profile = Profile(engine)
+    for _ in range(3):
+        await profile.say("Basel")
+    await profile.say("Bern", ("m1", 1))
+    await profile.withdraw("m1", 1)
+    [fact] = await profile.facts.of("ada")
+    assert (fact.value, fact.sources) == ("Basel", ())
+
+
+async def test_users_do_not_see_or_lose_each_others_facts(engine: AsyncEngine) -> None:
+    profile = Profile(engine)
+    await profile.say("Basel", ("m1", 1), owner="ada")
+    await profile.say("Bern", ("m2", 1), owner="bob")
+    assert (await profile.known("ada"), await profile.known("bob")) == (["Basel"], ["Bern"])
+    async with writing(engine) as connection:
+        await profile.facts.remove_entity(connection, "m1")
+        await profile.facts.remove_owner(connection, "eve")
+    assert (await profile.known("ada"), await profile.known("bob")) == ([], ["Bern"])
+    async with writing(engine) as connection:
+        await profile.facts.remove_owner(connection, "bob")
+    assert await profile.kept() == []
+
+
+@ONE_DATABASE
+async def test_of_too_many_facts_those_not_said_for_longest_do_not_count(
+    engine: AsyncEngine,
+) -> None:
+    profile = Profile(engine)
+    for number in range(MOST + 2):
+        await profile.say("x", ("m1", number), ("likes", f"thing {number:02}"))
+    await profile.say("x", ("m1", 99), ("likes", "thing 00"))
+    known = {fact.sub_topic for fact in await profile.facts.of("ada")}
+    assert len(known) == MOST
+    assert {f"thing {number:02}" for number in range(MOST + 2)} - known == {"thing 01", "thing 02"}
+
+
+async def test_facts_that_are_found_at_once_are_all_kept(engine: AsyncEngine) -> None:
+    profile = Profile(engine)
+    await asyncio.gather(
+        *(profile.say(f"place {number % 3}", (f"m{number}", 1)) for number in range(8))
+    )
+    await profile.say("the end", ("m9", 1))
+    assert await profile.known() == ["the end"]
+
+
+_SAID = st.lists(
+    st.tuples(st.sampled_from("AB"), st.sampled_from(["m1", "m2"]), st.integers(1, 4)),
+    max_size=7,
+    unique_by=lambda one: one[1:],
+)
+
+
+@ONE_DATABASE
+@given(said=_SAID, order=st.randoms(), first=st.integers(1, 5))
+@settings(
+    max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
+async def test_what_is_withdrawn_is_as_if_it_had_never_been_said(
+    engine: AsyncEngine,
+    said: Sequence[tuple[str, str, int]],
+    order: st.randoms,  # type: ignore[valid-type]  # hypothesis gives a Random
+    first: int,
+) -> None:
+    timed = list(enumerate(said))
+    found = timed.copy()
+    order.shuffle(found)
+    both = []
+    for put, withdraws in ((found, True), (timed, False)):
+        profile = Profile(engine)
+        async with writing(engine) as connection:
+            await profile.facts.remove_owner(connection, "ada")
+        for at_s, (place, entity_id, turn) in put:
+            if withdraws or entity_id != "m1" or turn < first:
+                await profile.say(place, (entity_id, turn), at_s=at_s)
+        if withdraws:
+            await profile.withdraw("m1", first)
+        both.append([(one.value, one.updated_at_ms) for one in await profile.facts.of("ada")])
+    assert both[0] == both[1]
+
+
+def test_a_chain_has_one_end_and_each_links_to_the_next() -> None:
+    chain = [Link("c", "3", 30, 1, None), Link("a", "1", 10, 0, None), Link("b", "2", 20, 2, "x")]
+    assert list(changes(chain)) == [("a", "b"), ("b", "c")]
+    assert list(changes([])) == []
+
+
+def test_a_value_said_again_between_others_is_the_neighbours_or_new() -> None:
+    chain = [Link("a", "Basel", 10, 0, "b"), Link("b", "Bern", 30, 1, None)]
+    assert place_for(chain, "basel", 20) == "a"
+    assert place_for(chain, "Bern", 20) == "b"
+    assert place_for(chain, "Thun", 20) is None
+    assert place_for(chain, "Basel", 40) is None
+
+
+def test_capitals_articles_and_signs_do_not_make_another_value() -> None:
+    assert same("The  Hague!", "the hague")
+    assert same("日本", "日本")
+    assert not same("C", "C++")
+    assert not same("…", "?")
+    assert same("…", "…")
+
+
+def test_topics_and_values_are_kept_short_and_on_one_line() -> None:
+    assert topic("  My  Favourite_Food ") == "my favourite_food"
+    assert len(topic("x" * 100)) == 64
+    assert value(" a\n b\0 ") == "a b"
+    assert len(value("x" * 500)) == 200
+
+
+def test_the_same_facts_are_the_same_text() -> None:
+    known = [
+        Fact("name", "name", "Ada", (), 1),
+        Fact("home", "place", "Basel", (Source("m1", 1),), 2),
+    ]
+    assert as_text(known) == "- name: Ada\n- home, place: Basel"
+    assert as_text([]) == ""

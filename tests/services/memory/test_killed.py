@@ -1,0 +1,168 @@
+"""`kill -9` at any moment: no acknowledged turn is lost, none is half there, work goes on."""
+
+import asyncio
+import random
+import signal
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from gateway.memory.v1 import memory_pb2_grpc
+from gateway.memory.v1.memory_pb2 import CommitTurn, OpenTurn, TakeTurnRequest
+from services.accounts.repository import AccountRepository
+from services.common.channels import call_metadata, open_channel
+from services.common.database import migrate, open_engine
+from services.common.settings import Storage
+from services.memory.windows import Windows
+from tests.services.memory.conversations import model, user
+from tests.services.memory.remembering import Clock, text_of
+from tests.services.memory.working import Worker, archived_turns, inference, summary_rows
+from tests.services.processes import serving
+
+# A killed process holds what it held for this long; jobs are looked for often.
+_SETTINGS = """\
+[memory]
+lock_lease_s = 1
+job_poll_s = 0.1
+"""
+_MEMORIES = ("one", "two")
+_BEFORE_SUMMARIES = 16
+_TURNS_OF_A_LIFE = 5
+_EXCHANGE = 2  # messages of a turn
+
+
+@dataclass
+class Known:
+    """What the caller of one memory knows.
+
+    Attributes:
+        memory_id: which.
+        told: what was acknowledged, in order.
+        doubtful: what was sent last and not acknowledged.
+        number: of what was sent last.
+        more: is set whenever something was acknowledged.
+    """
+
+    memory_id: str
+    told: list[str] = field(default_factory=list)
+    doubtful: str = ""
+    number: int = 0
+    more: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def reaches(self, count: int) -> None:
+        """Wait until so much was acknowledged."""
+        while len(self.told) < count:
+            self.more.clear()
+            await self.more.wait()
+
+
+@asynccontextmanager
+async def _data() -> AsyncIterator[tuple[Path, AsyncEngine, str]]:
+    with tempfile.TemporaryDirectory(prefix="gw-") as name:
+        folder = Path(name)
+        engine = open_engine(Storage(data_dir=folder))
+        await migrate(engine)
+        try:
+            yield folder, engine, await AccountRepository(engine).create_key("ada")
+        finally:
+            await engine.dispose()
+
+
+async def _talk(address: str, key: str, known: Known, chance: random.Random) -> None:
+    async with open_channel(address, max_message=4 << 20) as channel:
+        stub = memory_pb2_grpc.MemoryServiceStub(channel)
+        while True:
+            known.number += 1
+            known.doubtful = f"I said {known.number}."
+            call = stub.TakeTurn(metadata=call_metadata(key, "req_kill"))
+            opening = OpenTurn(memory_id=known.memory_id, personal_memory=chance.random() < 0.2)
+            opening.messages.append(user(known.doubtful))
+            await call.write(TakeTurnRequest(open=opening))
+            answer = await call.read()
+            seen = [text_of(turn.messages[0]) for turn in answer.context.turns]
+            assert seen == known.told[len(known.told) - len(seen) :], "not all is visible"
+            reply = model(f"You said {known.number}.")
+            await call.write(TakeTurnRequest(commit=CommitTurn(answer=reply)))
+            await call.read()
+            known.told.append(known.doubtful)
+            known.more.set()
+            await call.done_writing()
+            await call.read()
+
+
+async def _until_killed(
+    address: str,
+    process: asyncio.subprocess.Process,
+    key: str,
+    known: list[Known],
+    chance: random.Random,
+    more: int,
+) -> None:
+    """Let callers talk until one has told so much more, and kill the process soon after."""
+    callers = [
+        asyncio.create_task(_talk(address, key, one, random.Random(chance.random())))
+        for one in known
+    ]
+    async with asyncio.timeout(60):
+        one = chance.choice(known)
+        await one.reaches(len(one.told) + more)
+    # Any moment is a moment to die: this is the one wait that is for nothing.
+    await asyncio.sleep(chance.uniform(0, 0.05))
+    process.send_signal(signal.SIGKILL)
+    await process.wait()
+    for outcome in await asyncio.gather(*callers, return_exceptions=True):
+        assert isinstance(outcome, grpc.aio.AioRpcError), outcome
+
+
+async def _assert_consistent(engine: AsyncEngine, key: str, known: Known) -> None:
+    """Check a memory against what its caller knows, and its parts against each other."""
+    async with inference() as (_, roles):
+        worker = Worker(engine, Clock(), roles)
+        owner = await AccountRepository(engine).identify(key)
+        entity = await worker.repository.find(owner.user_id, known.memory_id)
+        if entity is None:
+            assert known.told == []
+            return
+        turns = await worker.repository.turns(entity.id, 1, entity.turns)
+        told = [text_of(turn.messages[0]) for turn in turns]
+        if told[len(known.told) :] == [known.doubtful]:
+            known.told.append(known.doubtful)  # it was durable before anybody heard of it
+        assert told == known.told
+        assert [len(turn.messages) for turn in turns] == [_EXCHANGE] * len(turns)
+        assert [turn.number for turn in turns] == list(range(1, len(turns) + 1))
+        summary = await worker.stores.summaries.current(entity.id)
+        assert summary.last_turn == entity.summarised
+        assert await archived_turns(engine, entity) == list(range(1, entity.summarised + 1))
+        view = Windows().view(entity.turns, entity.summarised)
+        everywhere = [*range(1, entity.summarised + 1), *view.pending, *view.window]
+        assert everywhere == list(range(1, entity.turns + 1))
+
+
+async def _kill_often(times: int, seed: int) -> None:
+    chance = random.Random(seed)
+    async with _data() as (folder, engine, key):
+        known = [Known(name) for name in _MEMORIES]
+        for life in range(times):
+            running = serving(folder, ("accounts", "memory"), settings=_SETTINGS)
+            async with running as (process, address):
+                more = _BEFORE_SUMMARIES if life == 0 else chance.randrange(_TURNS_OF_A_LIFE)
+                await _until_killed(address, process, key, known, chance, more)
+            for one in known:
+                await _assert_consistent(engine, key, one)
+        assert sum(len(one.told) for one in known) > _BEFORE_SUMMARIES + times
+        assert await summary_rows(engine)
+
+
+async def test_ten_kills_lose_no_turn_and_leave_none_half_there() -> None:
+    await _kill_often(10, seed=1)
+
+
+@pytest.mark.soak
+async def test_two_hundred_kills_lose_no_turn_and_leave_none_half_there() -> None:
+    await _kill_often(200, seed=2)

@@ -1,0 +1,48 @@
+"""Real processes that serve, and that tests kill."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+_SETTINGS = """\
+[discovery]
+enabled = false
+"""
+
+
+@asynccontextmanager
+async def serving(
+    folder: Path, services: Sequence[str], name: str = "s", settings: str = ""
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+    """Run services on the data of a folder; give the process and its address.
+
+    Args:
+        folder: has a short path, since the socket is there.
+        services: which ones.
+        name: of the process, in the folder.
+        settings: TOML that is added to what it is told.
+    """
+    path = folder / f"{name}.toml"
+    path.write_text(_SETTINGS + settings)
+    address = f"unix:{folder}/{name}"
+    log = folder / f"{name}.log"
+    with log.open("wb") as told:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "services", *services, "--listen", address),
+            env={**os.environ, "GATEWAY_CONFIG": str(path), "GATEWAY_DATA_DIR": str(folder)},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=told,
+        )
+    try:
+        assert process.stdout is not None
+        assert await process.stdout.readline() == b"READY\n", log.read_text()
+        yield process, address
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGKILL)
+        await process.wait()

@@ -1,0 +1,56 @@
+"""The services of one process, as whoever starts them sees them."""
+
+from pathlib import Path
+
+import grpc
+import pytest
+
+from gateway.inference.v1.inference_pb2 import GetModelRequest
+from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
+from services.accounts.repository import AccountRepository
+from services.assembly import Services
+from services.common import settings as settings_module
+from services.common.channels import call_metadata, open_channel
+from services.common.database import migrate, open_engine
+from services.common.ids import Source
+
+CLOSED = "[discovery]\nenabled = false\n"
+MINE = '[[models]]\nname = "mine"\nprovider = "sandbox"\nupstream = "echo"\n'
+
+
+async def test_settings_are_read_again_and_wrong_ones_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "gateway.toml"
+    path.write_text(CLOSED)
+    monkeypatch.setenv("GATEWAY_CONFIG", str(path))
+    monkeypatch.setenv("GATEWAY_DATA_DIR", str(tmp_path))
+    settings = settings_module.load()
+    engine = open_engine(settings.storage)
+    await migrate(engine)
+    key = await AccountRepository(engine).create_key("ada")
+    await engine.dispose()
+    names = ["accounts", "inference", "memory"]
+    services = await Services.start(names, "127.0.0.1:0", settings, Source())
+    try:
+        async with open_channel(f"127.0.0.1:{services.port}", max_message=1 << 20) as channel:
+            stub = InferenceServiceStub(channel)
+            metadata = call_metadata(key, "req_1")
+
+            async def provider() -> str:
+                try:
+                    found = await stub.GetModel(GetModelRequest(name="mine"), metadata=metadata)
+                except grpc.aio.AioRpcError as error:
+                    assert error.code() is grpc.StatusCode.NOT_FOUND
+                    return ""
+                return found.model.provider
+
+            assert await provider() == ""
+            path.write_text(CLOSED + MINE)
+            services.reload()
+            assert await provider() == "sandbox"
+            path.write_text("[nonsense")
+            services.reload()
+            assert await provider() == "sandbox"
+    finally:
+        await services.stop()
