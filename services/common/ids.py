@@ -3,12 +3,16 @@
 Both are handed in, so that a test decides them.
 """
 
+import random
 import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from ulid import ULID
+
+# Gives a number between two bounds. The system's dice have no state that others could see.
+uniform: Callable[[float, float], float] = random.SystemRandom().uniform
 
 
 def new_id(prefix: str) -> str:

@@ -4,7 +4,6 @@ The engine owns the order of things. What each rule is stands in the modules bes
 how a provider is spoken to, in `providers`; what is tried when one fails, in `fallback`.
 """
 
-import random
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateResponse,
     Served,
 )
+from services.common import ids
 from services.common.errors import UpstreamError
 from services.common.settings import Limits, Memory, Roles
 from services.inference import estimate, extensions, thinking
@@ -97,7 +97,7 @@ class Engine:
         memory: Memory,
         metrics: Metrics,
         monotonic: Callable[[], float],
-        uniform: Uniform = random.SystemRandom().uniform,
+        uniform: Uniform = ids.uniform,
     ) -> None:
         self.routes = routes
         self.breakers = Breakers(limits.breaker_failures, monotonic, metrics.breaker_changed)

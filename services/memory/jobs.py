@@ -8,7 +8,6 @@ is ever left waiting.
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
@@ -16,7 +15,7 @@ from zlib import crc32
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.common import logs
+from services.common import ids, logs
 from services.common.database import writing
 from services.common.errors import GatewayError
 from services.memory.duties import Duties, MovedError
@@ -70,7 +69,7 @@ class Jobs:
         poll_s: float,
         *,
         at_once: int = 4,
-        uniform: Callable[[float, float], float] = random.SystemRandom().uniform,
+        uniform: Callable[[float, float], float] = ids.uniform,
     ) -> None:
         self._engine = engine
         self._queue = stores.queue

@@ -109,7 +109,7 @@ async def test_a_call_may_be_cancelled_before_it_begins(carrier):
 @pytest.mark.parametrize("kind", ["unary", "up", "down", "write"])
 async def test_whoever_stops_waiting_cancels_the_call(carrier, endless, kind):
     async with serving(carrier, endless) as at:
-        call = opened(at, "up" if kind == "write" else kind)
+        call = opened(at, "both" if kind == "write" else kind)
         if kind == "down":
             assert await soon(call.read()) == b"a"
 
@@ -127,7 +127,7 @@ async def test_whoever_stops_waiting_cancels_the_call(carrier, endless, kind):
         await soon(endless.began.wait())
         before = -1
         while kind == "write" and before != written:
-            # Until nobody takes any more: only then is it the write that waits.
+            # Nobody reads: it is over when the write waits, and only then can it be told of.
             before = written
             await asyncio.sleep(0.1)
         waiting.cancel()
