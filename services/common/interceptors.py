@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -86,8 +87,10 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         async def call(request: Any, context: Context) -> AsyncIterator[Any]:
             try:
                 await enter(context)
-                async for response in behavior(request, context):
-                    yield response
+                # What a servicer holds while it answers is free as soon as nobody listens.
+                async with aclosing(behavior(request, context)) as responses:
+                    async for response in responses:
+                        yield response
             except Exception as error:
                 await _abort(context, error)
 

@@ -137,7 +137,9 @@ class Client:
             if isinstance(error, TimeoutError):
                 raise
             raise ConnectionBrokenError from error
-        self._open.add(connection)
+        if connection.is_usable:
+            # One that is lost by now has been told of already, and would stay here for ever.
+            self._open.add(connection)
         return connection
 
     async def _reach(self, connection: Connection, origin: Origin, proxy: Proxy | None) -> None:

@@ -43,12 +43,19 @@ class Proxies:
     ) -> None:
         self._addresses = getproxies() if addresses is None else addresses
         self._bypasses = bypasses
+        # The environment is searched through for each answer, and there are few servers.
+        self._known: dict[Origin, Proxy | None] = {}
 
     def before(self, origin: Origin) -> Proxy | None:
         """Give the proxy that stands before a server, if any does.
 
         Only plain HTTP is spoken with proxies: one at an https address is not used.
         """
+        if origin not in self._known:
+            self._known[origin] = self._find(origin)
+        return self._known[origin]
+
+    def _find(self, origin: Origin) -> Proxy | None:
         scheme = "https" if origin.is_secure else "http"
         address = self._addresses.get(scheme) or self._addresses.get("all")
         if not address or self._bypasses(f"{origin.host}:{origin.port}"):

@@ -1,17 +1,11 @@
 """What the client does beyond what the suite of `Upstream` shows."""
 
 import asyncio
-import base64
-import contextlib
 import gzip
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
 from itertools import pairwise
 
 import pytest
-import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
@@ -19,13 +13,12 @@ from yarl import URL
 from services.common.errors import GatewayError
 from services.inference import http
 from services.inference.http.connection import Connection as ClientConnection
+from tests.services.inference.http.servers import ask, say_nothing, serving
 from tests.services.inference.providers.scripted import (
     Connection,
     ScriptedServer,
     scripted_server,
 )
-
-Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Clock:
@@ -52,50 +45,6 @@ def clock() -> Clock:
 async def client(clock: Clock) -> AsyncIterator[http.Client]:
     async with http.Client(5, http.Proxies({}), monotonic=clock) as one:
         yield one
-
-
-async def ask(client: http.Client, address: str, body: bytes = b"{}") -> tuple[int, bytes]:
-    """Post; give status and body, the connection given back."""
-    url = URL(address)
-    response = await client.send(http.origin_of(url), "POST", url.raw_path_qs, "", body)
-    try:
-        pieces = []
-        while piece := await response.read():
-            pieces.append(piece)
-        return response.status, b"".join(pieces)
-    finally:
-        response.close()
-
-
-@asynccontextmanager
-async def serving(handle: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """Serve each connection with a handler, and close it; give the port.
-
-    At the end, when the clients have left, every handler is waited for.
-    """
-    tasks: set[asyncio.Task[None]] = set()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
-        try:
-            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-                await handle(reader, writer)
-        finally:
-            writer.close()
-            with contextlib.suppress(ConnectionError):
-                await writer.wait_closed()
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls) as server:
-        yield server.sockets[0].getsockname()[1]
-        await asyncio.gather(*tasks)
-
-
-async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Read all there is, and answer nothing."""
-    while await reader.read(1 << 16):
-        pass
 
 
 def raw(data: bytes) -> Callable[[Connection], object]:
@@ -232,6 +181,24 @@ async def test_what_comes_unasked_closes_the_connection(
     assert await ask(client, server.url) == (200, b"{}")
 
 
+def test_a_connection_lost_as_soon_as_it_stands_is_not_waited_for_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def reach(self: http.Client, connection: ClientConnection, *_: object) -> None:
+        connection.connection_made(_Sink())
+        connection.connection_lost(None)
+
+    async def ask_and_close() -> None:
+        client = http.Client(5, http.Proxies({}))
+        with pytest.raises(http.ConnectionBrokenError):
+            await ask(client, "http://models.test/")
+        async with asyncio.timeout(5):
+            await client.close()
+
+    monkeypatch.setattr(http.Client, "_reach", reach)
+    asyncio.run(ask_and_close())
+
+
 async def test_an_answer_before_all_was_sent_is_heard_and_ends_the_connection() -> None:
     connections = 0
 
@@ -313,6 +280,9 @@ class _Sink(asyncio.Transport):
     def get_write_buffer_size(self) -> int:
         return 0
 
+    def abort(self) -> None:
+        pass
+
 
 @pytest.mark.parametrize("value", ["a\r\nx-evil: 1", "a\x00", "a\nb"])
 def test_a_header_cannot_smuggle_another(value: str) -> None:
@@ -340,140 +310,3 @@ async def test_a_server_that_does_not_come_to_terms_is_left_after_the_limit() ->
     async with serving(say_nothing) as port, http.Client(0.05, http.Proxies({})) as client:
         with pytest.raises(TimeoutError):
             await ask(client, f"https://127.0.0.1:{port}/")
-
-
-@dataclass(frozen=True)
-class Tls:
-    """Two ends of TLS that trust each other, for servers on this machine."""
-
-    serving: ssl.SSLContext
-    trusting: ssl.SSLContext
-
-
-@pytest.fixture(scope="module")
-def tls() -> Tls:
-    authority = trustme.CA()
-    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1", "models.test").configure_cert(serving)
-    trusting = ssl.create_default_context()
-    authority.configure_trust(trusting)
-    return Tls(serving, trusting)
-
-
-async def name_targets(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer each request with its target."""
-    while head := await reader.readuntil(b"\r\n\r\n"):
-        target = head.split()[1]
-        writer.write(b"HTTP/1.1 200 S\r\ncontent-length: %d\r\n\r\n" % len(target) + target)
-
-
-async def test_a_server_with_tls_is_asked_over_it_and_its_connection_kept(tls: Tls) -> None:
-    async with (
-        serving(name_targets, tls.serving) as port,
-        http.Client(5, http.Proxies({}), tls.trusting) as client,
-    ):
-        for target in ("/a", "/b"):
-            assert await ask(client, f"https://127.0.0.1:{port}{target}", b"") == (
-                200,
-                target.encode(),
-            )
-
-
-async def test_a_server_that_cannot_prove_who_it_is_is_not_asked(tls: Tls) -> None:
-    async with (
-        serving(name_targets, tls.serving) as port,
-        http.Client(5, http.Proxies({})) as client,
-    ):
-        with pytest.raises(http.ConnectionBrokenError):
-            await ask(client, f"https://127.0.0.1:{port}/")
-
-
-class ProxyServer:
-    """A proxy that lets everything through, or nothing.
-
-    Attributes:
-        heads: what it was asked, first lines and all.
-        port: where it listens.
-        refuses: whether it lets nothing through.
-    """
-
-    def __init__(self, target_port: int) -> None:
-        self.heads: list[str] = []
-        self.port = 0
-        self.refuses = False
-        self._target_port = target_port
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        self.heads.append(head.decode().lower())
-        if self.refuses:
-            writer.write(b"HTTP/1.1 407 S\r\ncontent-length: 0\r\n\r\n")
-            return
-        if not head.startswith(b"CONNECT"):
-            writer.write(b"HTTP/1.1 200 S\r\ncontent-length: 3\r\n\r\nvia")
-            await reader.read()
-            return
-        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target_port)
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(ConnectionError):
-        while data := await reader.read(1 << 16):
-            writer.write(data)
-    writer.close()
-
-
-@asynccontextmanager
-async def proxy_server(target_port: int = 0) -> AsyncIterator[ProxyServer]:
-    proxy = ProxyServer(target_port)
-    async with serving(proxy.serve) as proxy.port:
-        yield proxy
-
-
-async def test_a_proxy_is_asked_for_the_whole_address_and_told_who_asks() -> None:
-    async with proxy_server() as proxy:
-        addresses = {"http": f"http://ada:se%20cret@127.0.0.1:{proxy.port}"}
-        proxies = http.Proxies(addresses, lambda host: False)
-        async with http.Client(5, proxies) as client:
-            assert await ask(client, "http://models.test:81/v1/x?y=1") == (200, b"via")
-    [head] = proxy.heads
-    assert head.startswith(
-        "post http://models.test:81/v1/x?y=1 http/1.1\r\nhost: models.test:81\r\n"
-    )
-    credential = base64.b64encode(b"ada:se cret").decode().lower()
-    assert f"\r\nproxy-authorization: basic {credential}\r\n" in head
-
-
-async def test_tls_goes_through_a_proxy_to_the_server_itself(tls: Tls) -> None:
-    async with serving(name_targets, tls.serving) as port, proxy_server(port) as proxy:
-        proxies = http.Proxies({"https": f"127.0.0.1:{proxy.port}"}, lambda host: False)
-        async with http.Client(5, proxies, tls.trusting) as client:
-            for target in ("/a", "/b"):
-                found = await ask(client, f"https://models.test:{port}{target}", b"")
-                assert found == (200, target.encode())
-    [head] = proxy.heads
-    assert head.startswith(f"connect models.test:{port} http/1.1\r\n")
-
-
-async def test_a_proxy_that_refuses_is_a_broken_connection(tls: Tls) -> None:
-    async with proxy_server() as proxy:
-        proxy.refuses = True
-        proxies = http.Proxies({"https": f"http://127.0.0.1:{proxy.port}"}, lambda host: False)
-        async with http.Client(5, proxies, tls.trusting) as client:
-            with pytest.raises(http.ConnectionBrokenError):
-                await ask(client, "https://models.test/")
-
-
-def test_the_environment_says_which_servers_have_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", "http://proxy.test:3128")
-    monkeypatch.setenv("no_proxy", "localhost,127.0.0.1,.inside.test")
-    proxies = http.Proxies()
-
-    def has_proxy(host: str) -> bool:
-        return proxies.before(http.Origin(host, 8000, False)) is not None
-
-    assert has_proxy("models.test")
-    assert not has_proxy("127.0.0.1")
-    assert not has_proxy("a.inside.test")
