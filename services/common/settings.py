@@ -182,6 +182,7 @@ class Memory(_Section):
     inject_tokens: Annotated[int, Field(ge=0)] = 4000
     retrieve: Annotated[int, Field(ge=0, le=100)] = 8
     retrieve_tokens: Annotated[int, Field(ge=0)] = 2000
+    embed_wait_s: Annotated[float, Field(gt=0)] = 2
     job_poll_s: Annotated[float, Field(gt=0)] = 2
     quota: MemoryQuota = MemoryQuota()
 
@@ -340,6 +341,7 @@ inject_tokens = 4000          # of profile, summary and found turns in a request
                               # its model reads where that is less
 retrieve = 8                  # older turns that are found for a request
 retrieve_tokens = 2000        # of them together
+embed_wait_s = 2              # how long a request waits for the vector of its question
 job_poll_s = 2                # how often summaries and facts that wait are looked for
 
 [memory.quota]                # memories that one user may have, by plan

@@ -1,5 +1,6 @@
 """What a model is to see of a memory in one turn."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
 
@@ -121,10 +122,12 @@ class Contexts:
         if not self._roles.can_embed:
             return None
         try:
-            embedding = await self._roles.embed(owner_id, [question])
-        except GatewayError as error:
-            # What is found by words alone is better than no answer.
-            log.warning("a question was not embedded", extra={"reason": error.code})
+            async with asyncio.timeout(self._settings.embed_wait_s):
+                embedding = await self._roles.embed(owner_id, [question])
+        except (GatewayError, TimeoutError) as error:
+            # What is found by words alone is better than no answer, or a late one.
+            reason = error.code if isinstance(error, GatewayError) else "timeout"
+            log.warning("a question was not embedded", extra={"reason": reason})
             return None
         return Embedded(embedding.model, embedding.vectors[0])
 

@@ -126,11 +126,16 @@ async def remembering(
     source: Source | None = None,
     *,
     summarise: str = "",
+    embed: str = "",
     **settings: Any,
 ) -> AsyncIterator[Remembering]:
     """Serve memories in a database as one process does, on a port of its own."""
     chosen = parse(
-        {"memory": {"job_poll_s": 0.05, **settings}, "roles": {"summarise": summarise}}, "test"
+        {
+            "memory": {"job_poll_s": 0.05, **settings},
+            "roles": {"summarise": summarise, "embed": embed},
+        },
+        "test",
     )
 
     async def identify(key: str) -> Caller:

@@ -325,3 +325,14 @@ async def test_the_steps_of_a_tool_loop_look_for_facts_once(engine: AsyncEngine)
                 await asyncio.sleep(0.01)
         inputs = [request.prompt.input for _, request in service.inference.asked]
         assert sorted("Weather?" in given for given in inputs) == [False, True]
+
+
+async def test_an_embedding_model_that_hangs_keeps_nobody_waiting(engine: AsyncEngine) -> None:
+    async with remembering(engine, embed="fake/embed", embed_wait_s=0.05) as service:
+        service.inference.act = hangs
+        await service.say("My boat is called Melusine.")
+        for number in range(19):
+            await service.say(f"turn {number}")
+        async with asyncio.timeout(20):
+            context = await service.say("What is my boat called?")
+        assert "Melusine" in context.snippets[0].text
