@@ -6,6 +6,7 @@ import grpc
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from facade.access_log import AccessLog
 from facade.metrics import Metrics
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
@@ -28,6 +29,7 @@ class Context:
         articles: the stub of the ArticleEditorService on it.
         memory: the stub of the MemoryService on it.
         identify: looks an API key up, through AccountsService, and remembers.
+        access_log: what this process writes of its requests.
         metrics: what this process counts.
         registry: what /metrics shows.
         source: identifiers and clocks.
@@ -40,6 +42,7 @@ class Context:
     articles: "articles_pb2_grpc.ArticleEditorServiceAsyncStub"
     memory: "memory_pb2_grpc.MemoryServiceAsyncStub"
     identify: Identify
+    access_log: AccessLog
     metrics: Metrics
     registry: CollectorRegistry
     source: Source

@@ -19,7 +19,7 @@ from services.common import errors, logs
 from services.common.errors import GatewayError
 from services.common.ids import new_request_id
 
-log = logging.getLogger("facade.access")
+log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -50,15 +50,7 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
         seconds = context.source.monotonic() - began
         context.metrics.live.dec()
         context.metrics.answered(route, status, seconds)
-        log.info(
-            "request",
-            extra={
-                "method": request.method,
-                "route": route,
-                "status": status,
-                "ms": round(seconds * 1000, 1),
-            },
-        )
+        context.access_log.answered(request.method, route, status, seconds)
 
 
 @web.middleware

@@ -7,6 +7,7 @@ import grpc
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from facade.access_log import AccessLog
 from facade.app import create_app
 from facade.context import Context
 from facade.metrics import Metrics
@@ -53,6 +54,7 @@ class Facade:
             articles=articles_pb2_grpc.ArticleEditorServiceStub(channel),
             memory=memory_pb2_grpc.MemoryServiceStub(channel),
             identify=_identify(channel, settings, source),
+            access_log=AccessLog(settings.server.access_log_per_s, source.monotonic),
             metrics=Metrics(registry),
             registry=metrics.shown(registry),
             source=source,

@@ -13,7 +13,8 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 
-from services.common.metrics import count_without_asking
+from services.common import logs
+from services.common.metrics import count_quickly
 
 # Objects made while starting live as long as the process; the collector need not
 # walk them again, and young ones are cheap to keep a little longer.
@@ -54,8 +55,9 @@ def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -
     async def start() -> None:
         await main(Lifecycle(parent_pipe))
 
+    logs.configure()
     _share_one_arena()
-    count_without_asking()
+    count_quickly()
     if sys.platform == "win32":
         asyncio.run(start())
     else:

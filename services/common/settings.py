@@ -54,6 +54,7 @@ class Server(_Section):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
     metrics_host: str = ""
+    access_log_per_s: Annotated[int, Field(ge=0)] = 50
 
     @field_validator("metrics_host")
     @classmethod
@@ -265,6 +266,7 @@ EXAMPLE = """\
 host = "127.0.0.1"
 port = 8080
 metrics_host = ""             # address or network that may read /metrics beside loopback
+access_log_per_s = 50         # requests of a second with a line in the log; server errors always
 
 [storage]
 data_dir = "var"

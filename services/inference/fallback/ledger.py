@@ -18,6 +18,14 @@ log = logging.getLogger(__name__)
 
 Outcome = Literal["served", "failed", "cancelled", "unsupported"]
 
+# Nearly all attempts are served, and the access log tells of those.
+_LEVELS: dict[Outcome, int] = {
+    "served": logging.DEBUG,
+    "failed": logging.WARNING,
+    "cancelled": logging.INFO,
+    "unsupported": logging.INFO,
+}
+
 
 class Record:
     """One attempt, from when it begins to its one outcome.
@@ -91,7 +99,7 @@ class Record:
         self.outcome = outcome
         self._ms = round((self._ledger.monotonic() - self._began) * 1000)
         self._ledger.count(self._key.provider, outcome)
-        level = logging.WARNING if outcome == "failed" else logging.INFO
+        level = _LEVELS[outcome]
         if log.isEnabledFor(level):
             told: dict[str, object] = {
                 "step": self._step.step_id,
