@@ -1,6 +1,7 @@
 """The headers that tell what served an answer."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import quote
 
 from gateway.inference.v1.inference_pb2 import Served
@@ -42,5 +43,7 @@ def _listed(names: Iterable[str]) -> str:
     return listed
 
 
+# The same few names are told again and again.
+@lru_cache(maxsize=1024)
 def _safe(name: str) -> str:
     return quote(name[:_LONGEST_NAME], safe=_SAFE)

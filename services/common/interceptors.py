@@ -45,6 +45,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     def __init__(self, identify: Identify, door: ServiceDoor) -> None:
         self._identify = identify
         self._door = door
+        # A method has one handler, which is wrapped once.
+        self._wrapped: dict[str, tuple[Handler, Handler]] = {}
 
     async def intercept_service(
         self,
@@ -56,6 +58,12 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         if handler is None or handler_call_details.method.startswith(_OPEN):
             return handler
         method = handler_call_details.method
+        known = self._wrapped.get(method)
+        if known is None or known[0] is not handler:
+            known = self._wrapped[method] = handler, self._wrap(method, handler)
+        return known[1]
+
+    def _wrap(self, method: str, handler: Handler) -> Handler:
         enter = self._by_service if method in _SERVICE_ONLY else self._by_key
         if handler.response_streaming:
             wrapped = self._streaming(handler.unary_stream or handler.stream_stream, enter)

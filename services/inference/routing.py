@@ -8,6 +8,7 @@ server that speaks the same dialect does not get to see what was meant for OpenA
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from gateway.conversation.v1 import conversation_pb2
@@ -21,6 +22,8 @@ from services.inference.catalogue import Facts
 from services.inference.providers.base import Target
 
 SANDBOX = "sandbox"
+# Names of no known model whose meaning is kept in mind.
+_REMEMBERED = 1_000
 
 _INPUTS: Mapping[settings.Input, MediaKind.ValueType] = {
     "image": conversation_pb2.MEDIA_KIND_IMAGE,
@@ -63,6 +66,8 @@ class Models:
                 others.append(self._describe(target))
         self._models = described + sorted(others, key=lambda model: model.name)
         self._by_name = {model.name: model for model in self._models}
+        # Callers name the same few of a provider's models again and again.
+        self._find_remembered = lru_cache(_REMEMBERED)(self._find)
 
     def resolve(self, name: str) -> Target:
         """Give the model that callers call `name`.
@@ -70,9 +75,9 @@ class Models:
         Raises:
             GatewayError: model_not_found, also where a bare name could be several.
         """
-        target = self._targets.get(name)
-        if target is not None:
-            return target
+        return self._targets.get(name) or self._find_remembered(name)
+
+    def _find(self, name: str) -> Target:
         provider, slash, upstream = name.partition("/")
         kind = self._kinds.get(provider)
         # The sandbox has its own models and no other.

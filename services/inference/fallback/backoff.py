@@ -1,7 +1,7 @@
 """How long to wait before the same model is asked again. Pure, but for the dice handed in."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 FIRST_DELAY_S = 0.5
 LONGEST_DELAY_S = 30.0
@@ -10,8 +10,7 @@ LONGEST_DELAY_S = 30.0
 Uniform = Callable[[float, float], float]
 
 
-@dataclass(frozen=True, slots=True)
-class Retries:
+class Retries(NamedTuple):
     """How often and how patiently one step is tried again.
 
     Attributes:

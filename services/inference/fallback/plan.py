@@ -6,7 +6,7 @@ refused whole (contract, Fallback rules).
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2
@@ -36,8 +36,7 @@ _OF_THE_REQUEST = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One model of a plan.
 
     Attributes:
@@ -65,8 +64,7 @@ class Step:
         return Key(self.target.provider, self.target.upstream)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """All that may be tried for a request.
 
     Attributes:

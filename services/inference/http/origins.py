@@ -1,12 +1,11 @@
 """Where a server is: what of an address decides which connections can be shared."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from yarl import URL
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """A server.
 
     Attributes:
