@@ -31,7 +31,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.accounts.keys import RANDOM_BYTES, hash_key, make_key, shown_part
 from services.accounts.plans import DEFAULT, PLANS
 from services.common.authentication import Caller, is_key
-from services.common.database import metadata, reading, writing, writing_alone
+from services.common.database import metadata, reading, reading_once, writing, writing_alone
 from services.common.errors import GatewayError, invalid, invalid_api_key
 from services.common.ids import Source
 
@@ -132,7 +132,7 @@ class AccountRepository:
             .select_from(api_keys.join(users).outerjoin(teams))
             .where(api_keys.c.hash == key_hash, api_keys.c.revoked_at_ms.is_(None))
         )
-        async with reading(self._engine) as connection:
+        async with reading_once(self._engine) as connection:
             row = (await connection.execute(query)).one_or_none()
         if row is None:
             return None

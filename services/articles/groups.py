@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.articles.tables import MAX_NAME, articles, grants, groups, members
-from services.common.database import reading, writing
+from services.common.database import reading_once, writing
 from services.common.errors import invalid
 from services.common.ids import Source
 
@@ -124,7 +124,7 @@ class GroupRepository:
             holds,
             groups.c.created_at_ms,
         ).order_by(groups.c.created_at_ms, groups.c.id)
-        async with reading(self._engine) as connection:
+        async with reading_once(self._engine) as connection:
             return [GroupInfo(*row) for row in await connection.execute(query)]
 
     async def give_grant(self, user_id: str, name: str = EDIT_ARTICLES) -> None:
@@ -147,7 +147,7 @@ class GroupRepository:
     async def has_grant(self, user_id: str, name: str = EDIT_ARTICLES) -> bool:
         """Tell whether a user has a grant."""
         query = select(grants.c.user_id).where(grants.c.user_id == user_id, grants.c.name == name)
-        async with reading(self._engine) as connection:
+        async with reading_once(self._engine) as connection:
             return await connection.scalar(query) is not None
 
     def _now_ms(self) -> int:

@@ -20,7 +20,7 @@ from services.articles.faults import (
 )
 from services.articles.repository import find, standing_of, with_standing
 from services.articles.tables import articles, operations, sessions
-from services.common.database import reading, writing
+from services.common.database import reading_once, writing
 from services.common.errors import GatewayError
 from services.common.ids import Source
 
@@ -90,7 +90,7 @@ class SessionRepository:
         query = select(sessions.c.article_id).where(
             sessions.c.id == named.session_id, sessions.c.user_id == named.user_id
         )
-        async with reading(self._engine) as connection:
+        async with reading_once(self._engine) as connection:
             article_id: str | None = await connection.scalar(query)
         return article_id
 

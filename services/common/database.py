@@ -37,6 +37,9 @@ POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 
 # How long a statement waits for another writer of a SQLite file.
 _BUSY_TIMEOUT_MS = 10_000
+# Each has a thread of its own. More of them than the pool keeps open are half as fast
+# together, since those beyond are opened anew each time.
+_READS_AT_ONCE = 4
 _CONNECT_TIMEOUT_S = 5.0
 _COMMAND_TIMEOUT_S = 30.0
 _MIGRATIONS = Path(migrations.__file__).parent
@@ -45,7 +48,9 @@ _REVISION_TABLE = "alembic_version"
 _LOCK = int.from_bytes(b"gateway", "big")
 _WRITES = "gateway_writes"
 _LASTING = "gateway_lasting"
-_TURNS = "gateway_turns"
+_WRITERS = "gateway_writers"
+_READS = "gateway_reads"
+_ALONE = "gateway_alone"
 # Answers of a database that works: the fault is ours, and no other try helps.
 _FAULTS = (exc.ProgrammingError, exc.IntegrityError, exc.DataError, exc.NotSupportedError)
 _SILENCE = (exc.DBAPIError, exc.TimeoutError, TimeoutError)
@@ -98,6 +103,24 @@ async def reading(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
 
 
 @asynccontextmanager
+async def reading_once(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """Give a connection for one statement that reads.
+
+    One statement sees one state by itself. To open a transaction around it and to end that
+    would cost as much as the statement.
+
+    Raises:
+        GatewayError: unavailable, when the database does not answer.
+    """
+    async with _turn(engine, _READS), reading(engine) as connection:
+        if engine.dialect.name == "postgresql":
+            await connection.execution_options(isolation_level="AUTOCOMMIT")
+        else:
+            await connection.execution_options(**{_ALONE: True})
+        yield connection
+
+
+@asynccontextmanager
 async def writing(
     engine: AsyncEngine, *, is_lasting: bool = True
 ) -> AsyncIterator[AsyncConnection]:
@@ -114,11 +137,13 @@ async def writing(
     Raises:
         GatewayError: unavailable, when the database does not answer.
     """
-    async with _turn_to_write(engine):
-        options = {_WRITES: True, _LASTING: is_lasting}
-        connection = await _connect(engine.execution_options(**options))
+    # SQLite lets whoever finds the file taken sleep for a while and look again: writers in
+    # a queue are served in order, and in half the time.
+    async with _turn(engine, _WRITERS):
+        connection = await _connect(engine)
         try:
             with _told():
+                await connection.execution_options(**{_WRITES: True, _LASTING: is_lasting})
                 async with connection.begin():
                     if not is_lasting and connection.dialect.name == "postgresql":
                         await connection.execute(text("SET LOCAL synchronous_commit = off"))
@@ -154,13 +179,9 @@ async def migrate(engine: AsyncEngine) -> None:
         await connection.run_sync(_upgrade)
 
 
-def _turn_to_write(engine: AsyncEngine) -> AbstractAsyncContextManager[object]:
-    """Wait for the other writers of this process, where the database takes one at a time.
-
-    SQLite lets whoever finds the file taken sleep for a while and look again: writers in a
-    queue are served in order, and in half the time.
-    """
-    turns: asyncio.Lock | None = engine.get_execution_options().get(_TURNS)
+def _turn(engine: AsyncEngine, whose: str) -> AbstractAsyncContextManager[object]:
+    """Wait for others of this process, where the database does not take any number at once."""
+    turns: asyncio.Semaphore | None = engine.get_execution_options().get(whose)
     return turns or nullcontext()
 
 
@@ -218,7 +239,12 @@ def _open_sqlite(folder: Path) -> AsyncEngine:
         raise SettingsError(f"storage.data_dir: {folder}: {error.strerror}") from error
     url = URL.create("sqlite+aiosqlite", database=str(folder / SQLITE_FILE))
     engine = create_async_engine(
-        url, hide_parameters=True, execution_options={_TURNS: asyncio.Lock()}
+        url,
+        hide_parameters=True,
+        execution_options={
+            _WRITERS: asyncio.Semaphore(1),
+            _READS: asyncio.Semaphore(_READS_AT_ONCE),
+        },
     )
     event.listen(engine.sync_engine, "connect", _set_up_sqlite)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
@@ -241,6 +267,8 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:
 
 def _begin_sqlite(connection: Connection) -> None:
     options = connection.get_execution_options()
+    if options.get(_ALONE, False):
+        return
     if not options.get(_WRITES, False):
         connection.exec_driver_sql("BEGIN")
         return

@@ -33,7 +33,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import File, ListFilesRequest, Purpose
-from services.common.database import metadata, reading, writing
+from services.common.database import metadata, reading, reading_once, writing
 from services.common.errors import GatewayError, invalid
 from services.common.ids import Source
 from services.files.blobs import storage_unavailable
@@ -141,7 +141,7 @@ class FileRepository:
         """
         row = None
         if _ID.fullmatch(file_id):
-            async with self._reading() as connection:
+            async with self._reading_once() as connection:
                 found = await connection.execute(
                     self._theirs(owner_id).where(files.c.id == file_id)
                 )
@@ -250,6 +250,12 @@ class FileRepository:
     async def _reading(self) -> AsyncIterator[AsyncConnection]:
         with _told():
             async with reading(self._engine) as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def _reading_once(self) -> AsyncIterator[AsyncConnection]:
+        with _told():
+            async with reading_once(self._engine) as connection:
                 yield connection
 
     @asynccontextmanager

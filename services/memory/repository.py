@@ -24,7 +24,7 @@ from sqlalchemy import select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.common.database import reading, writing
+from services.common.database import reading, reading_once, writing
 from services.common.ids import Source
 from services.memory import claims, owning, transcript
 from services.memory.entities import (
@@ -63,13 +63,13 @@ class Repository:
         query = select(*COLUMNS).where(
             memories.c.owner_id == owner_id, memories.c.memory_id == memory_id, USED
         )
-        async with reading(self._engine) as connection:
+        async with reading_once(self._engine) as connection:
             row = (await connection.execute(query)).one_or_none()
         return to_entity(row) if row else None
 
     async def current(self, entity: Entity) -> Entity | None:
         """Give a memory as it is now; None when it is gone, even if another has its name."""
-        async with reading(self._engine) as connection:
+        async with reading_once(self._engine) as connection:
             row = (await connection.execute(of_owner(entity.id, entity.owner_id))).one_or_none()
         return to_entity(row) if row else None
 
@@ -78,7 +78,7 @@ class Repository:
         query = select(memories.c.id, memories.c.memory_id).where(
             memories.c.owner_id == owner_id, memories.c.id.in_(entity_ids)
         )
-        async with reading(self._engine) as connection:
+        async with reading_once(self._engine) as connection:
             return {row.id: row.memory_id for row in await connection.execute(query)}
 
     async def page(
@@ -94,7 +94,7 @@ class Repository:
         if page_token:
             query = query.where(position < read_time_and_id(page_token))
         query = query.order_by(memories.c.updated_at_ms.desc(), memories.c.id.desc())
-        async with reading(self._engine) as connection:
+        async with reading_once(self._engine) as connection:
             rows = (await connection.execute(query.limit(limit + 1))).all()
         found = [to_entity(row) for row in rows[:limit]]
         last = found[-1] if len(rows) > limit else None

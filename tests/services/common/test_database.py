@@ -11,14 +11,21 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, exc, insert, select, text
+from sqlalchemy import Connection, exc, func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
 from services.accounts import repository
 from services.articles import tables as articles
 from services.common import leases, migrations, secrets
-from services.common.database import metadata, migrate, open_engine, reading, writing
+from services.common.database import (
+    metadata,
+    migrate,
+    open_engine,
+    reading,
+    reading_once,
+    writing,
+)
 from services.common.errors import GatewayError
 from services.common.settings import SettingsError, Storage
 from services.files import repository as files
@@ -97,6 +104,36 @@ async def test_the_migrated_tables_are_those_that_repositories_declare(
     assert set(metadata.tables.values()) == TABLES
     async with reading(engine) as connection:
         assert await connection.run_sync(differences) == []
+
+
+async def test_a_statement_that_reads_alone_is_in_no_transaction(engine: AsyncEngine) -> None:
+    async with reading_once(engine) as connection:
+        count = select(func.count()).select_from(repository.teams)
+        assert await connection.scalar(count) == 0
+        async with writing(engine) as other:
+            await other.execute(insert(repository.teams), _team("new"))
+        assert await connection.scalar(count) == 1
+
+
+async def test_what_read_alone_leaves_later_transactions_as_they_are(engine: AsyncEngine) -> None:
+    for _ in range(3):
+        async with reading_once(engine) as connection:
+            await connection.scalar(select(repository.teams.c.name))
+    with pytest.raises(RuntimeError):
+        async with writing(engine) as connection:
+            await connection.execute(insert(repository.teams), _team("undone"))
+            raise RuntimeError
+    assert await _names(engine) == []
+
+
+async def test_any_number_may_read_alone_at_once(engine: AsyncEngine) -> None:
+    async def read() -> list[str]:
+        async with reading_once(engine) as connection:
+            return list(await connection.scalars(select(repository.teams.c.name)))
+
+    async with writing(engine) as connection:
+        await connection.execute(insert(repository.teams), _team("kept"))
+    assert await asyncio.gather(*(read() for _ in range(40))) == [["kept"]] * 40
 
 
 def test_the_known_head_is_the_newest_step() -> None:
