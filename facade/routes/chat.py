@@ -1,5 +1,6 @@
 """POST /beta/v1/chat/completions."""
 
+from collections.abc import Awaitable
 from functools import partial
 
 from aiohttp import web
@@ -11,11 +12,12 @@ from facade.routes.generation import generate, read_json, stream
 
 async def create(request: web.Request) -> web.StreamResponse:
     """Answer a chat."""
-    parsed = openai.parse_chat(await read_json(request))
+    return await _begin(request, openai.parse_chat(await read_json(request)))
+
+
+def _begin(request: web.Request, parsed: openai.ParsedRequest) -> Awaitable[web.StreamResponse]:
     created = int(request.app[CONTEXT].source.now())
     if parsed.stream:
         encoder = openai.ChatStream(created=created, include_usage=parsed.include_usage)
-        return await stream(request, parsed.request, encoder)
-    return await generate(
-        request, parsed.request, partial(openai.render_completion, created=created)
-    )
+        return stream(request, parsed.request, encoder)
+    return generate(request, parsed.request, partial(openai.render_completion, created=created))

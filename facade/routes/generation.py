@@ -1,6 +1,12 @@
-"""What chat completions and messages have in common: read, translate, call, translate back."""
+"""What chat completions and messages have in common: read, translate, call, translate back.
 
-from collections.abc import Callable
+A conversation may have many megabytes, and an answer take minutes: nothing holds the body
+beyond its reading, nor the request beyond its sending.
+"""
+
+from collections.abc import Awaitable, Callable
+from io import BytesIO
+from typing import Any
 
 from aiohttp import web
 
@@ -21,7 +27,15 @@ async def read_json(request: web.Request) -> bytes:
     """
     if request.content_type != "application/json":
         raise unsupported_media_type(request.content_type)
-    return await request.read()
+    content, limit = request.content, request.app[CONTEXT].settings.limits.max_body
+    # Not `request.read()`, which keeps the body for as long as the answer takes; and not
+    # its pieces joined, which would be there twice.
+    body = BytesIO()
+    while piece := await content.readany():
+        body.write(piece)
+        if body.tell() > limit:
+            raise web.HTTPRequestEntityTooLarge(limit)
+    return body.getvalue()
 
 
 def metadata(request: web.Request) -> Metadata:
@@ -29,24 +43,32 @@ def metadata(request: web.Request) -> Metadata:
     return call_metadata(request[API_KEY], request[REQUEST_ID])
 
 
-async def stream(
+def stream(
     request: web.Request, wanted: GenerateRequest, encoder: Encoder
-) -> web.StreamResponse:
-    """Answer with the answer as it comes."""
+) -> Awaitable[web.StreamResponse]:
+    """Ask for an answer as it comes; give what answers with it."""
     call = request.app[CONTEXT].inference.StreamGenerate(wanted, metadata=metadata(request))
-    return await relay(request, call, encoder)
+    return relay(request, call, encoder)
 
 
-async def generate(
+def generate(
     request: web.Request,
     wanted: GenerateRequest,
     render: Callable[[GenerateResponse], bytes],
-) -> web.Response:
-    """Answer with a whole answer."""
-    inference = request.app[CONTEXT].inference
-    response = await inference.Generate(wanted, metadata=metadata(request))
+) -> Awaitable[web.StreamResponse]:
+    """Ask for a whole answer; give what answers with it.
+
+    One that needs no translation goes as it came.
+    """
+    wanted.takes_verbatim = True
+    call = request.app[CONTEXT].inference.Generate(wanted, metadata=metadata(request))
+    return _whole(call, render)
+
+
+async def _whole(call: Any, render: Callable[[GenerateResponse], bytes]) -> web.Response:
+    response = await call
     return web.Response(
-        body=render(response),
+        body=response.verbatim or render(response),
         content_type="application/json",
         headers=served_headers(response.served),
     )

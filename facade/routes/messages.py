@@ -1,5 +1,7 @@
 """The messages endpoint under /beta/v1, and its sibling for coding agents under /coding/v1."""
 
+from collections.abc import Awaitable
+
 from aiohttp import web
 
 from facade.context import CONTEXT, REQUEST_ID
@@ -29,17 +31,22 @@ async def count_coding_tokens(request: web.Request) -> web.Response:
 
 
 async def _create(request: web.Request, *, coding: bool) -> web.StreamResponse:
-    body = await read_json(request)
-    parsed = anthropic.parse_messages(body, betas=_betas(request), coding=coding)
+    betas = _betas(request)
+    return await _begin(
+        request, anthropic.parse_messages(await read_json(request), betas=betas, coding=coding)
+    )
+
+
+def _begin(request: web.Request, parsed: anthropic.ParsedRequest) -> Awaitable[web.StreamResponse]:
     if parsed.stream:
         encoder = anthropic.MessageStream(request[REQUEST_ID])
-        return await stream(request, parsed.request, encoder)
-    return await generate(request, parsed.request, anthropic.render_message)
+        return stream(request, parsed.request, encoder)
+    return generate(request, parsed.request, anthropic.render_message)
 
 
 async def _count_tokens(request: web.Request, *, coding: bool) -> web.Response:
-    body = await read_json(request)
-    parsed = anthropic.parse_count_tokens(body, betas=_betas(request), coding=coding)
+    betas = _betas(request)
+    parsed = anthropic.parse_count_tokens(await read_json(request), betas=betas, coding=coding)
     inference = request.app[CONTEXT].inference
     counted = await inference.CountTokens(parsed.request, metadata=metadata(request))
     headers = served_headers(counted.served)

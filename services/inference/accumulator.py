@@ -17,6 +17,7 @@ from gateway.inference.v1.inference_pb2 import (
     Event,
     GenerateResponse,
     Start,
+    Verbatim,
 )
 
 # Of each delta: the kind of block it lies in.
@@ -36,13 +37,16 @@ class BrokenStream(ValueError):
 class Accumulator:
     """Folds the events of one answer into a `GenerateResponse`.
 
+    An answer that is given verbatim is one event, and stays as it is.
+
     Events are read, never changed, and may be passed on by the caller.
     """
 
-    __slots__ = ("_choices", "_start", "_usage")
+    __slots__ = ("_choices", "_start", "_usage", "_verbatim")
 
     def __init__(self) -> None:
         self._start: Start | None = None
+        self._verbatim: Verbatim | None = None
         self._usage: Event | None = None
         self._choices: dict[int, _Choice] = {}
 
@@ -69,6 +73,11 @@ class Accumulator:
                 choice.add(kind, event)
 
     def _begin(self, kind: str | None, event: Event) -> None:
+        if self._verbatim is not None:
+            raise BrokenStream(f"{kind} beside a verbatim answer")
+        if kind == "verbatim":
+            self._verbatim = event.verbatim
+            return
         if kind != "start":
             raise BrokenStream(f"{kind} before start")
         if self._start is not None:
@@ -83,6 +92,9 @@ class Accumulator:
         Raises:
             BrokenStream: the answer is not whole.
         """
+        whole = self._verbatim
+        if whole is not None:
+            return GenerateResponse(verbatim=whole.json, usage=whole.usage, served=whole.served)
         start = self._start
         if start is None:
             raise BrokenStream("no start")
@@ -105,11 +117,16 @@ class Accumulator:
 class _Choice:
     """One choice: its finished blocks, and the pieces of the open one."""
 
-    __slots__ = ("_answer", "_deltas", "_kind", "_logprobs", "_number", "_pieces", "_signature")
+    __slots__ = (
+        *("_answer", "_deltas", "_has_ended", "_kind"),
+        *("_last", "_logprobs", "_number", "_pieces", "_signature"),
+    )
 
     def __init__(self, number: int) -> None:
         self._number = number
         self._answer = Choice()
+        self._has_ended = False
+        self._last = -1  # number of the last block
         # Of the open block; no kind means that none is open.
         self._kind: str | None = None
         self._pieces: list[str] = []
@@ -119,34 +136,34 @@ class _Choice:
 
     def add(self, kind: str, event: Event) -> None:
         """Take an event of this choice."""
-        answer = self._answer
-        if answer.HasField("finish"):
+        if self._has_ended:
             raise self._broken(kind, event, "after finish")
-        if event.logprobs:
-            self._logprobs.append(event.logprobs)
+        if logprobs := event.logprobs:
+            self._logprobs.append(logprobs)
         if kind in _BLOCK_OF_DELTA:
             self._delta(kind, event)
         elif kind == "block_start":
             self._open(event)
         elif kind == "block_stop":
             self._check_open(kind, event)
-            self._close(answer.blocks[-1])
+            self._close()
         elif kind == "finish":
             if self._kind is not None:
                 raise self._broken(kind, event, "while a block is open")
-            answer.finish.CopyFrom(event.finish)
-        else:
+            self._answer.finish.CopyFrom(event.finish)
+            self._has_ended = True
+        elif kind == "opaque":
             self._check_open(kind, event)
             self._deltas.append(event.opaque)
+        else:
+            raise BrokenStream(f"{kind} beside other events")
 
     def whole(self) -> Choice:
         """Give the choice, once it has finished."""
-        if not self._answer.HasField("finish"):
+        if not self._has_ended:
             raise BrokenStream(f"choice {self._number}: no finish")
-        choice = Choice()
-        choice.CopyFrom(self._answer)
-        choice.logprobs = _merge_logprobs(self._logprobs)
-        return choice
+        self._answer.logprobs = _merge_logprobs(self._logprobs)
+        return self._answer
 
     def _delta(self, kind: str, event: Event) -> None:
         self._check_open(kind, event)
@@ -159,17 +176,24 @@ class _Choice:
     def _open(self, event: Event) -> None:
         if self._kind is not None:
             raise self._broken("block_start", event, "while a block is open")
-        if event.block != len(self._answer.blocks):
+        if event.block != self._last + 1:
             raise self._broken("block_start", event, "out of its turn")
-        kind = event.block_start.WhichOneof("kind")
+        block = event.block_start
+        kind = block.WhichOneof("kind")
         if kind is None:
             raise self._broken("block_start", event, "without a kind")
         self._kind = kind
-        self._answer.blocks.add().CopyFrom(event.block_start)
+        self._last += 1
+        self._answer.blocks.append(block)
 
-    def _close(self, block: Block) -> None:
-        text = "".join(self._pieces)
+    def _close(self) -> None:
         kind, self._kind = self._kind, None
+        if self._pieces or self._signature or self._deltas:
+            self._fill(kind, self._answer.blocks[-1])
+            self._pieces, self._signature, self._deltas = [], [], []
+
+    def _fill(self, kind: str | None, block: Block) -> None:
+        text = "".join(self._pieces)
         if kind == "text":
             block.text += text
         elif kind == "refusal":
@@ -183,13 +207,12 @@ class _Choice:
         if self._deltas or arguments:
             holder = block.opaque if kind == "opaque" else block.extra
             _fold_deltas(holder, self._deltas, arguments)
-        self._pieces, self._signature, self._deltas = [], [], []
 
     def _check_open(self, kind: str, event: Event) -> None:
         if self._kind is None:
             raise self._broken(kind, event, "outside of any block")
-        if event.block != len(self._answer.blocks) - 1:
-            raise self._broken(kind, event, f"while block {len(self._answer.blocks) - 1} is open")
+        if event.block != self._last:
+            raise self._broken(kind, event, f"while block {self._last} is open")
 
     def _broken(self, kind: str, event: Event, how: str) -> BrokenStream:
         return BrokenStream(f"choice {self._number}: {kind} of block {event.block} {how}")

@@ -7,6 +7,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, Served
 from services.common.tokens import estimate_tokens
 from services.inference import estimate, thinking
+from services.inference.memory.apart import takes_part
 from services.inference.prefill import WithoutEcho, prefill_of
 from services.inference.providers.base import Call, Provider, Target
 from services.inference.stops import StopMatcher
@@ -50,16 +51,18 @@ class Attempt:
             # Only a stream can be ended where the caller's string comes up.
             stream = True
             request = _without_stops(request)
-        self._call = Call(request, target, stream, list(dropped))
         self._transforms: list[Transform] = []
-        if not provider.signs_thinking:
-            self._transforms.append(thinking.SignThinking(signer, target.upstream).feed)
         if not provider.prefills and (prefill := prefill_of(request)):
             self._transforms.append(WithoutEcho(prefill, request.n or 1).feed)
         if self._ending is not None:
             self._transforms.append(self._ending.feed)
         if last is not None:
             self._transforms.append(last)
+        as_it_is = not (stream or self._transforms) and _takes_verbatim(request, provider)
+        self._call = Call(request, target, stream, list(dropped), as_it_is)
+        if not provider.signs_thinking:
+            # Before all else. What goes verbatim holds no thinking.
+            self._transforms.insert(0, thinking.SignThinking(signer, target.upstream).feed)
 
     async def batches(self) -> Batches:
         """Ask, and give the events that may pass, a batch for each read, none empty.
@@ -132,6 +135,13 @@ def _finds_stops_itself(request: GenerateRequest, provider: Provider) -> bool:
         bool(request.stop_sequences)
         and not provider.tells_stop_sequence
         and request.dialect != conversation_pb2.DIALECT_OPENAI
+    )
+
+
+def _takes_verbatim(request: GenerateRequest, provider: Provider) -> bool:
+    """Tell whether the provider's own JSON is an answer that the caller, and nobody else, reads."""
+    return (
+        request.takes_verbatim and request.dialect == provider.dialect and not takes_part(request)
     )
 
 

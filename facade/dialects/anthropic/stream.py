@@ -1,6 +1,6 @@
 """Streamed answers in Anthropic's shape: server-sent events."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import orjson
 
@@ -32,6 +32,14 @@ _END = b"}}\n\n"
 
 def _event(name: str, data: object) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name.encode(), orjson.dumps(data))
+
+
+def _deltas(head: bytes, value: str, pieces: Sequence[bytes]) -> bytes:
+    """Write a value, as an event for each of its pieces where there are several."""
+    if not pieces:
+        return head + orjson.dumps(value) + _END
+    between = b'"' + _END + head + b'"'
+    return head + b'"' + between.join(pieces) + b'"' + _END
 
 
 class MessageStream:
@@ -72,7 +80,7 @@ class MessageStream:
                 if text and not self._hidden:
                     if self._unopened:
                         out.append(self._open())
-                    out.append(self._text_delta + orjson.dumps(text) + _END)
+                    out.append(_deltas(self._text_delta, text, event.pieces))
             else:
                 out.append(self._other(kind, event))
         if self._start is not None:
@@ -131,17 +139,17 @@ class MessageStream:
             case "signature":
                 self._signature += event.signature
             case "thinking":
-                return self._delta(_THINKING, event.thinking)
+                return self._delta(_THINKING, event.thinking, event.pieces)
             case "input":
-                return self._delta(_INPUT, event.input)
+                return self._delta(_INPUT, event.input, event.pieces)
             case "opaque":
                 return self._opaque_delta(event.opaque)
         return b""
 
-    def _delta(self, opening: bytes, value: str) -> bytes:
+    def _delta(self, opening: bytes, value: str, pieces: Sequence[bytes] = ()) -> bytes:
         if not value:
             return b""
-        return self._open() + _DELTA % (self._index, opening) + orjson.dumps(value) + _END
+        return self._open() + _deltas(_DELTA % (self._index, opening), value, pieces)
 
     def _opaque_delta(self, delta: conversation_pb2.Opaque) -> bytes:
         fields = verbatim(delta)

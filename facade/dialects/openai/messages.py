@@ -41,6 +41,7 @@ _FIELDS_OF_ROLE = {
     "reasoning_content": "assistant",
 }
 _PLAIN = {"role", "content"}
+_PLAIN_PART = {"type", "text"}
 _NAMED = frozenset({"role", "content", "name", *_FIELDS_OF_ROLE})
 
 
@@ -54,15 +55,36 @@ def add_messages(request: GenerateRequest, messages: Sequence[Message], path: st
     """
     add = request.messages.add
     for index, message in enumerate(messages):
-        content, role = message.get("content"), message["role"]
-        if type(content) is str and role != "tool" and message.keys() == _PLAIN:
-            # Nearly all messages are like this, and there may be 100,000 of them.
-            if content:
-                add(role=_ROLES[role]).blocks.add(text=content)
-        else:
+        texts = _plain_texts(message)
+        if texts is None:
             _add_message(request, message, f"{path}[{index}]")
+        elif texts:
+            blocks = add(role=_ROLES[message["role"]]).blocks
+            for text in texts:
+                blocks.add(text=text)
     if not request.messages:
         raise invalid(path, f"{path}: must hold at least one message that is not empty")
+
+
+def _plain_texts(message: Message) -> list[str] | None:
+    """Give the texts of a message that has nothing else, or None.
+
+    Nearly all messages are like this, and there may be 100,000 of them.
+    """
+    if message["role"] == "tool" or message.keys() != _PLAIN:
+        return None
+    content = message["content"]
+    if content is None:
+        return None
+    if isinstance(content, str):
+        return [content] if content else []
+    texts: list[str] = []
+    for part in content:
+        if part.keys() != _PLAIN_PART or part["type"] != "text":
+            return None
+        if part["text"]:
+            texts.append(part["text"])
+    return texts
 
 
 def _add_message(request: GenerateRequest, message: Message, path: str) -> None:

@@ -70,6 +70,7 @@ def parse_chat(body: bytes) -> ParsedRequest:
         GatewayError: invalid, naming the field at fault and what it takes.
     """
     wire = read(_REQUEST, body)
+    del body  # the last of its megabytes, unless the caller keeps them
     stream = wire.stream or False
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: is taken only where stream is true")

@@ -52,7 +52,11 @@ class ChatStream:
             kind = event.WhichOneof("kind")
             if kind == "text" and not event.logprobs:
                 # Nearly all events are like this.
-                out += (self._choices[event.choice].text, orjson.dumps(event.text), self._text_tail)
+                head, tail = self._choices[event.choice].text, self._text_tail
+                if pieces := event.pieces:
+                    _copy(pieces, head, tail, out)
+                else:
+                    out += (head, orjson.dumps(event.text), tail)
             elif kind == "start":
                 self._start(event.start)
             elif kind == "usage":
@@ -97,7 +101,15 @@ class ChatStream:
 
     def _delta(self, kind: str, event: Event, out: list[bytes]) -> None:
         choice = self._choices[event.choice]
-        self._chunk(choice, choice.delta(kind, event), event.logprobs, out)
+        if not event.pieces:
+            self._chunk(choice, choice.delta(kind, event), event.logprobs, out)
+            return
+        # What would stand around no text stands around each piece.
+        empty = Event(block=event.block)
+        setattr(empty, kind, "")
+        head, text, tail = orjson.dumps(choice.delta(kind, empty)).partition(b'""')
+        if text:
+            _copy(event.pieces, choice.head + head, tail + _RUNNING_ON + self._end, out)
 
     def _finish(self, event: Event, out: list[bytes]) -> None:
         choice, delta = self._begun(event.choice, out)
@@ -134,6 +146,11 @@ class ChatStream:
         else:
             return
         out += (choice.head, orjson.dumps(delta), end, self._end)
+
+
+def _copy(pieces: Iterable[bytes], head: bytes, tail: bytes, out: list[bytes]) -> None:
+    """Write a chunk for each of the insides of JSON strings."""
+    out += (head, b'"', (b'"' + tail + head + b'"').join(pieces), b'"', tail)
 
 
 def _opening() -> dict[str, Any]:

@@ -160,7 +160,10 @@ class Continued:
             text = text.lstrip()
             self._skips = not text
         if text:
-            out.append(Event(block=event.block + self._offset, text=text, logprobs=event.logprobs))
+            moved = Event(block=event.block + self._offset, text=text, logprobs=event.logprobs)
+            if text == event.text:
+                moved.pieces.extend(event.pieces)
+            out.append(moved)
 
 
 class Repeated:

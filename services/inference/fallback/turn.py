@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
@@ -19,8 +19,7 @@ from services.inference.fallback.recovery import Sent
 from services.inference.providers.failures import cut_off
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """The request as one step's model is to see it, and what of it was left out for that.
 
     Attributes:
@@ -86,8 +85,7 @@ class Bounds:
             self._retries -= 1
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
+class Course(NamedTuple):
     """What a turn needs of its surroundings.
 
     Attributes:
@@ -280,9 +278,10 @@ class Turn:
 
     def _tell_served(self, head: list[Batch], attempt: Attempt) -> None:
         first = head[0][0]
-        if first.HasField("start"):
+        kind = first.WhichOneof("kind")
+        if kind == "start" or kind == "verbatim":
             made = sum(record.outcome != "unsupported" for record in self._course.records)
-            first.start.served.CopyFrom(attempt.served(self.step.step_id, made))
+            getattr(first, kind).served.CopyFrom(attempt.served(self.step.step_id, made))
 
     def _late(self, deadline: float) -> GatewayError:
         if deadline == self._course.bounds.deadline:

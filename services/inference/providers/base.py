@@ -41,12 +41,15 @@ class Call:
         stream: whether the provider is to answer as a stream.
         dropped: paths of the request's fields that the provider has nothing for;
             it adds to them before it sends anything.
+        takes_verbatim: whether an answer, which comes whole then, may be given as the
+            provider wrote it; the provider speaks the request's dialect then.
     """
 
     request: GenerateRequest
     target: Target
     stream: bool
     dropped: list[str] = field(default_factory=list)
+    takes_verbatim: bool = False
 
 
 class Provider(Protocol):
@@ -73,7 +76,11 @@ class Provider(Protocol):
 
         The events are those of `gateway.inference.v1.Event`, in its order, without
         `served`. Closing the iterator (`aclose`) or cancelling the task ends the
-        call at the provider at once.
+        call at the provider at once. How long a whole answer, or a stream's first
+        event, may take is for the caller to bound.
+
+        Where the call takes an answer verbatim it may be one `verbatim` event instead,
+        if translating it would change nothing that counts.
 
         Raises:
             GatewayError: unsupported, when the provider cannot carry the request

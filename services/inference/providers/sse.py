@@ -1,4 +1,4 @@
-"""Server-sent events, parsed as their bytes come in.
+"""Server-sent events, cut out of bytes as they come in, and read.
 
 The format is that of the HTML standard, section 9.2.6 ("Interpreting an event
 stream"): lines end in LF, CRLF or CR, a blank line dispatches, `data` lines join with
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 _BOM = b"\xef\xbb\xbf"
 _DATA = b"data: "
-_EVENT = b"event: "
+_BLANK = b"\n\n"
 _DEFAULT_EVENT = "message"
 
 
@@ -27,32 +27,29 @@ class ServerSentEvent(NamedTuple):
 
 
 class SseTooLongError(Exception):
-    """A line, or the data of one event, is longer than the parser takes."""
+    """An event is longer than the cutter takes."""
 
 
-class SseParser:
-    """Turns chunks of any size, cut anywhere, into events.
+class EventCutter:
+    """Cuts a stream that comes in chunks of any size after its events.
 
-    Time is linear in the bytes fed and memory is bounded by `max_line` and one chunk.
-    After it has raised, a parser is of no more use.
+    Time is linear in the bytes fed and memory is bounded by `max_event` and one chunk.
+    After it has raised, a cutter is of no more use.
     """
 
-    def __init__(self, max_line: int) -> None:
-        """Take the most bytes that a line, and the data of an event, may have."""
-        self._max_line = max_line
+    def __init__(self, max_event: int) -> None:
+        """Take the most bytes that the lines of an event may have."""
+        self._max_event = max_event
         self._opening: bytes | None = b""  # what may yet become a BOM; None past it
         self._after_cr = False
-        self._partial: list[bytes] = []  # a line without its end, in pieces
-        self._partial_size = 0
-        self._event = b""
-        self._data: list[bytes] = []
-        self._data_size = 0
+        self._held: list[bytes] = []  # an event without its end, in pieces
+        self._held_size = 0
 
-    def feed(self, chunk: bytes) -> list[ServerSentEvent]:
-        """Take the next bytes and give the events they complete.
+    def feed(self, chunk: bytes) -> bytes:
+        """Take the next bytes; give the text of the events they complete, for `read_event`.
 
         Raises:
-            SseTooLongError: a line or an event is over the bound.
+            SseTooLongError: an event is over the bound.
         """
         if self._opening is not None:
             chunk = self._without_bom(chunk)
@@ -62,19 +59,26 @@ class SseParser:
         if b"\r" in chunk:
             self._after_cr = chunk.endswith(b"\r")
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        if b"\n" not in chunk:
-            self._keep(chunk)
-            return []
-        if self._partial:
-            # Joined once a line, so a long one that comes in pieces stays linear.
-            chunk = b"".join((*self._partial, chunk))
-            self._partial.clear()
-            self._partial_size = 0
-        return self._lines(chunk)
-
-    def close(self) -> bool:
-        """Tell whether the stream ended within an event; such an event is not dispatched."""
-        return bool(self._opening or self._partial or self._event or self._data)
+        if self._held:
+            if _BLANK not in chunk and not (
+                chunk.startswith(b"\n") and self._held[-1].endswith(b"\n")
+            ):
+                self._hold(chunk)
+                return b""
+            # Joined once an event, so a long one that comes in pieces stays linear.
+            chunk = b"".join((*self._held, chunk))
+            self._held.clear()
+            self._held_size = 0
+        end = chunk.rfind(_BLANK) + len(_BLANK)
+        if end < len(_BLANK):
+            self._hold(chunk)
+            return b""
+        if end < len(chunk):
+            self._hold(chunk[end:])
+        text = chunk[:end]
+        if len(text) > self._max_event and max(map(len, text.split(_BLANK))) > self._max_event:
+            raise SseTooLongError
+        return text
 
     def _without_bom(self, chunk: bytes) -> bytes:
         opening = (self._opening or b"") + chunk
@@ -84,80 +88,49 @@ class SseParser:
         self._opening = None
         return opening.removeprefix(_BOM)
 
-    def _keep(self, piece: bytes) -> None:
+    def _hold(self, piece: bytes) -> None:
         if piece:
-            self._partial.append(piece)
-            self._partial_size += len(piece)
-            if self._partial_size > self._max_line:
+            self._held.append(piece)
+            self._held_size += len(piece)
+            # The last of its line ends may be there already.
+            if self._held_size > self._max_event + 1:
                 raise SseTooLongError
 
-    def _lines(self, text: bytes) -> list[ServerSentEvent]:
-        """Read text that holds at least one line end; every one of them is LF."""
-        events: list[ServerSentEvent] = []
-        if self._data or self._event:
-            head, blank, text = self._to_blank_line(text)
-            for line in head:
-                self._field(line)
-            if not blank:
-                self._keep(text)
-                return events
-            self._dispatch(events)
-        *blocks, tail = text.split(b"\n\n")
-        for block in blocks:
-            self._block(block, events)
-        *lines, rest = tail.split(b"\n")
-        for line in lines:
-            # The blank line of an odd run of LFs dispatches nothing: the event went before it.
-            if line:
-                self._field(line)
-        self._keep(rest)
-        return events
 
-    def _to_blank_line(self, text: bytes) -> tuple[list[bytes], bool, bytes]:
-        """Give the lines up to the first blank one, whether there is one, and what follows."""
-        if text.startswith(b"\n"):
-            return [], True, text[1:]
-        end = text.find(b"\n\n")
-        if end >= 0:
-            return text[:end].split(b"\n"), True, text[end + 2 :]
-        *lines, rest = text.split(b"\n")
-        return lines, False, rest
+def read_event(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
+    """Read the event that begins at `at`; tell where the next one begins.
 
-    def _block(self, block: bytes, events: list[ServerSentEvent]) -> None:
-        """Read the lines of one whole event, the two usual forms without taking them apart."""
-        if len(block) <= self._max_line:
-            if block.startswith(_DATA) and b"\n" not in block:
-                events.append(ServerSentEvent(_DEFAULT_EVENT, block[len(_DATA) :]))
-                return
-            if block.startswith(_EVENT):
-                end = block.find(b"\n")
-                if block.startswith(_DATA, end + 1) and block.find(b"\n", end + 1) < 0 <= end:
-                    name = block[len(_EVENT) : end].decode("utf-8", "replace")
-                    events.append(
-                        ServerSentEvent(name or _DEFAULT_EVENT, block[end + 1 + len(_DATA) :])
-                    )
-                    return
-        for line in block.split(b"\n"):
-            self._field(line)
-        self._dispatch(events)
+    Args:
+        text: what an `EventCutter` gave.
+        at: where an event begins.
 
-    def _field(self, line: bytes) -> None:
-        if len(line) > self._max_line:
-            raise SseTooLongError
-        name, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
-        if name == b"data":
-            self._data_size += len(value)
-            if self._data_size > self._max_line:
-                raise SseTooLongError
-            self._data.append(value)
-        elif name == b"event":
-            self._event = value
+    Returns:
+        None in place of an event that has no data, and thus is none.
+    """
+    if text.startswith(b"\n", at):
+        return None, at + 1
+    end = text.index(_BLANK, at)
+    lines = text[at:end]
+    if lines.startswith(_DATA) and b"\n" not in lines:
+        return ServerSentEvent(_DEFAULT_EVENT, lines[len(_DATA) :]), end + len(_BLANK)
+    name, data = b"", list[bytes]()
+    for line in lines.split(b"\n"):
+        field, _, value = line.partition(b":")
+        if field == b"data":
+            data.append(value.removeprefix(b" "))
+        elif field == b"event":
+            name = value.removeprefix(b" ")
+    if not data:
+        return None, end + len(_BLANK)
+    event = name.decode("utf-8", "replace") or _DEFAULT_EVENT
+    return ServerSentEvent(event, b"\n".join(data)), end + len(_BLANK)
 
-    def _dispatch(self, events: list[ServerSentEvent]) -> None:
-        if self._data:
-            name = self._event.decode("utf-8", "replace") or _DEFAULT_EVENT
-            events.append(ServerSentEvent(name, b"\n".join(self._data)))
-        self._event = b""
-        self._data = []
-        self._data_size = 0
+
+def has_event(text: bytes) -> bool:
+    """Tell whether there is an event in what an `EventCutter` gave."""
+    at = 0
+    while at < len(text):
+        event, at = read_event(text, at)
+        if event is not None:
+            return True
+    return False

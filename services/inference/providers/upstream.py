@@ -8,8 +8,7 @@ events, one batch for each read. Everything that can go wrong on the way is an
 import asyncio
 import base64
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from typing import Any, Protocol
 
 import orjson
@@ -20,12 +19,13 @@ from services.common.errors import UpstreamError
 from services.common.settings import Limits
 from services.inference import http
 from services.inference.providers import failures
-from services.inference.providers.sse import ServerSentEvent, SseParser, SseTooLongError
+from services.inference.providers.sse import EventCutter, SseTooLongError, has_event
 
 # A stream that has said its last word gets this long to end, so that its connection
 # can be used again; most servers end it in the same packet.
 _ENDING_GRACE_S = 0.25
 _EVENT_STREAM = "text/event-stream"
+_TRANSLATED = (TimeoutError, http.HttpError, SseTooLongError)
 
 Headers = Mapping[str, str]
 
@@ -91,15 +91,30 @@ class Upstream:
         body: bytes,
         *,
         headers: Collection[tuple[str, str]] = (),
-        timeout_s: float | None = None,
-    ) -> tuple[Headers, bytes]:
-        """Post JSON and give the headers and body of a whole 2xx answer.
+    ) -> bytes:
+        """Post JSON and give the body of a whole 2xx answer.
+
+        It may take `limits.step_timeout_s`; else as `post_unbounded`.
+        """
+        try:
+            async with asyncio.timeout(self._limits.step_timeout_s):
+                return await self.post_unbounded(path, body, headers=headers)
+        except TimeoutError as error:
+            raise self._failure(error) from error
+
+    async def post_unbounded(
+        self,
+        path: str,
+        body: bytes,
+        *,
+        headers: Collection[tuple[str, str]] = (),
+    ) -> bytes:
+        """Post JSON and give the body of a whole 2xx answer; the caller bounds the time.
 
         Args:
             path: appended to the base URL, such as `/chat/completions`; few and fixed.
             body: JSON.
             headers: for this request alone, names in lower case.
-            timeout_s: seconds for all of it; `limits.step_timeout_s` when None.
 
         Raises:
             UpstreamError: no answer, none in time, one that is too large or not 2xx.
@@ -107,15 +122,15 @@ class Upstream:
         self._live.inc()
         response: http.Response | None = None
         try:
-            with self._translated():
-                async with asyncio.timeout(timeout_s or self._limits.step_timeout_s):
-                    response = await self._open(path, body, headers)
-                    whole = await self._read(response, self._limits.max_message)
+            response = await self._open(path, body, headers)
+            whole = await self._read(response, self._limits.max_message)
             if len(whole) > self._limits.max_message:
                 raise failures.broken_answer(
                     self.name, f"answered more than {self._limits.max_message} bytes"
                 )
-            return response.headers, whole
+            return whole
+        except _TRANSLATED as error:
+            raise self._failure(error) from error
         finally:
             if response is not None:
                 response.close()
@@ -126,48 +141,46 @@ class Upstream:
         path: str,
         body: bytes,
         *,
-        is_last: Callable[[ServerSentEvent], bool],
+        has_ended: Callable[[], bool],
         headers: Collection[tuple[str, str]] = (),
-    ) -> AsyncGenerator[list[ServerSentEvent], None]:
-        """Post JSON and give the events of a 2xx answer, a batch for each read, none empty.
+    ) -> AsyncGenerator[bytes, None]:
+        """Post JSON and give the events of a 2xx answer, the text of those that a read completed.
 
         The first event may take `limits.step_timeout_s`, each later read
-        `limits.stream_idle_s`. The stream ends after the event that is the protocol's
-        last, or where the provider ends it: whether that is too early is for the
-        caller to say. Close the iterator when it is not read to its end.
+        `limits.stream_idle_s`. The stream ends when the caller has read the event that is
+        the protocol's last, or where the provider ends it: whether that is too early is
+        for the caller to say. Close the iterator when it is not read to its end.
 
         Args:
             path: appended to the base URL; few and fixed.
             body: JSON.
-            is_last: tells the event that nothing follows.
+            has_ended: tells whether an event has said that nothing follows.
             headers: for this request alone, names in lower case.
 
         Raises:
             UpstreamError: no answer, none in time, one that is not 2xx or no event
-                stream, a line over `limits.max_sse_line`, or a broken connection.
+                stream, an event over `limits.max_sse_line`, or a broken connection.
         """
         self._live.inc()
         response: http.Response | None = None
         try:
-            with self._translated():
-                async with asyncio.timeout(self._limits.step_timeout_s):
-                    response = await self._open(path, body, headers)
-                    self._check_event_stream(response)
-                    parser = SseParser(self._limits.max_sse_line)
-                    batch: list[ServerSentEvent] = []
-                    while not batch and (chunk := await response.read()):
-                        batch = parser.feed(chunk)
-            while batch or chunk:
-                if batch:
-                    yield batch
-                    if is_last(batch[-1]):
+            async with asyncio.timeout(self._limits.step_timeout_s):
+                response = await self._open(path, body, headers)
+                self._check_event_stream(response)
+                cutter, text = EventCutter(self._limits.max_sse_line), b""
+                while not has_event(text) and (chunk := await response.read()):
+                    text = cutter.feed(chunk)
+            while chunk:
+                if text:
+                    yield text
+                    if has_ended():
+                        await self._let_end(response)
                         break
-                with self._translated():
-                    async with asyncio.timeout(self._limits.stream_idle_s):
-                        chunk = await response.read()
-                    batch = parser.feed(chunk)
-            if batch:
-                await self._let_end(response)
+                async with asyncio.timeout(self._limits.stream_idle_s):
+                    chunk = await response.read()
+                text = cutter.feed(chunk)
+        except _TRANSLATED as error:
+            raise self._failure(error) from error
         finally:
             if response is not None:
                 response.close()
@@ -250,28 +263,24 @@ class Upstream:
         except (TimeoutError, http.HttpError):
             return  # all that matters has come; the connection is closed instead
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Turn what the HTTP client raises into failures; its words hold addresses and stay."""
-        try:
-            yield
-        except TimeoutError as error:
-            raise UpstreamError(
-                errors_pb2.REASON_UPSTREAM_TIMEOUT,
-                f"the provider {self.name} stayed silent beyond the time limit",
-            ) from error
-        except http.NotHttpError as error:
-            raise failures.broken_answer(
-                self.name, "answered something that is not HTTP"
-            ) from error
-        except http.CutOffError as error:
-            raise failures.cut_off(self.name) from error
-        except http.HttpError as error:
-            raise UpstreamError(
-                errors_pb2.REASON_UPSTREAM_CONNECTION,
-                f"no connection to the provider {self.name}, or it broke",
-            ) from error
-        except SseTooLongError as error:
-            raise failures.broken_answer(
-                self.name, f"streamed an event over {self._limits.max_sse_line} bytes"
-            ) from error
+    def _failure(self, error: Exception) -> UpstreamError:
+        """Give the failure that one of `_TRANSLATED` is; its own words hold addresses and stay."""
+        match error:
+            case TimeoutError():
+                return UpstreamError(
+                    errors_pb2.REASON_UPSTREAM_TIMEOUT,
+                    f"the provider {self.name} stayed silent beyond the time limit",
+                )
+            case http.NotHttpError():
+                return failures.broken_answer(self.name, "answered something that is not HTTP")
+            case http.CutOffError():
+                return failures.cut_off(self.name)
+            case SseTooLongError():
+                return failures.broken_answer(
+                    self.name, f"streamed an event over {self._limits.max_sse_line} bytes"
+                )
+            case _:
+                return UpstreamError(
+                    errors_pb2.REASON_UPSTREAM_CONNECTION,
+                    f"no connection to the provider {self.name}, or it broke",
+                )

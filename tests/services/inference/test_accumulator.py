@@ -22,6 +22,7 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateResponse,
     Served,
     Start,
+    Verbatim,
 )
 from services.inference.accumulator import Accumulator, BrokenStream, events_of
 
@@ -96,6 +97,13 @@ def test_deltas_of_every_kind_are_joined_into_their_blocks() -> None:
         Block(tool_use=ToolUse(id="t", name="f", input='{"a":1}')),
         Block(refusal="No."),
     ]
+
+
+def test_thinking_that_shows_none_of_itself_keeps_its_signature() -> None:
+    block = only_block(
+        Event(signature="s1"), Event(signature="s2"), block=Block(thinking=Thinking())
+    )
+    assert block == Block(thinking=Thinking(signature="s1s2"))
 
 
 def test_what_the_start_holds_and_the_last_usage_are_in_the_answer() -> None:
@@ -348,6 +356,51 @@ responses = st.builds(
 @given(responses)
 def test_a_whole_answer_survives_being_told_as_events(response: GenerateResponse) -> None:
     assert fold(*events_of(response)) == response
+
+
+VERBATIM = Event(
+    verbatim=Verbatim(
+        json=b' {"id": "a"}\n', usage=Usage(input_tokens=7), served=Served(model="fast")
+    )
+)
+
+
+def test_an_answer_that_is_given_verbatim_stays_as_it_is() -> None:
+    assert fold(VERBATIM) == GenerateResponse(
+        verbatim=b' {"id": "a"}\n', usage=Usage(input_tokens=7), served=Served(model="fast")
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        start(),
+        Event(usage=Usage(input_tokens=7)),
+        begin(Block(text="")),
+        finish(),
+        Event(),
+        VERBATIM,
+    ],
+    ids=lambda event: event.WhichOneof("kind") or "nothing",
+)
+def test_nothing_comes_after_an_answer_that_is_given_verbatim(other: Event) -> None:
+    with pytest.raises(BrokenStream, match="beside"):
+        fold(VERBATIM, other)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        [start()],
+        [start(), begin(Block(text=""))],
+        [start(), begin(Block(opaque=opaque({})))],
+        [start(), finish()],
+    ],
+    ids=["a start", "an open text", "an open block", "an end"],
+)
+def test_nothing_comes_before_an_answer_that_is_given_verbatim(before: list[Event]) -> None:
+    with pytest.raises(BrokenStream, match="verbatim"):
+        fold(*before, VERBATIM)
 
 
 def test_a_whole_answer_is_told_as_a_stream_would_tell_it() -> None:

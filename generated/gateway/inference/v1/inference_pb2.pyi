@@ -262,6 +262,7 @@ class GenerateRequest(_message.Message):
     FALLBACK_FIELD_NUMBER: _builtins.int
     FALLBACK_CONFIG_FIELD_NUMBER: _builtins.int
     MEMORY_FIELD_NUMBER: _builtins.int
+    TAKES_VERBATIM_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Required. A configured name, `provider/model`, or an upstream name that one provider claims."""
     dialect: _conversation_pb2.Dialect.ValueType
@@ -296,6 +297,8 @@ class GenerateRequest(_message.Message):
     """Optional. Whether the gateway's own tools take part."""
     fallback: Global___FallbackMode.ValueType
     """Optional. AUTO when unspecified."""
+    takes_verbatim: _builtins.bool
+    """Optional, of Generate alone. Whether the caller takes an answer as `verbatim`."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Message]:
         """Required, 1 to 100,000 messages. One from the assistant at the end is a
@@ -375,10 +378,11 @@ class GenerateRequest(_message.Message):
         fallback: Global___FallbackMode.ValueType = ...,
         fallback_config: Global___FallbackConfig | None = ...,
         memory: Global___Memory | None = ...,
+        takes_verbatim: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "extra", b"extra", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "max_tokens", b"max_tokens", "memory", b"memory", "multimodal", b"multimodal", "n", b"n", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "temperature", b"temperature", "thinking", b"thinking", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "betas", b"betas", "dialect", b"dialect", "end_user", b"end_user", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "max_tokens", b"max_tokens", "memory", b"memory", "messages", b"messages", "model", b"model", "multimodal", b"multimodal", "n", b"n", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "service_tier", b"service_tier", "stop_sequences", b"stop_sequences", "temperature", b"temperature", "thinking", b"thinking", "thinking_block_strategy", b"thinking_block_strategy", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "use_built_in_tools", b"use_built_in_tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "betas", b"betas", "dialect", b"dialect", "end_user", b"end_user", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "max_tokens", b"max_tokens", "memory", b"memory", "messages", b"messages", "model", b"model", "multimodal", b"multimodal", "n", b"n", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "service_tier", b"service_tier", "stop_sequences", b"stop_sequences", "takes_verbatim", b"takes_verbatim", "temperature", b"temperature", "thinking", b"thinking", "thinking_block_strategy", b"thinking_block_strategy", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "use_built_in_tools", b"use_built_in_tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__frequency_penalty: _TypeAlias = _typing.Literal["frequency_penalty"]  # noqa: Y015
     _WhichOneofArgType__frequency_penalty: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty"]  # noqa: Y015
@@ -1225,13 +1229,19 @@ class GenerateResponse(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     SERVED_FIELD_NUMBER: _builtins.int
     EXTRA_FIELD_NUMBER: _builtins.int
+    VERBATIM_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Required. Id of the answer, the provider's where it gives one."""
+    """Required without `verbatim`. Id of the answer, the provider's where it gives one."""
     model: _builtins.str
-    """Required. The model, as the provider names it."""
+    """Required without `verbatim`. The model, as the provider names it."""
+    verbatim: _builtins.bytes
+    """Only where the request says `takes_verbatim`, optional then. The answer as the
+    provider wrote it: one JSON object, UTF-8, in the request's dialect, of which
+    translating would change nothing that counts.
+    """
     @_builtins.property
     def choices(self) -> _containers.RepeatedCompositeFieldContainer[Global___Choice]:
-        """Required, one for each of `n`, by index."""
+        """Required without `verbatim`, one for each of `n`, by index."""
 
     @_builtins.property
     def usage(self) -> _conversation_pb2.Usage:
@@ -1254,10 +1264,11 @@ class GenerateResponse(_message.Message):
         usage: _conversation_pb2.Usage | None = ...,
         served: Global___Served | None = ...,
         extra: _conversation_pb2.Opaque | None = ...,
+        verbatim: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra", "served", b"served", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "extra", b"extra", "id", b"id", "model", b"model", "served", b"served", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "extra", b"extra", "id", b"id", "model", b"model", "served", b"served", "usage", b"usage", "verbatim", b"verbatim"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1378,7 +1389,9 @@ class Event(_message.Message):
     BLOCK_STOP_FIELD_NUMBER: _builtins.int
     FINISH_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
+    VERBATIM_FIELD_NUMBER: _builtins.int
     LOGPROBS_FIELD_NUMBER: _builtins.int
+    PIECES_FIELD_NUMBER: _builtins.int
     choice: _builtins.int
     """Which choice it belongs to; 0 unless `n` is above 1."""
     block: _builtins.int
@@ -1419,6 +1432,18 @@ class Event(_message.Message):
     def usage(self) -> _conversation_pb2.Usage:
         """Tokens so far."""
 
+    @_builtins.property
+    def verbatim(self) -> Global___Verbatim:
+        """The whole answer, with no event before or after it. Never in StreamGenerate."""
+
+    @_builtins.property
+    def pieces(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Optional, with `text`, `thinking` and `input`. What the delta is made of, where it
+        stands for several of the provider's: each the inside of a JSON string, not empty, so
+        that it is valid JSON between quotes. In a row they say what the delta says; whoever
+        writes JSON may copy them. Whoever changes the delta leaves them out.
+        """
+
     def __init__(
         self,
         *,
@@ -1435,17 +1460,53 @@ class Event(_message.Message):
         block_stop: Global___BlockStop | None = ...,
         finish: Global___Finish | None = ...,
         usage: _conversation_pb2.Usage | None = ...,
+        verbatim: Global___Verbatim | None = ...,
         logprobs: _builtins.bytes = ...,
+        pieces: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["block_start", b"block_start", "block_stop", b"block_stop", "finish", b"finish", "input", b"input", "kind", b"kind", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["block_start", b"block_start", "block_stop", b"block_stop", "finish", b"finish", "input", b"input", "kind", b"kind", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "usage", b"usage", "verbatim", b"verbatim"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "finish", b"finish", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "finish", b"finish", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "usage", b"usage", "verbatim", b"verbatim"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["start", "block_start", "text", "thinking", "signature", "input", "refusal", "opaque", "block_stop", "finish", "usage"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["start", "block_start", "text", "thinking", "signature", "input", "refusal", "opaque", "block_stop", "finish", "usage", "verbatim"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___Event: _TypeAlias = Event  # noqa: Y015
+
+@_typing.final
+class Verbatim(_message.Message):
+    """An answer as its provider wrote it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JSON_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    SERVED_FIELD_NUMBER: _builtins.int
+    json: _builtins.bytes
+    """Required. See `GenerateResponse.verbatim`."""
+    @_builtins.property
+    def usage(self) -> _conversation_pb2.Usage:
+        """Required."""
+
+    @_builtins.property
+    def served(self) -> Global___Served:
+        """Required."""
+
+    def __init__(
+        self,
+        *,
+        json: _builtins.bytes = ...,
+        usage: _conversation_pb2.Usage | None = ...,
+        served: Global___Served | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["served", b"served", "usage", b"usage"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["json", b"json", "served", b"served", "usage", b"usage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Verbatim: _TypeAlias = Verbatim  # noqa: Y015
 
 @_typing.final
 class BlockStop(_message.Message):

@@ -4,7 +4,7 @@
 what comes back; both are pure. Here is what sends.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 
 from gateway.conversation.v1 import conversation_pb2
@@ -17,6 +17,7 @@ from services.inference.providers.anthropic.request import (
     build_count,
     build_request,
 )
+from services.inference.providers.anthropic.verbatim import verbatim
 from services.inference.providers.base import Call, Target
 from services.inference.providers.failures import broken_answer
 from services.inference.providers.upstream import Upstream
@@ -62,26 +63,34 @@ class AnthropicProvider:
         )
         betas = beta_header(call.request)
         if not call.stream:
-            _, whole = await self._upstream.post(_MESSAGES, body, headers=betas)
-            yield events_from_whole(self._upstream.json_object(whole), self.name)
+            yield await self._whole(call, body, betas)
             return
         reader = StreamReader(self.name, self._upstream.in_band)
         stream = self._upstream.stream(
-            _MESSAGES, body, headers=betas, is_last=lambda _: reader.ended
+            _MESSAGES, body, headers=betas, has_ended=lambda: reader.ended
         )
-        async with aclosing(stream) as batches:
-            async for batch in batches:
-                events = reader.feed(batch)
+        async with aclosing(stream) as texts:
+            async for text in texts:
+                events = reader.feed(text)
                 if events:
                     yield events
                 if reader.failure:
                     break
         reader.end()
 
+    async def _whole(
+        self, call: Call, body: bytes, betas: Collection[tuple[str, str]]
+    ) -> list[Event]:
+        answer = await self._upstream.post_unbounded(_MESSAGES, body, headers=betas)
+        parsed = self._upstream.json_object(answer)
+        if call.takes_verbatim and (event := verbatim(answer, parsed)):
+            return [event]
+        return events_from_whole(parsed, self.name)
+
     async def count_tokens(self, call: Call) -> int:
         """Give the provider's own count of the input tokens."""
         body = build_count(call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls)
-        _, whole = await self._upstream.post(_COUNT, body, headers=beta_header(call.request))
+        whole = await self._upstream.post(_COUNT, body, headers=beta_header(call.request))
         counted = self._upstream.json_object(whole).get("input_tokens")
         if not isinstance(counted, int) or counted < 0:
             raise broken_answer(self.name, "answered no count of tokens")

@@ -4,7 +4,7 @@ The two share how a block, the usage and the end are read, so that a whole answe
 its stream add up to the same.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -14,7 +14,8 @@ from gateway.conversation.v1.conversation_pb2 import Block, Opaque, Thinking, To
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish, Start
 from services.common.errors import UpstreamError
 from services.inference.providers.failures import broken_answer, cut_off
-from services.inference.providers.sse import ServerSentEvent
+from services.inference.providers.frames import Frames, delta_of
+from services.inference.providers.sse import ServerSentEvent, read_event
 
 Json = dict[str, Any]
 
@@ -46,6 +47,8 @@ _DELTAS = {
     "signature_delta": ("thinking", "signature"),
     "input_json_delta": ("tool_use", "partial_json"),
 }
+# Of each kind of block that is written a little at a time: its deltas.
+_KIND_OF_DELTA = {"text": "text", "thinking": "thinking", "tool_use": "input"}
 
 
 class _MalformedError(Exception):
@@ -100,6 +103,7 @@ class StreamReader:
         self._provider = provider
         self._in_band = in_band
         self._counts = _Counts()
+        self._frames = Frames(_said)
         self._started = self._finished = False
         # The open block: its kind, the provider's number of it, whether it has arguments.
         self._kind = ""
@@ -115,19 +119,41 @@ class StreamReader:
             "message_stop": self._message_stop,
         }
 
-    def feed(self, batch: Iterable[ServerSentEvent]) -> list[Event]:
-        """Give the events that a batch makes; after a failure or the end, none."""
+    def feed(self, text: bytes) -> list[Event]:
+        """Give the events that the text of server-sent events makes.
+
+        After a failure or the end there are none.
+        """
         events: list[Event] = []
-        for sent in batch:
-            if self.ended or self.failure:
-                break
-            try:
-                self._read(sent, events)
-            except _MalformedError as error:
-                self.failure = broken_answer(
-                    self._provider, f"streamed an event with a wrong `{error}`", sent.data
-                )
+        frames, at = self._frames, 0
+        while at < len(text) and not (self.ended or self.failure):
+            pieces, at = frames.repeats(text, at)
+            if pieces:
+                kind = _KIND_OF_DELTA[self._kind]
+                events.append(delta_of(0, self._number, kind, pieces))
+                continue
+            began = at
+            sent, at = read_event(text, at)
+            if sent is not None:
+                frames.forget()
+                known = len(events)
+                self._take(sent, events)
+                if len(events) > known:
+                    self._learn(text[began:at], events[-1])
         return events
+
+    def _take(self, sent: ServerSentEvent, events: list[Event]) -> None:
+        try:
+            self._read(sent, events)
+        except _MalformedError as error:
+            self.failure = broken_answer(
+                self._provider, f"streamed an event with a wrong `{error}`", sent.data
+            )
+
+    def _learn(self, sent: bytes, event: Event) -> None:
+        """Know server-sent events again that differ from one in what it said alone."""
+        if text := event.text or event.thinking or event.input:
+            self._frames.learn(sent, text)
 
     def end(self) -> None:
         """Take note that the stream is over.
@@ -318,6 +344,15 @@ def _opaque_or_none(fields: Json) -> Opaque | None:
 
 def _opaque(value: Json) -> Opaque:
     return Opaque(dialect=conversation_pb2.DIALECT_ANTHROPIC, json=orjson.dumps(value))
+
+
+def _said(told: Any) -> str | None:
+    """Give the string that the delta of an event says; see `frames.Said`."""
+    match told:
+        case {"delta": {"type": str(kind), **fields}} if kind in _DELTAS:
+            said = fields.get(_DELTAS[kind][1])
+            return said if isinstance(said, str) else None
+    return None
 
 
 def _an_object(value: Any, name: str) -> Json:

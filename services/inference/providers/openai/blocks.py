@@ -8,7 +8,7 @@ are a whole JSON value, else at the end of the choice.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,6 +16,7 @@ import orjson
 
 from gateway.conversation.v1.conversation_pb2 import Block, Thinking, ToolUse
 from gateway.inference.v1.inference_pb2 import BlockStop, Event
+from services.inference.providers.frames import delta_of
 
 TextKind = Literal["text", "thinking", "refusal"]
 Piece = tuple[str, bytes]  # a delta and its log probabilities
@@ -124,6 +125,15 @@ class Blocks:
         if call.name and call is self._pending[0] and not isinstance(self._open, ToolCall):
             self._close(out)
             self._play(self._pending.popleft(), out)
+
+    def go_on(self, pieces: Sequence[bytes], out: list[Event]) -> None:
+        """Take more of what the last event out of here said, the insides of JSON strings."""
+        call = self._open if isinstance(self._open, ToolCall) else None
+        kind = self._open if isinstance(self._open, str) else "input"
+        event = delta_of(self._choice, self._number, kind, pieces)
+        if call is not None:
+            call.said.append(event.input)
+        out.append(event)
 
     def end(self, out: list[Event]) -> bool:
         """Close and write all that is left; tell whether every call had a name."""

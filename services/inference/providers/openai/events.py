@@ -15,9 +15,10 @@ from gateway.inference.v1.inference_pb2 import Event, Finish, Start
 from services.common.errors import UpstreamError
 from services.inference.providers import failures
 from services.inference.providers.base import Call
+from services.inference.providers.frames import Frames
 from services.inference.providers.openai.blocks import Blocks, TextKind, ToolCall
 from services.inference.providers.openai.caller import Json
-from services.inference.providers.sse import ServerSentEvent
+from services.inference.providers.sse import ServerSentEvent, read_event
 
 DONE = b"[DONE]"
 
@@ -33,6 +34,8 @@ _REASONS = {
 _FAILURES = frozenset({"error", "insufficient_system_resource", "abort"})
 # Fields of an answer that the canonical model has names for, or that serve one chunk alone.
 _NAMED = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation"})
+# Fields of a delta that say something.
+_SAID = frozenset({"content", "reasoning_content", "reasoning", "refusal", "tool_calls"})
 
 
 class Failures(Protocol):
@@ -51,48 +54,79 @@ class StreamReader:
         call: what was asked.
         upstream: makes failures of what the provider says.
         new_id: makes ids where the provider gives none.
+
+    Attributes:
+        ended: whether the provider has said that nothing follows.
     """
 
     def __init__(self, call: Call, upstream: Failures, new_id: Callable[[str], str]) -> None:
         self._call = call
         self._upstream = upstream
         self._new_id = new_id
+        self.ended = False
         self._started = False
         self._choices: dict[int, _Choice] = {}
         self._running = max(1, call.request.n)  # choices that have not ended
         self._dialect = call.request.dialect
+        self._frames = Frames(_said, "obfuscation")
+        self._speaker: _Choice | None = None  # whose delta the frames know again
 
     @property
     def is_complete(self) -> bool:
         """Whether every choice has ended, so that nothing but usage can be missing."""
         return self._running <= 0
 
-    def feed(self, batch: Sequence[ServerSentEvent], out: list[Event]) -> None:
-        """Add to `out` the events that a batch of server-sent events stands for, if any.
+    def feed(self, text: bytes, out: list[Event]) -> None:
+        """Add to `out` the events that the text of server-sent events stands for, if any.
 
         Raises:
             UpstreamError: one tells an error, or is nothing that can be read; what came
                 before it is in `out`.
         """
-        for name, data in batch:
-            if data == DONE:
-                self.end_all(out)
-                break
-            try:
-                chunk = orjson.loads(data)
-            except orjson.JSONDecodeError:
-                chunk = None
-            if name == "error":
-                raise self._upstream.in_band(data)
-            if not isinstance(chunk, dict):
-                raise self._broken("streamed something that is no JSON object", data)
-            if chunk.get("error"):
-                raise self._upstream.in_band(data)
-            try:
-                self.read(chunk, "delta", out)
-            except (AttributeError, KeyError, TypeError, ValueError) as error:
-                # A field of another type than it has to be, at whatever depth.
-                raise self._broken("streamed a malformed chunk", data) from error
+        frames, at = self._frames, 0
+        while at < len(text) and not self.ended:
+            pieces, at = frames.repeats(text, at)
+            if pieces and self._speaker is not None:
+                self._speaker.blocks.go_on(pieces, out)
+                continue
+            began = at
+            sent, at = read_event(text, at)
+            if sent is not None:
+                frames.forget()
+                known = len(out)
+                self._take(sent, out)
+                if len(out) > known:
+                    self._learn(text[began:at], out[-1])
+
+    def _take(self, sent: ServerSentEvent, out: list[Event]) -> None:
+        """Read one server-sent event."""
+        name, data = sent
+        if data == DONE:
+            self.end_all(out)
+            self.ended = True
+            return
+        try:
+            chunk = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            chunk = None
+        if name == "error":
+            raise self._upstream.in_band(data)
+        if not isinstance(chunk, dict):
+            raise self._broken("streamed something that is no JSON object", data)
+        if chunk.get("error"):
+            raise self._upstream.in_band(data)
+        try:
+            self.read(chunk, "delta", out)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            # A field of another type than it has to be, at whatever depth.
+            raise self._broken("streamed a malformed chunk", data) from error
+
+    def _learn(self, sent: bytes, event: Event) -> None:
+        """Know server-sent events again that differ from one in what it said alone."""
+        text = event.text or event.thinking or event.input
+        if text and not event.logprobs:
+            self._speaker = self._choices[event.choice]
+            self._frames.learn(sent, text)
 
     def end(self) -> None:
         """Take the end of the stream.
@@ -276,6 +310,28 @@ class _Choice:
         if call is None:
             call = self._calls[index] = ToolCall()
         return call
+
+
+def _said(chunk: Any) -> str | None:
+    """Give the string that a chunk says, if it says one alone; see `frames.Said`.
+
+    What else a chunk can do gives an event after the one of what it says.
+    """
+    match chunk:
+        case {"choices": [{"delta": dict(delta)}]}:
+            said = {name: value for name, value in delta.items() if value and name in _SAID}
+        case _:
+            return None
+    if len(said) != 1:
+        return None
+    match said:
+        case {"tool_calls": [{"function": {"arguments": str(piece)}} as call]}:
+            # Arguments in another place are rare, and read each for itself.
+            is_plain = call.get("type") != "custom" and call.get("custom") is None
+            return piece if is_plain else None
+        case {"content": str(text)} | {"reasoning_content": str(text)} | {"reasoning": str(text)}:
+            return text
+    return None
 
 
 def _from_parts(parts: Sequence[Json]) -> list[tuple[TextKind, str]]:

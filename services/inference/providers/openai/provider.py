@@ -11,10 +11,10 @@ from services.common.errors import UpstreamError
 from services.common.ids import new_id
 from services.inference.providers.base import Call, Target
 from services.inference.providers.openai.caller import Server
-from services.inference.providers.openai.events import DONE, StreamReader, events_from_whole
+from services.inference.providers.openai.events import StreamReader, events_from_whole
 from services.inference.providers.openai.request import build_request
 from services.inference.providers.openai.vectors import read_vectors
-from services.inference.providers.sse import ServerSentEvent
+from services.inference.providers.openai.verbatim import verbatim
 from services.inference.providers.upstream import Upstream
 
 _PATH = "/chat/completions"
@@ -58,17 +58,16 @@ class OpenAIProvider:
         """Answer, a batch of events for each read; see `Provider.generate`."""
         body = build_request(call, self._server)
         if not call.stream:
-            _, answer = await self._upstream.post(_PATH, body)
-            parsed = self._upstream.json_object(answer)
-            yield events_from_whole(parsed, call, self._upstream, self._new_id)
+            yield await self._whole(call, body)
             return
         reader = StreamReader(call, self._upstream, self._new_id)
         try:
-            async with aclosing(self._upstream.stream(_PATH, body, is_last=_is_last)) as batches:
-                async for batch in batches:
+            stream = self._upstream.stream(_PATH, body, has_ended=lambda: reader.ended)
+            async with aclosing(stream) as texts:
+                async for text in texts:
                     events: list[Event] = []
                     try:
-                        reader.feed(batch, events)
+                        reader.feed(text, events)
                     except UpstreamError:
                         # What came before the failure in the same read is good.
                         if events:
@@ -81,6 +80,13 @@ class OpenAIProvider:
                 raise
         reader.end()
 
+    async def _whole(self, call: Call, body: bytes) -> list[Event]:
+        answer = await self._upstream.post_unbounded(_PATH, body)
+        parsed = self._upstream.json_object(answer)
+        if call.takes_verbatim and (event := verbatim(answer, parsed, call.request.n or 1)):
+            return [event]
+        return events_from_whole(parsed, call, self._upstream, self._new_id)
+
     async def count_tokens(self, call: Call) -> int | None:
         """Give None: the dialect has no count."""
         return None
@@ -88,12 +94,8 @@ class OpenAIProvider:
     async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
         """Give a vector for each text; see `Provider.embed`."""
         body = orjson.dumps({"model": target.upstream, "input": list(texts)})
-        _, answer = await self._upstream.post(_EMBEDDINGS, body)
+        answer = await self._upstream.post(_EMBEDDINGS, body)
         return read_vectors(self._upstream.json_object(answer), len(texts), self.name)
 
     async def close(self) -> None:
         """Do nothing: connections belong to the session that providers share."""
-
-
-def _is_last(event: ServerSentEvent) -> bool:
-    return event.data == DONE

@@ -121,6 +121,33 @@ def test_blocks_start_empty_and_what_they_held_follows():
     assert shown[-2]["delta"]["stop_reason"] == "refusal"
 
 
+def test_each_piece_of_a_delta_is_an_event_of_its_own():
+    pieces = [b"a\\n", b"\\u00e9", "é".encode()]
+    shown = streamed(
+        [
+            pb.Event(start=pb.Start(id="a", model="m")),
+            pb.Event(block_start=c.Block(thinking=c.Thinking())),
+            pb.Event(thinking="a\néé", pieces=pieces),
+            pb.Event(block_stop=pb.BlockStop()),
+            pb.Event(block_start=c.Block(text="")),
+            pb.Event(text="a\néé", pieces=pieces),
+            pb.Event(block_stop=pb.BlockStop()),
+            pb.Event(block_start=c.Block(tool_use=c.ToolUse(id="t", name="n"))),
+            pb.Event(input="a\néé", pieces=pieces),
+            pb.Event(block_stop=pb.BlockStop()),
+            pb.Event(finish=pb.Finish(reason=c.FINISH_REASON_END_TURN)),
+        ]
+    )
+    said = [data["delta"] for data in shown if data["type"] == "content_block_delta"]
+    words = ["a\n", "é", "é"]
+    assert said == [
+        *({"type": "thinking_delta", "thinking": word} for word in words),
+        *({"type": "text_delta", "text": word} for word in words),
+        *({"type": "input_json_delta", "partial_json": word} for word in words),
+    ]
+    assert kinds(shown)[1:4] == ["start", "delta", "delta"]
+
+
 def test_tokens_that_came_with_the_start_open_the_stream():
     start = pb.Event(start=pb.Start(id="a", model="m"))
     early = pb.Event(usage=c.Usage(input_tokens=7, cache_read_input_tokens=2, output_tokens=1))

@@ -122,6 +122,31 @@ def test_a_tool_call_tells_its_id_type_and_name_once() -> None:
     ]
 
 
+def test_each_piece_of_a_delta_is_a_chunk_of_its_own() -> None:
+    pieces = [b"a\\n", b"\\u00e9", "é".encode()]
+    shown = deltas(
+        opened(thinking("")),
+        Event(block=0, thinking="a\néé", pieces=pieces),
+        Event(block=0, block_stop=BlockStop()),
+        opened(text(""), 1),
+        Event(block=1, text="a\néé", pieces=pieces),
+        Event(block=1, block_stop=BlockStop()),
+        opened(call("c1", "f", ""), 2),
+        Event(block=2, input="a\néé", pieces=pieces),
+        Event(block=2, block_stop=BlockStop()),
+    )
+    words = ["a\n", "é", "é"]
+    arguments = [{"index": 0, "function": {"arguments": word}} for word in words]
+    assert shown[1:4] == [{"reasoning_content": word} for word in words]
+    assert shown[5:8] == [{"content": word} for word in words]
+    assert shown[9:] == [{"tool_calls": [call]} for call in arguments]
+
+
+def test_arguments_of_a_block_of_another_dialect_are_left_out_in_pieces_too() -> None:
+    block = Block(opaque=FOREIGN)
+    assert len(deltas(opened(block), Event(input="ab", pieces=[b"a", b"b"]))) == 1
+
+
 def test_a_call_without_arguments_ends_with_an_empty_object() -> None:
     ends = deltas(opened(call("c1", "f", "")), Event(block_stop=BlockStop()))
     assert ends[-1] == {"tool_calls": [{"index": 0, "function": {"arguments": "{}"}}]}

@@ -17,7 +17,7 @@ from services.common.errors import UpstreamError
 from services.inference.accumulator import Accumulator
 from services.inference.providers.anthropic.events import StreamReader, events_from_whole
 from services.inference.providers.failures import in_band
-from services.inference.providers.sse import SseParser
+from services.inference.providers.sse import EventCutter
 from tests.services.inference.providers.anthropic_answers import (
     BEGIN,
     CITATION,
@@ -44,9 +44,9 @@ def reader() -> StreamReader:
 
 def read(*chunks: bytes) -> tuple[list[Event], UpstreamError | None]:
     """Give the events of a stream that comes in these chunks, and how it failed."""
-    parser, reading, events = SseParser(1 << 20), reader(), []
+    cutter, reading, events = EventCutter(1 << 20), reader(), []
     for chunk in chunks:
-        events += reading.feed(parser.feed(chunk))
+        events += reading.feed(cutter.feed(chunk))
     try:
         reading.end()
     except UpstreamError as error:
@@ -245,6 +245,21 @@ def test_data_that_is_no_object_is_the_providers_failure(data: bytes) -> None:
     events, failure = read(wire([BEGIN]) + b"data: " + data + b"\n\n")
     assert reason_of(failure) == errors_pb2.REASON_UPSTREAM_ERROR
     assert len(events) == 2
+
+
+def test_deltas_of_one_read_are_one_event_of_many_pieces() -> None:
+    events = events_of(
+        BEGIN,
+        TEXT,
+        *(delta(0, "text_delta", text=word) for word in "abc"),
+        {"type": "ping"},
+        *(delta(0, "text_delta", text=word) for word in "de\n"),
+        stopped(0),
+        ended(),
+        OVER,
+    )
+    said = [(event.text, list(event.pieces)) for event in events if event.text]
+    assert said == [("a", []), ("bc", [b"b", b"c"]), ("d", []), ("e\n", [b"e", b"\\n"])]
 
 
 def test_a_block_that_never_stopped_is_closed_before_what_follows() -> None:

@@ -15,7 +15,7 @@ from services.common.errors import UpstreamError
 from services.inference.accumulator import Accumulator
 from services.inference.providers import failures
 from services.inference.providers.openai.events import StreamReader, events_from_whole
-from services.inference.providers.sse import ServerSentEvent, SseParser
+from services.inference.providers.sse import EventCutter
 from tests.services.inference.providers.openai_calls import ANTHROPIC, OPENAI, call_of
 
 Json = dict[str, Any]
@@ -52,10 +52,10 @@ def calls(index: int, arguments: str = "", **fields: Any) -> Json:
     return {"tool_calls": [{"index": index, "function": function, **fields}]}
 
 
-def data(*chunks: Json | bytes) -> list[ServerSentEvent]:
-    return [
-        ServerSentEvent("message", c if isinstance(c, bytes) else orjson.dumps(c)) for c in chunks
-    ]
+def data(*chunks: Json | bytes) -> bytes:
+    """Give the text of a stream of such events."""
+    jsons = (c if isinstance(c, bytes) else orjson.dumps(c) for c in chunks)
+    return b"".join(b"data: %b\n\n" % json for json in jsons)
 
 
 def read(*chunks: Json | bytes, **fields: Any) -> list[Event]:
@@ -466,7 +466,7 @@ def test_an_error_in_the_stream_is_that_error() -> None:
 
 def test_an_event_named_error_is_an_error_whatever_it_holds() -> None:
     with pytest.raises(UpstreamError) as raised:
-        reader_of().feed([ServerSentEvent("error", b'{"code":429}')], [])
+        reader_of().feed(b'event: error\ndata: {"code":429}\n\n', [])
     assert reason_of(raised.value) == "UPSTREAM_RATE_LIMITED"
 
 
@@ -523,27 +523,72 @@ def test_a_whole_answer_without_a_readable_choice_is_a_failure(given: Json) -> N
     assert reason_of(raised.value) == "UPSTREAM_ERROR"
 
 
-STREAM = b"".join(
-    b"data: " + (line if isinstance(line, bytes) else orjson.dumps(line)) + b"\n\n"
-    for line in (
+def pieces_of(events: Iterable[Event]) -> list[tuple[str, list[bytes]]]:
+    """Give the deltas, each as its kind and its pieces."""
+    deltas = [event for event in events if event.text or event.thinking or event.input]
+    return [(event.WhichOneof("kind") or "", list(event.pieces)) for event in deltas]
+
+
+def test_what_a_read_says_of_one_kind_is_one_event_of_many_pieces() -> None:
+    events = read(
         says(role="assistant", content=""),
-        says(reasoning="hm \u00e4\u20ac"),
-        says(content="a\U0001f600"),
-        says(**calls(0, '{"a', id="c1", name="f")),
-        says(**calls(1, '{"b', id="c2", name="g")),
-        says(**calls(0, '":1}')),
-        says(**calls(1, '":2}')),
-        says("tool_calls"),
-        chunk(usage={"prompt_tokens": 3, "completion_tokens": 4}),
+        *(says(reasoning_content=word) for word in "abc"),
+        *(says(content=word) for word in "def\n"),
+        says(**calls(0, id="c1", name="f")),
+        *(says(**calls(0, word)) for word in ("[", "1", "]")),
+        *(says(content=word) for word in "ghi"),
+        says("stop"),
         b"[DONE]",
     )
+    assert pieces_of(events) == [
+        ("thinking", []),
+        ("thinking", [b"b", b"c"]),
+        ("text", []),
+        ("text", [b"e", b"f", b"\\n"]),
+        ("input", []),
+        ("input", [b"1", b"]"]),
+        ("text", []),
+        ("text", [b"h", b"i"]),
+    ]
+    assert told(events)[-4:-2] == [("text", "g"), ("text", "hi")], "the call was done"
+
+
+def test_chunks_that_differ_in_what_hides_their_size_are_one_event_too() -> None:
+    words = [says(content=word) | {"obfuscation": word * 3} for word in "abcd"]
+    assert pieces_of(read(*words, says("stop"))) == [("text", []), ("text", [b"b", b"c", b"d"])]
+
+
+def test_usage_in_every_chunk_is_not_lost() -> None:
+    words = [says(content=word) | {"usage": {"prompt_tokens": 7}} for word in "abc"]
+    events = read(*words, says("stop"))
+    assert [kind for kind, _ in told(events)].count("usage") == 3
+    assert answer(events).choices[0].blocks[0].text == "abc"
+
+
+def test_log_probabilities_that_recur_are_not_lost() -> None:
+    logprobs = {"logprobs": {"content": [{"token": "a"}]}}
+    events = read(*(chunk(delta(content="a") | logprobs) for _ in range(3)), says("stop"))
+    assert sum(bool(event.logprobs) for event in events) == 3
+
+
+STREAM = data(
+    says(role="assistant", content=""),
+    says(reasoning="hm \u00e4\u20ac"),
+    says(content="a\U0001f600"),
+    says(**calls(0, '{"a', id="c1", name="f")),
+    says(**calls(1, '{"b', id="c2", name="g")),
+    says(**calls(0, '":1}')),
+    says(**calls(1, '":2}')),
+    says("tool_calls"),
+    chunk(usage={"prompt_tokens": 3, "completion_tokens": 4}),
+    b"[DONE]",
 )
 
 
-def through_the_parser(pieces: Iterable[bytes]) -> list[Event]:
-    parser, reader, events = SseParser(1 << 16), reader_of(), list[Event]()
+def through_the_cutter(pieces: Iterable[bytes]) -> list[Event]:
+    cutter, reader, events = EventCutter(1 << 16), reader_of(), list[Event]()
     for piece in pieces:
-        reader.feed(parser.feed(piece), events)
+        reader.feed(cutter.feed(piece), events)
     reader.end()
     return events
 
@@ -552,7 +597,7 @@ def through_the_parser(pieces: Iterable[bytes]) -> list[Event]:
 def test_a_stream_cut_anywhere_gives_the_same_events(cuts: list[int]) -> None:
     places = [0, *cuts, len(STREAM)]
     pieces = (STREAM[a:b] for a, b in pairwise(places))
-    assert through_the_parser(pieces) == through_the_parser([STREAM])
+    assert through_the_cutter(pieces) == through_the_cutter([STREAM])
 
 
 arguments = st.one_of(

@@ -102,6 +102,36 @@ async def test_a_whole_answer_is_asked_for_and_given_as_one_batch(here: Setting)
     assert orjson.loads(request.body)["model"] == "gpt-1"
 
 
+@pytest.mark.parametrize("taken", [True, False])
+async def test_a_whole_answer_goes_as_it_is_where_that_is_taken(here: Setting, taken: bool) -> None:
+    call = call_of(n=2)
+    call.takes_verbatim = taken
+    choices = [
+        {
+            "index": index,
+            "message": {"role": "assistant", "content": text, "refusal": None},
+            "logprobs": None,
+            "finish_reason": "stop",
+        }
+        for index, text in enumerate(("hey", "you"))
+    ]
+    body = orjson.dumps(
+        {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "g",
+            "choices": choices,
+            "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
+        }
+    )
+    here.server.plays(lambda c: c.answer(body))
+    response = await answer(provider(here), call)
+    assert response.verbatim == (body if taken else b"")
+    assert len(response.choices) == (0 if taken else 2)
+    assert (response.usage.input_tokens, response.usage.output_tokens) == (3, 2)
+
+
 async def test_a_stream_is_asked_for_and_given_in_a_batch_for_each_read(here: Setting) -> None:
     seen = asyncio.Event()
 

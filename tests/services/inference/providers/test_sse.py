@@ -4,18 +4,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.inference.providers.sse import ServerSentEvent, SseParser, SseTooLongError
+from services.inference.providers.sse import (
+    EventCutter,
+    ServerSentEvent,
+    SseTooLongError,
+    has_event,
+    read_event,
+)
 from tests.work import bytes_made
 
 LIMIT = 1 << 10
 
 
 def parse(stream: bytes, *cuts: int, limit: int = LIMIT) -> list[ServerSentEvent]:
-    parser = SseParser(limit)
+    cutter = EventCutter(limit)
     places = [0, *sorted(cuts), len(stream)]
     events: list[ServerSentEvent] = []
     for begin, end in pairwise(places):
-        events += parser.feed(stream[begin:end])
+        events += events_in(cutter.feed(stream[begin:end]))
+    return events
+
+
+def events_in(text: bytes) -> list[ServerSentEvent]:
+    events: list[ServerSentEvent] = []
+    at = 0
+    while at < len(text):
+        event, at = read_event(text, at)
+        if event is not None:
+            events.append(event)
+    assert has_event(text) == bool(events)
     return events
 
 
@@ -81,31 +98,32 @@ def test_a_line_feed_after_a_cut_carriage_return_is_no_blank_line() -> None:
     assert parse(b"data: a\r\ndata: b\r\n\r\n", 8) == [("message", b"a\nb")]
 
 
-def test_an_event_without_its_blank_line_is_not_dispatched_and_is_told_at_the_end() -> None:
-    parser = SseParser(LIMIT)
-    assert parser.feed(b"data: x\n") == []
-    assert parser.close()
+def test_an_event_comes_with_its_blank_line_and_not_before() -> None:
+    cutter = EventCutter(LIMIT)
+    assert cutter.feed(b"data: x\n") == b""
+    assert events_in(cutter.feed(b"\ndata: y")) == [("message", b"x")]
 
 
-def test_after_whole_events_nothing_is_told_at_the_end() -> None:
-    parser = SseParser(LIMIT)
-    parser.feed(b": c\n\ndata: x\n\n")
-    assert not parser.close()
-
-
-@pytest.mark.parametrize("cuts", [(), (5,), (LIMIT + 2,)])
-def test_a_line_over_the_bound_fails_however_it_is_cut(cuts: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("cuts", [(), (5,), (LIMIT + 2,), (LIMIT + 7,)])
+def test_an_event_over_the_bound_fails_however_it_is_cut(cuts: tuple[int, ...]) -> None:
     with pytest.raises(SseTooLongError):
-        parse(b"data: " + b"x" * LIMIT + b"\n\n", *cuts)
+        parse(b"data: " + b"x" * (LIMIT - 5) + b"\n\n", *cuts)
 
 
-def test_data_over_the_bound_fails_although_each_line_is_short() -> None:
+def test_an_event_over_the_bound_fails_although_each_line_is_short() -> None:
     with pytest.raises(SseTooLongError):
-        parse(b"data: 12345678\n" * (LIMIT // 8 + 1))
+        parse(b"data: 12345678\n" * (LIMIT // 15 + 1))
 
 
-def test_a_line_of_just_the_bound_passes() -> None:
-    assert datas(b"data: " + b"x" * (LIMIT - 6) + b"\n\n") == [b"x" * (LIMIT - 6)]
+def test_an_event_over_the_bound_fails_before_its_end() -> None:
+    with pytest.raises(SseTooLongError):
+        EventCutter(LIMIT).feed(b"x" * (LIMIT + 2))
+
+
+@pytest.mark.parametrize("cuts", [(), (5,), (LIMIT,), (LIMIT + 1,), (LIMIT + 2,), (LIMIT + 3,)])
+def test_events_of_just_the_bound_pass_however_they_are_cut(cuts: tuple[int, ...]) -> None:
+    event = b"data: " + b"x" * (LIMIT - 6)
+    assert parse((event + b"\n\n") * 2, *cuts) == [("message", event[6:])] * 2
 
 
 def test_a_line_in_many_pieces_is_put_together_once() -> None:

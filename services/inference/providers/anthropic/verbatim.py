@@ -1,0 +1,92 @@
+"""Which whole messages may go as they are to a caller of the same dialect. Pure.
+
+Those of which translating would change nothing that counts: text alone, with every
+field that the facade would write. What is not known to be left alone is translated. Two
+things make no difference to a caller and are let through: what is null, and a detail of
+usage that is zero.
+"""
+
+from typing import Any
+
+from gateway.conversation.v1.conversation_pb2 import Usage
+from gateway.inference.v1.inference_pb2 import Event
+
+Json = dict[str, Any]
+
+_REASONS = (
+    *("end_turn", "max_tokens", "stop_sequence"),
+    *("refusal", "pause_turn", "model_context_window_exceeded"),
+)
+_MOST_TOKENS = 2**63
+
+
+def verbatim(body: bytes, message: Json) -> Event | None:
+    """Give a whole answer as its one event, or None where it has to be translated.
+
+    Args:
+        body: as it came.
+        message: what it says; no error.
+    """
+    content = message.get("content")
+    if not (_has_usual_head(message) and _has_usual_end(message) and isinstance(content, list)):
+        return None
+    for block in content:
+        if not _is_text(block):
+            return None
+    event = Event()
+    if not _read_usage(message.get("usage"), event.verbatim.usage):
+        return None
+    event.verbatim.json = body
+    return event
+
+
+def _has_usual_head(message: Json) -> bool:
+    name, model = message.get("id"), message.get("model")
+    return (
+        isinstance(name, str)
+        and name.startswith("msg_")
+        and isinstance(model, str)
+        and model != ""
+        and message.get("type") == "message"
+        and message.get("role") == "assistant"
+    )
+
+
+def _has_usual_end(message: Json) -> bool:
+    matched = message.get("stop_sequence", 0)  # null, and not missing
+    reason = message.get("stop_reason")
+    if reason == "stop_sequence":
+        return isinstance(matched, str) and matched != ""
+    return matched is None and reason in _REASONS
+
+
+def _is_text(block: Any) -> bool:
+    """Tell whether a block is text; an empty one would be left out."""
+    if not isinstance(block, dict) or block.get("type") != "text":
+        return False
+    text = block.get("text")
+    return isinstance(text, str) and text != ""
+
+
+def _read_usage(told: Any, usage: Usage) -> bool:
+    """Read token counts; tell whether callers would be told the same."""
+    if not isinstance(told, dict):
+        return False
+    details = told.get("output_tokens_details")
+    thoughts: Any = 0
+    if details is not None:
+        if not isinstance(details, dict) or details.keys() != {"thinking_tokens"}:
+            return False
+        thoughts = details["thinking_tokens"]
+    read, written = told.get("input_tokens", -1), told.get("output_tokens", -1)
+    cache_read = told.get("cache_read_input_tokens", -1)
+    cache_written = told.get("cache_creation_input_tokens", -1)
+    for count in (read, written, cache_read, cache_written, thoughts):
+        if type(count) is not int or not 0 <= count < _MOST_TOKENS:
+            return False
+    usage.input_tokens = read
+    usage.output_tokens = written
+    usage.cache_creation_input_tokens = cache_written
+    usage.cache_read_input_tokens = cache_read
+    usage.reasoning_tokens = thoughts
+    return True

@@ -1,0 +1,140 @@
+"""What recurs in a stream: events that differ from the last one in a single string. Pure.
+
+Nearly every event of an answer is the same bytes around a few letters. Once one has
+been read, others with the same bytes around other letters are known to say those
+letters, and are not parsed. The letters stay as they are, the inside of a JSON string:
+whoever writes JSON may copy them.
+
+Why that is sound: the quotes before and after the letters begin and end one string of
+the JSON, whatever valid string stands between them, so two such events differ in that
+string alone. And `said`, which tells the string that an event is about, has told that
+it is this one, by telling another when another was put in its place.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+
+from gateway.inference.v1.inference_pb2 import Event
+from services.inference.providers.sse import read_event
+
+# Gives the one string that an event's JSON says, or None where it says anything else. Read
+# once more with another string in that place, not empty, it would say that one and do
+# nothing else.
+Said = Callable[[Any], str | None]
+
+# The inside of a JSON string (RFC 8259, section 7) of well-formed UTF-8 (RFC 3629,
+# section 4), surrogates in pairs: what may stand between quotes and be valid by itself.
+_LETTERS = re.compile(
+    rb"""(?:
+      [ !\x23-\x5b\x5d-\x7f]++
+    | \\ (?: ["\\/bfnrt]
+           | u (?: [0-9A-Ca-cEFef][0-9A-Fa-f] | [Dd][0-7] ) [0-9A-Fa-f]{2}
+           | u[Dd][89ABab][0-9A-Fa-f]{2} \\u[Dd][C-Fc-f][0-9A-Fa-f]{2} )
+    | [\xc2-\xdf][\x80-\xbf]
+    | \xe0[\xa0-\xbf][\x80-\xbf]
+    | [\xe1-\xec\xee\xef][\x80-\xbf]{2}
+    | \xed[\x80-\x9f][\x80-\xbf]
+    | \xf0[\x90-\xbf][\x80-\xbf]{2}
+    | [\xf1-\xf3][\x80-\xbf]{3}
+    | \xf4[\x80-\x8f][\x80-\xbf]{2}
+    )++""",
+    re.VERBOSE,
+)
+_PADDING = re.compile(rb"[0-9A-Za-z+/=_-]*+")
+# What is put in the place of a string to see what becomes of it.
+_OTHER = "?"
+# Frames that may be learnt one after the other without any event that fits.
+_PATIENCE = 8
+
+
+class Frames:
+    """Knows the events of one stream again.
+
+    Args:
+        said: tells what an event says.
+        padding: name of a member that says nothing: the last of the JSON, with another
+            string in each event. "" where the provider has none.
+    """
+
+    def __init__(self, said: Said, padding: str = "") -> None:
+        self._said = said
+        self._padding = b',"%b":"' % padding.encode() if padding else b""
+        self._head = self._tail = self._end = b""
+        self._unfit = 0
+
+    def forget(self) -> None:
+        """Know nothing again: what an event stands for may have changed."""
+        self._head = b""
+
+    def learn(self, event: bytes, text: str) -> None:
+        """Know events like this one again, if that can be told by their bytes.
+
+        Args:
+            event: its bytes, up to the next one, as an `EventCutter` gave them.
+            text: what it said, which must be the last that came of it.
+        """
+        if self._unfit >= _PATIENCE:
+            return  # each event has another identity, or another event lies between any two
+        self._unfit += 1
+        letters = text.encode()
+        begin = event.rfind(b'"%b"' % letters) + 1
+        if not begin or text == _OTHER or self._read(event) != text:
+            return
+        head, tail, end = event[:begin], event[begin + len(letters) :], b""
+        if self._padding and self._padding in tail:
+            padded = tail.rindex(self._padding) + len(self._padding)
+            tail, end = tail[:padded], tail[_after_padding(tail, padded) :]
+        if self._read(head + _OTHER.encode() + tail + end) == _OTHER:
+            self._head, self._tail, self._end = head, tail, end
+
+    def repeats(self, text: bytes, at: int) -> tuple[list[bytes], int]:
+        """Give what the events from `at` on say that are known; tell where they end.
+
+        Each is the inside of a JSON string, not empty.
+        """
+        head, tail, end = self._head, self._tail, self._end
+        pieces: list[bytes] = []
+        while head and text.startswith(head, at):
+            begin = at + len(head)
+            letters = _LETTERS.match(text, begin)
+            if letters is None:
+                break
+            stop = letters.end()
+            if not text.startswith(tail, stop):
+                break
+            after = stop + len(tail)
+            if end:
+                after = _after_padding(text, after)
+                if not text.startswith(end, after):
+                    break
+                after += len(end)
+            pieces.append(text[begin:stop])
+            at = after
+        if pieces:
+            self._unfit = 0
+        return pieces, at
+
+    def _read(self, event: bytes) -> str | None:
+        sent, _ = read_event(event, 0)
+        if sent is None:
+            return None
+        try:
+            return self._said(orjson.loads(sent.data))
+        except orjson.JSONDecodeError:
+            return None
+
+
+def delta_of(choice: int, block: int, kind: str, pieces: Sequence[bytes]) -> Event:
+    """Give the event of a kind, such as `text`, that says pieces in a row."""
+    event = Event(choice=choice, block=block, pieces=pieces if len(pieces) > 1 else ())
+    setattr(event, kind, orjson.loads(b'"%b"' % b"".join(pieces)))
+    return event
+
+
+def _after_padding(text: bytes, at: int) -> int:
+    match = _PADDING.match(text, at)
+    assert match is not None, "it matches anything"
+    return match.end()

@@ -1,0 +1,112 @@
+"""Which whole chat completions may go as they are to a caller of the same dialect. Pure.
+
+Those of which translating would change nothing that counts: text alone, in the very
+words that `events` here and the facade there would end up with. Whatever one of the two
+renames, leaves out or makes up for is translated, and so is whatever is not known to be
+left alone. Three things make no difference to a caller and are let through: what is
+null, an empty list of annotations, and details of usage that are zero or missing.
+"""
+
+from typing import Any
+
+from gateway.conversation.v1.conversation_pb2 import Usage
+from gateway.inference.v1.inference_pb2 import Event
+from services.inference.providers.openai.caller import Json
+
+# Others have another word for callers, or none.
+_REASONS = ("stop", "length", "content_filter")
+# What translating gives back of each object; of the answer itself it gives back all.
+_OF_CHOICES = frozenset({"index", "message", "logprobs", "finish_reason"})
+_OF_MESSAGES = frozenset({"role", "content", "refusal", "annotations"})
+_OF_USAGE = frozenset(
+    {
+        *("prompt_tokens", "completion_tokens", "total_tokens"),
+        *("prompt_tokens_details", "completion_tokens_details"),
+    }
+)
+
+
+def verbatim(body: bytes, answer: Json, n: int) -> Event | None:
+    """Give a whole answer as its one event, or None where it has to be translated.
+
+    Args:
+        body: as it came.
+        answer: what it says; no error.
+        n: how many choices were asked for.
+    """
+    choices = answer.get("choices")
+    if not (_has_usual_head(answer) and isinstance(choices, list) and len(choices) == n):
+        return None
+    for number, choice in enumerate(choices):
+        if not _is_plain(choice, number):
+            return None
+    event = Event()
+    if not _read_usage(answer.get("usage"), event.verbatim.usage):
+        return None
+    event.verbatim.json = body
+    return event
+
+
+def _has_usual_head(answer: Json) -> bool:
+    name, model = answer.get("id"), answer.get("model")
+    return (
+        isinstance(name, str)
+        and name.startswith("chatcmpl-")
+        and isinstance(model, str)
+        and model != ""
+        and answer.get("object") == "chat.completion"
+        and type(answer.get("created")) is int
+        and "obfuscation" not in answer
+    )
+
+
+def _is_plain(choice: Any, number: int) -> bool:
+    if not isinstance(choice, dict):
+        return False
+    index, message = choice.get("index"), choice.get("message")
+    return (
+        type(index) is int
+        and index == number
+        and choice.get("finish_reason") in _REASONS
+        and choice.get("logprobs", 0) is None  # null, and not missing
+        and _says_nothing_beside(choice, _OF_CHOICES)
+        and isinstance(message, dict)
+        and message.get("role") == "assistant"
+        and isinstance(message.get("content"), str)
+        and message.get("refusal", 0) is None
+        and message.get("annotations") in (None, [])
+        and _says_nothing_beside(message, _OF_MESSAGES)
+    )
+
+
+def _says_nothing_beside(fields: Json, named: frozenset[str]) -> bool:
+    return fields.keys() <= named or all(
+        value is None for name, value in fields.items() if name not in named
+    )
+
+
+def _read_usage(told: Any, usage: Usage) -> bool:
+    """Read token counts; tell whether callers would be told the same."""
+    if not (isinstance(told, dict) and _says_nothing_beside(told, _OF_USAGE)):
+        return False
+    details = told.get("prompt_tokens_details")
+    of_prompt: Any = {} if details is None else details
+    details = told.get("completion_tokens_details")
+    of_completion: Any = {} if details is None else details
+    if not (isinstance(of_prompt, dict) and isinstance(of_completion, dict)):
+        return False
+    prompt, completion = told.get("prompt_tokens", -1), told.get("completion_tokens", -1)
+    total = told.get("total_tokens", -1)
+    read, written = of_prompt.get("cached_tokens", 0), of_prompt.get("cache_write_tokens", 0)
+    reasoning = of_completion.get("reasoning_tokens", 0)
+    for count in (prompt, completion, total, read, written, reasoning):
+        if type(count) is not int or count < 0:
+            return False
+    if prompt + completion != total or read + written > prompt:
+        return False
+    usage.input_tokens = prompt - read - written
+    usage.output_tokens = completion
+    usage.cache_creation_input_tokens = written
+    usage.cache_read_input_tokens = read
+    usage.reasoning_tokens = reasoning
+    return True

@@ -1,0 +1,172 @@
+"""The table of conversations both ways: what goes verbatim says what a translation says."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import orjson
+import pytest
+import pytest_asyncio
+from aiohttp import web
+
+from facade.dialects import anthropic, openai
+from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse
+from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
+from services.common.channels import call_metadata, open_channel
+from services.common.settings import Limits
+from tests.facade.conversations import CONVERSATIONS, Conversation
+from tests.running import Gateway, running
+from tests.verbatim import Json, completion_told, message_told
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+# In another order than the gateway's, and with white space.
+COMPLETION = b""" {
+  "usage": {"total_tokens": 3, "completion_tokens": 1, "prompt_tokens": 2},
+  "choices": [{
+    "finish_reason": "stop", "index": 0, "logprobs": null,
+    "message": {"content": "W\\u00f6rld", "refusal": null, "role": "assistant"}
+  }],
+  "model": "m", "created": 5, "object": "chat.completion", "id": "chatcmpl-7"
+}\r\n"""
+MESSAGE = b""" {
+  "usage": {
+    "output_tokens": 1, "input_tokens": 2,
+    "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0
+  },
+  "stop_sequence": null, "stop_reason": "end_turn",
+  "content": [{"text": "W\\u00f6rld", "type": "text"}],
+  "model": "m", "role": "assistant", "type": "message", "id": "msg_7"
+}\r\n"""
+
+
+def cases(endpoint: str) -> list[Any]:
+    return [
+        pytest.param(conversation, model, id=f"{conversation.name} · {model}")
+        for conversation in CONVERSATIONS
+        if getattr(conversation, endpoint) is not None
+        for model in conversation.models
+    ]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def inference(gateway: Gateway) -> AsyncIterator[InferenceServiceStub]:
+    async with open_channel(gateway.grpc, max_message=Limits().max_message) as channel:
+        yield InferenceServiceStub(channel)
+
+
+async def asked(
+    gateway: Gateway, inference: InferenceServiceStub, request: GenerateRequest, verbatim: bool
+) -> GenerateResponse:
+    request.takes_verbatim = verbatim
+    response: GenerateResponse = await inference.Generate(
+        request, metadata=call_metadata(gateway.key, "req_test")
+    )
+    return response
+
+
+def named_alike(told: Json) -> Json:
+    """Leave out the ids, which are made anew for each answer."""
+    del told["id"]
+    return told
+
+
+def check_rest(verbatim: GenerateResponse, translated: GenerateResponse) -> None:
+    """Check what callers are told beside the answer."""
+    assert not translated.verbatim
+    assert verbatim.served == translated.served
+    for response in (verbatim, translated):
+        response.usage.ClearField("extra")  # callers of what goes verbatim read it there
+    assert verbatim.usage == translated.usage
+
+
+@pytest.mark.parametrize(("conversation", "model"), cases("chat"))
+async def test_chat(
+    gateway: Gateway, inference: InferenceServiceStub, conversation: Conversation, model: str
+):
+    body = orjson.dumps({**conversation.chat, "model": model})
+    request = openai.parse_chat(body).request
+    translated = await asked(gateway, inference, request, verbatim=False)
+    verbatim = await asked(gateway, inference, request, verbatim=True)
+    outcome = conversation.outcome
+    is_plain = not (outcome.tools or outcome.thinking or outcome.refused)
+    assert bool(verbatim.verbatim) is (is_plain and model in ("openai/echo", "see-openai"))
+    expected = named_alike(completion_told(openai.render_completion(translated, 1)))
+    check_rest(verbatim, translated)
+    if verbatim.verbatim:
+        assert named_alike(completion_told(verbatim.verbatim)) == expected
+    async with gateway.http.post(
+        f"{gateway.url}/beta/v1/chat/completions", json=orjson.loads(body), headers=gateway.bearer()
+    ) as response:
+        assert named_alike(completion_told(await response.read())) == expected
+
+
+@pytest.mark.parametrize(("conversation", "model"), cases("messages"))
+async def test_messages(
+    gateway: Gateway, inference: InferenceServiceStub, conversation: Conversation, model: str
+):
+    body = orjson.dumps({"max_tokens": 1000, **conversation.messages, "model": model})
+    request = anthropic.parse_messages(body, betas=[], coding=False).request
+    translated = await asked(gateway, inference, request, verbatim=False)
+    verbatim = await asked(gateway, inference, request, verbatim=True)
+    outcome = conversation.outcome
+    is_plain = not (outcome.tools or outcome.thinking)
+    assert bool(verbatim.verbatim) is (is_plain and model in ("anthropic/echo", "see-anthropic"))
+    expected = named_alike(message_told(anthropic.render_message(translated)))
+    check_rest(verbatim, translated)
+    if verbatim.verbatim:
+        assert named_alike(message_told(verbatim.verbatim)) == expected
+    async with gateway.http.post(
+        f"{gateway.url}/beta/v1/messages", json=orjson.loads(body), headers=gateway.api_key()
+    ) as response:
+        assert named_alike(message_told(await response.read())) == expected
+
+
+def answering(answer: bytes) -> web.Application:
+    """Make a provider that always says the same."""
+
+    async def answered(_: web.Request) -> web.Response:
+        # A charset that is not JSON's says nothing of the bytes, which are UTF-8.
+        return web.Response(body=answer, headers={"content-type": "text/plain; charset=latin-1"})
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", answered)
+    app.router.add_post("/v1/messages", answered)
+    return app
+
+
+@pytest.mark.parametrize(
+    ("path", "model", "answer"),
+    [
+        ("/beta/v1/chat/completions", "openai/x", COMPLETION),
+        ("/beta/v1/messages", "anthropic/x", MESSAGE),
+        ("/coding/v1/messages", "anthropic/x", MESSAGE),
+    ],
+)
+async def test_an_answer_reaches_the_caller_byte_for_byte(tmp_path, path, model, answer):
+    body = {"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
+    async with running(tmp_path, answering(answer)) as gateway:
+        headers = {**gateway.bearer(), "compat-version": "2023-06-01"}
+        async with gateway.http.post(f"{gateway.url}{path}", json=body, headers=headers) as got:
+            assert await got.read() == answer
+            assert got.status == 200
+            assert got.headers["content-type"] == "application/json"
+            assert got.headers["x-gateway-model"] == model
+            assert got.headers["x-gateway-attempts"] == "1"
+            assert got.headers["x-request-id"]
+
+
+@pytest.mark.parametrize(
+    ("path", "model", "answer"),
+    [
+        ("/beta/v1/chat/completions", "anthropic/x", MESSAGE),
+        ("/beta/v1/messages", "openai/x", COMPLETION),
+    ],
+)
+async def test_no_answer_of_another_dialect_does(tmp_path, path, model, answer):
+    body = {"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
+    async with running(tmp_path, answering(answer)) as gateway:
+        headers = {**gateway.bearer(), "compat-version": "2023-06-01"}
+        async with gateway.http.post(f"{gateway.url}{path}", json=body, headers=headers) as got:
+            told = await got.json()
+            assert told["id"] in ("chatcmpl-msg_7", "msg_chatcmpl-7")
+            assert "Wörld" in str(told)

@@ -1,0 +1,261 @@
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from services.inference.providers.frames import Frames, delta_of
+from services.inference.providers.sse import read_event
+
+MANY = 20
+
+
+def said(told: Any) -> str | None:
+    """Tell what is at `a.t`."""
+    match told:
+        case {"a": {"t": str(text)}}:
+            return text
+    return None
+
+
+def sent(json: bytes | dict[str, Any]) -> bytes:
+    return b"data: %b\n\n" % (json if isinstance(json, bytes) else orjson.dumps(json))
+
+
+def says(text: str, **fields: Any) -> bytes:
+    return sent({"id": "x1", "a": {"n": 0, "t": text, "m": None}, **fields})
+
+
+def knowing(event: bytes, text: str, padding: str = "") -> Frames:
+    frames = Frames(said, padding)
+    frames.learn(event, text)
+    return frames
+
+
+def known(frames: Frames, stream: bytes) -> list[bytes]:
+    """Give what events at the beginning of a stream say that are known."""
+    pieces, end = frames.repeats(stream, 0)
+    assert bool(pieces) == bool(end)
+    return pieces
+
+
+def test_events_that_differ_in_what_they_say_are_known_up_to_the_first_other() -> None:
+    frames = knowing(says("hello"), "hello")
+    stream = says(" wor") + says("ld") + says("!", id="x2") + says("?")
+    assert frames.repeats(stream, 0) == ([b" wor", b"ld"], len(says(" wor") + says("ld")))
+
+
+def test_events_are_known_from_the_middle_of_a_text_on() -> None:
+    frames = knowing(says("hello"), "hello")
+    before = sent(b"{}")
+    assert frames.repeats(before + says("a"), len(before)) == ([b"a"], len(before + says("a")))
+    assert frames.repeats(before + says("a"), 0) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    "letters",
+    [
+        b"a",
+        b" ",
+        b"\x7f",
+        b'\\"\\\\\\/\\b\\f\\n\\r\\t',
+        b"\\u003c\\u00E9\\uFFff",
+        b"\\ud83d\\uDE00",
+        "é€\U0001f600".encode(),
+        b'\\"}}\\n\\ndata: {}',
+    ],
+)
+def test_the_inside_of_a_valid_string_is_given_as_it_is(letters: bytes) -> None:
+    around = says("hello")
+    assert known(knowing(around, "hello"), around.replace(b"hello", letters)) == [letters]
+
+
+@pytest.mark.parametrize(
+    "letters",
+    [
+        b"",
+        b'"',
+        b"\\",
+        b'a\\\\"',
+        b'a\\"\\',
+        b"\\x",
+        b"\\u12",
+        b"\\u12g4",
+        b"\\ud83d",
+        b"\\ude00",
+        b"\\ud83d\\ud83d",
+        b"\x00",
+        b"\t",
+        b"\x1f",
+        b"\n",
+        b"a\nb",
+        b"\r",
+        b"\xff",
+        b"\x80",
+        b"\xc3",
+        b"\xc0\x80",
+        b"\xe0\x80\x80",
+        b"\xed\xa0\x80",
+        b"\xf0\x80\x80\x80",
+        b"\xf4\x90\x80\x80",
+        b"\xf5\x80\x80\x80",
+        b'a","t":"b',
+    ],
+)
+def test_what_is_no_string_or_says_nothing_is_not_known(letters: bytes) -> None:
+    around = says("hello")
+    assert known(knowing(around, "hello"), around.replace(b"hello", letters)) == []
+
+
+def test_half_a_character_is_not_known_although_the_next_event_has_its_other_half() -> None:
+    around = says("hello")
+    stream = around.replace(b"hello", b"\xc3") + around.replace(b"hello", b"\xa9")
+    assert known(knowing(around, "hello"), stream) == []
+
+
+def test_an_event_cut_off_is_not_known() -> None:
+    frames = knowing(says("hello"), "hello")
+    assert known(frames, says("a") + says("b")[:-1]) == [b"a"]
+
+
+def test_a_text_that_holds_the_frame_is_a_text() -> None:
+    inside = says("a").decode()
+    stream = says(inside) + says("b")
+    pieces = known(knowing(says("hello"), "hello"), stream)
+    assert [orjson.loads(b'"%b"' % piece) for piece in pieces] == [inside, "b"]
+
+
+@pytest.mark.parametrize(
+    ("event", "text"),
+    [
+        (says("hello", b="hello"), "hello"),
+        (sent(b'{"a":{"t":"\\u0068i"},"b":"hi"}'), "hi"),
+        (sent(b'{"a":{"t":"hi"},"b":"\\"hi"}'), "hi"),
+        (sent(b'{"a":{"t":"?"},"b":"hi"}'), "hi"),
+        (sent(b'{"a":{"t":"hi","t":"b"}}'), "hi"),
+        (sent(b'{"a":{"t":"hi"},"a":{"t":"b"}}'), "hi"),
+        (sent(b'{"a":{"t":["hi"]}}'), "hi"),
+        (sent(b'{"a":{"hi":1,"t":"b"}}'), "hi"),
+        (sent(b'{"a":{"t":"b"}} "hi"'), "hi"),
+        (b': "hi"\ndata: {"a":{"t":"b"}}\n\n', "hi"),
+        (b': "hi"\n\n', "hi"),
+    ],
+)
+def test_nothing_is_learnt_where_another_string_than_the_one_said_would_vary(
+    event: bytes, text: str
+) -> None:
+    frames = knowing(event, text)
+    assert known(frames, event) == []
+
+
+def test_a_text_that_looks_like_what_it_is_tried_with_is_not_learnt_from() -> None:
+    event = sent(b'{"a":{"t":"\\u003f"},"b":"?"}')
+    assert known(knowing(event, "?"), event) == []
+
+
+def test_a_frame_is_found_around_a_text_that_stands_in_a_key_before() -> None:
+    assert known(knowing(says("id"), "id"), says("b")) == [b"b"]
+
+
+def test_an_event_of_several_lines_is_known_by_all_of_them() -> None:
+    event = b'event: d\nid: 7\ndata: {"a":\ndata: {"t":"hi"}}\n\n'
+    frames = knowing(event, "hi")
+    assert known(frames, event.replace(b"hi", b"ho") + event.replace(b"d\n", b"e\n")) == [b"ho"]
+
+
+def test_what_is_forgotten_is_not_known() -> None:
+    frames = knowing(says("hello"), "hello")
+    frames.forget()
+    assert known(frames, says("a")) == []
+
+
+def test_padding_at_the_end_may_be_anything_plain() -> None:
+    frames = knowing(says("hello", pad="x1Y+/=_-z"), "hello", "pad")
+    stream = says("a", pad="Q") + says("b", pad="") + says("c", pad="7" * 99) + says("d", pad='"')
+    assert known(frames, stream + says("e", pad="ok")) == [b"a", b"b", b"c"]
+
+
+def test_padding_elsewhere_than_at_the_end_has_to_recur() -> None:
+    frames = knowing(says("hello", pad="x", b=1), "hello", "pad")
+    assert known(frames, says("a", pad="y", b=1) + says("b", pad="y", b=2)) == [b"a"]
+    frames = knowing(sent({"pad": "x", "a": {"t": "hi"}}), "hi", "pad")
+    assert known(frames, sent({"pad": "y", "a": {"t": "hi"}})) == []
+
+
+def test_another_member_than_the_padding_has_to_recur() -> None:
+    frames = knowing(says("hello", pad="x"), "hello")
+    assert known(frames, says("a", pad="y")) == []
+
+
+def test_padding_that_the_text_holds_is_text() -> None:
+    inside = 'x","pad":"y'
+    frames = knowing(says("hello", pad="x"), "hello", "pad")
+    assert known(frames, says(inside, pad="z")) == [orjson.dumps(inside)[1:-1]]
+
+
+def test_learning_what_never_comes_again_ends_and_what_does_goes_on() -> None:
+    def learn(frames: Frames, number: int) -> bytes:
+        event = says("hello", id=f"x{number}")
+        frames.learn(event, "hello")
+        return event
+
+    frames = Frames(said)
+    for number in range(MANY):
+        learn(frames, number)
+    assert known(frames, learn(frames, MANY)) == []
+    frames = Frames(said)
+    for number in range(MANY):
+        assert known(frames, learn(frames, number)) == [b"hello"]
+
+
+def test_several_pieces_are_one_event_that_holds_them_and_one_is_its_text() -> None:
+    event = delta_of(1, 2, "thinking", [b"a\\n", "é".encode(), b"\\u00e9"])
+    assert (event.choice, event.block, event.thinking) == (1, 2, "a\néé")
+    assert list(event.pieces) == [b"a\\n", "é".encode(), b"\\u00e9"]
+    event = delta_of(0, 0, "input", [b'{\\"a'])
+    assert (event.input, list(event.pieces)) == ('{"a', [])
+
+
+members = st.lists(
+    st.tuples(
+        st.sampled_from([b"a", b"t", b"pad", b"\\u0061", b"hi"]),
+        st.sampled_from(
+            [b'"hi"', b'"ho"', b'"?"', b'"\\u0068i"', b'"\\"hi"', b"1", b"null", b"%o"]
+        ),
+    ),
+    max_size=4,
+)
+
+
+def json_of(tree: list[list[tuple[bytes, bytes]]]) -> bytes:
+    """Write objects, each where the one before has its place for one; names may repeat."""
+    written = b"%o"
+    for fields in tree:
+        inside = b",".join(b'"%b":%b' % field for field in fields)
+        written = written.replace(b"%o", b"{%b}" % inside, 1)
+    return written.replace(b"%o", b'{"t":"hi"}')
+
+
+@given(
+    st.lists(members, max_size=4).map(json_of),
+    st.sampled_from(["hi", "ho", "?"]),
+    st.sampled_from(["", "pad"]),
+    st.lists(st.binary(max_size=6) | st.sampled_from([b"hi", b'b","t":"c', b"\\", b"?"])),
+    st.binary(max_size=3),
+)
+@example(b'{"a":{"t":"hi"},"pad":"hi"}', "hi", "pad", [b"b"], b"")
+def test_whatever_is_known_says_what_reading_it_tells(
+    json: bytes, text: str, padding: str, others: list[bytes], end: bytes
+) -> None:
+    event = sent(json)
+    frames = knowing(event, text, padding)
+    marked = event.replace(b'"%b"' % text.encode(), b'"\xff"')
+    stream = b"".join(marked.replace(b"\xff", other) for other in [b"x", *others]) + end
+    pieces, stop = frames.repeats(stream, 0)
+    at = 0
+    for piece in pieces:
+        read, at = read_event(stream, at)
+        assert read is not None
+        assert said(orjson.loads(read.data)) == orjson.loads(b'"%b"' % piece) != ""
+    assert at == stop

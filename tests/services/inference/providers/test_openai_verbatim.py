@@ -1,0 +1,217 @@
+"""Which chat completions go as they are: those that say the same when they are translated."""
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from facade.dialects.openai import render_completion
+from gateway.inference.v1.inference_pb2 import GenerateResponse
+from services.common.errors import UpstreamError
+from services.inference.accumulator import Accumulator
+from services.inference.providers import failures
+from services.inference.providers.openai.events import events_from_whole
+from services.inference.providers.openai.verbatim import verbatim
+from tests.services.inference.providers.changes import (
+    GONE,
+    Path,
+    changed,
+    differing,
+    formats,
+    spread,
+    written,
+)
+from tests.services.inference.providers.openai_calls import call_of
+from tests.verbatim import completion_told
+
+# As OpenAI answers, with every field it has.
+OFFICIAL = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "created": 1_700_000_000,
+    "model": "gpt-1",
+    "choices": [
+        {
+            "index": index,
+            "message": {
+                "role": "assistant",
+                "content": "Hi ☕",
+                "refusal": None,
+                "annotations": [],
+            },
+            "logprobs": None,
+            "finish_reason": "stop",
+        }
+        for index in range(2)
+    ],
+    "usage": {
+        "prompt_tokens": 19,
+        "completion_tokens": 10,
+        "total_tokens": 29,
+        "prompt_tokens_details": {"cached_tokens": 4, "audio_tokens": 0},
+        "completion_tokens_details": {
+            "reasoning_tokens": 3,
+            "audio_tokens": 0,
+            "accepted_prediction_tokens": 2,
+            "rejected_prediction_tokens": 0,
+        },
+    },
+    "service_tier": "default",
+    "system_fingerprint": None,
+}
+CHOICE: Path = ("choices", 1)
+MESSAGE: Path = ("choices", 1, "message")
+USAGE: Path = ("usage",)
+PROMPT: Path = ("usage", "prompt_tokens_details")
+COMPLETION: Path = ("usage", "completion_tokens_details")
+
+
+class Upstream:
+    """Makes failures of what is said."""
+
+    name = "acme"
+
+    def in_band(self, body: bytes) -> UpstreamError:
+        return failures.in_band(self.name, body)
+
+
+def translated(answer: dict[str, Any], n: int = 2) -> GenerateResponse:
+    accumulator = Accumulator()
+    call = call_of(n=n)
+    accumulator.add(events_from_whole(answer, call, Upstream(), lambda prefix: f"{prefix}made"))
+    return accumulator.response()
+
+
+def goes(answer: Any, n: int = 2) -> bool:
+    return verbatim(orjson.dumps(answer), answer, n) is not None
+
+
+def check_same(body: bytes, answer: dict[str, Any], n: int = 2) -> None:
+    """Check that an answer which goes as it is says what it says when it is translated."""
+    event = verbatim(body, answer, n)
+    assert event is not None
+    assert event.verbatim.json == body
+    response = translated(answer, n)
+    assert completion_told(body) == completion_told(render_completion(response, 1))
+    response.usage.ClearField("extra")  # the caller reads it in the answer
+    assert event.verbatim.usage == response.usage
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        pytest.param((), None, id="what OpenAI answers"),
+        pytest.param((*CHOICE, "finish_reason"), "length", id="the tokens ran out"),
+        pytest.param((*CHOICE, "finish_reason"), "content_filter", id="a filter ended it"),
+        pytest.param((*MESSAGE, "content"), "", id="an empty text"),
+        pytest.param((*MESSAGE, "annotations"), GONE, id="no annotations"),
+        pytest.param((*MESSAGE, "annotations"), None, id="null for annotations"),
+        pytest.param((*MESSAGE, "tool_calls"), None, id="null for a field that says more"),
+        pytest.param((*CHOICE, "stop_reason"), None, id="null for a field of vLLM's"),
+        pytest.param(("x_groq",), {"id": "r"}, id="a field of the server's own"),
+        pytest.param(("service_tier",), GONE, id="no tier"),
+        pytest.param(("error",), None, id="null for an error"),
+        pytest.param(PROMPT, GONE, id="no details of the prompt's tokens"),
+        pytest.param(COMPLETION, None, id="null for details"),
+        pytest.param((*PROMPT, "cached_tokens"), 19, id="all from a cache"),
+        pytest.param((*PROMPT, "cache_write_tokens"), 15, id="tokens put into a cache"),
+        pytest.param((*COMPLETION, "reasoning_tokens"), GONE, id="no count of reasoning"),
+    ],
+)
+def test_an_answer_that_translating_leaves_alone_goes_as_it_is(path: Path, value: Any) -> None:
+    answer = changed(OFFICIAL, {path: value} if path else {})
+    check_same(orjson.dumps(answer), answer)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        pytest.param(("id",), "cmpl-1", id="callers are told an id with a prefix"),
+        pytest.param(("id",), None, id="an id is made"),
+        pytest.param(("object",), "text_completion", id="an object of another name"),
+        pytest.param(("object",), GONE, id="callers are told what object it is"),
+        pytest.param(("created",), "yesterday", id="a time that is none"),
+        pytest.param(("created",), True, id="a time that is no number"),
+        pytest.param(("created",), GONE, id="callers are told a time"),
+        pytest.param(("model",), "", id="callers are told the model"),
+        pytest.param(("model",), 1, id="a model that is no name"),
+        pytest.param(("obfuscation",), "x", id="padding is left out"),
+        pytest.param(("choices",), [], id="no choice"),
+        pytest.param(("choices",), {"0": {}}, id="choices that are no list"),
+        pytest.param(CHOICE, GONE, id="fewer choices than were asked for"),
+        pytest.param(CHOICE, "x", id="a choice that is no object"),
+        pytest.param((*CHOICE, "index"), 0, id="a choice out of its place"),
+        pytest.param((*CHOICE, "index"), True, id="an index that is no number"),
+        pytest.param((*CHOICE, "index"), GONE, id="callers are told the index"),
+        pytest.param((*CHOICE, "finish_reason"), None, id="an answer without an end"),
+        pytest.param((*CHOICE, "finish_reason"), "error", id="an end that is a failure"),
+        pytest.param((*CHOICE, "finish_reason"), "eos", id="an end with another word for callers"),
+        pytest.param((*CHOICE, "finish_reason"), ["stop"], id="an end that is no word"),
+        pytest.param((*CHOICE, "finish_reason"), "tool_calls", id="tools that are not there"),
+        pytest.param((*CHOICE, "logprobs"), {"content": []}, id="log probabilities"),
+        pytest.param((*CHOICE, "logprobs"), GONE, id="callers are told that there are none"),
+        pytest.param((*CHOICE, "content_filter_results"), {}, id="a field of Azure's is left out"),
+        pytest.param((*CHOICE, "stop_reason"), "END", id="a field of vLLM's is left out"),
+        pytest.param(MESSAGE, None, id="no message"),
+        pytest.param((*MESSAGE, "role"), "model", id="callers are told that it is the assistant"),
+        pytest.param((*MESSAGE, "content"), None, id="no text is told as an empty one"),
+        pytest.param((*MESSAGE, "content"), [{"type": "text", "text": "x"}], id="parts"),
+        pytest.param((*MESSAGE, "refusal"), "No.", id="a refusal"),
+        pytest.param((*MESSAGE, "refusal"), GONE, id="callers are told that it refuses nothing"),
+        pytest.param((*MESSAGE, "annotations"), [{}], id="annotations are left out"),
+        pytest.param((*MESSAGE, "annotations"), False, id="annotations that are no list"),
+        pytest.param((*MESSAGE, "tool_calls"), [], id="an empty list of calls is left out"),
+        pytest.param((*MESSAGE, "tool_calls"), [{"id": "1"}], id="calls"),
+        pytest.param((*MESSAGE, "function_call"), {"name": "f"}, id="a call of an old kind"),
+        pytest.param((*MESSAGE, "audio"), {"id": "a"}, id="audio"),
+        pytest.param((*MESSAGE, "reasoning_content"), "hm", id="thinking"),
+        pytest.param((*MESSAGE, "reasoning"), "hm", id="thinking by another name"),
+        pytest.param((*MESSAGE, "reasoning"), "", id="a field that is left out"),
+        pytest.param(USAGE, None, id="callers are told the usage"),
+        pytest.param((*USAGE, "prompt_tokens"), GONE, id="a count is missing"),
+        pytest.param((*USAGE, "prompt_tokens"), "19", id="a count that is no number"),
+        pytest.param((*USAGE, "completion_tokens"), 10.0, id="a count that is no integer"),
+        pytest.param((*USAGE, "completion_tokens"), -10, id="a count below zero"),
+        pytest.param((*USAGE, "total_tokens"), 30, id="a total of other things"),
+        pytest.param((*USAGE, "total_tokens"), 29.0, id="a total that is no integer"),
+        pytest.param((*USAGE, "prompt_cache_hit_tokens"), 4, id="a count that is told elsewhere"),
+        pytest.param((*USAGE, "queue_time"), 0.1, id="a figure that is left out"),
+        pytest.param(PROMPT, [], id="details that are no object"),
+        pytest.param((*PROMPT, "cached_tokens"), None, id="a detail that is told as zero"),
+        pytest.param((*PROMPT, "cached_tokens"), 20, id="more from the cache than there was"),
+        pytest.param((*PROMPT, "cache_write_tokens"), 16, id="more into the cache than there was"),
+        pytest.param((*COMPLETION, "reasoning_tokens"), True, id="a detail that is no number"),
+    ],
+)
+def test_any_other_answer_is_translated(path: Path, value: Any) -> None:
+    assert goes(OFFICIAL)
+    assert not goes(changed(OFFICIAL, {path: value}))
+
+
+def test_one_answer_is_asked_for_where_no_number_is_told() -> None:
+    one = changed(OFFICIAL, {CHOICE: GONE})
+    assert goes(one, 1)
+    assert not goes(OFFICIAL, 1)
+
+
+FURTHER: list[Path] = [
+    *((*MESSAGE, name) for name in ("tool_calls", "reasoning", "reasoning_content", "audio")),
+    *((*CHOICE, name) for name in ("stop_reason", "content_filter_results")),
+    *((*USAGE, name) for name in ("prompt_cache_hit_tokens", "cost")),
+    *((*PROMPT, "cache_write_tokens"), ("error",), ("obfuscation",)),
+]
+likely = st.sampled_from(["length", "content_filter", "tool_calls", "chatcmpl-", "chatcmpl-é"])
+
+
+@settings(max_examples=400)
+@given(differing(OFFICIAL, [*spread(OFFICIAL), *FURTHER], likely), formats)
+@example(OFFICIAL, {})
+def test_whatever_goes_as_it_is_says_the_same_as_when_it_is_translated(
+    answer: dict[str, Any], form: dict[str, Any]
+) -> None:
+    body = written(answer, form)
+    read = orjson.loads(body)
+    if verbatim(body, read, 2) is not None:
+        check_same(body, read)

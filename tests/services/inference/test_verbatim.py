@@ -1,0 +1,151 @@
+"""When a provider may give an answer as it wrote it, and what becomes of one that it gave."""
+
+import pytest
+
+from gateway.conversation.v1 import conversation_pb2 as conversation
+from gateway.conversation.v1.conversation_pb2 import Block, Message, Usage
+from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, Memory, Served, Verbatim
+from tests.services.inference.fallback.scripted import (
+    DISABLED,
+    STRICT,
+    House,
+    Line,
+    answer,
+    chain,
+    cut,
+    failing,
+    request,
+)
+from tests.services.inference.fallback.virtual_time import in_no_time
+
+OPENAI = conversation.DIALECT_OPENAI  # what the providers speak
+ANTHROPIC = conversation.DIALECT_ANTHROPIC
+JSON = b'{"id": "1"} '
+PREFILL = Message(role=conversation.ROLE_ASSISTANT, blocks=[Block(text="Once")])
+PLAIN = request(takes_verbatim=True, dialect=OPENAI, fallback=DISABLED)
+
+
+def verbatim() -> list[Line]:
+    return [[Event(verbatim=Verbatim(json=JSON, usage=Usage(input_tokens=3)))]]
+
+
+def but(wanted: GenerateRequest = PLAIN, **fields: object) -> GenerateRequest:
+    """Give a request that differs in some fields."""
+    other = GenerateRequest()
+    other.CopyFrom(wanted)
+    for name in fields:
+        other.ClearField(name)
+    other.MergeFrom(GenerateRequest(**fields))
+    return other
+
+
+def allowed(house: House) -> list[bool]:
+    """Tell of each call whether its answer may be given verbatim."""
+    return [call.takes_verbatim for _, call in house.p.calls]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "goes"),
+    [
+        pytest.param(PLAIN, True, id="a caller who takes it"),
+        pytest.param(but(stop_sequences=["x"]), True, id="strings that the provider finds"),
+        pytest.param(but(n=2), True, id="several answers"),
+        pytest.param(but(takes_verbatim=False), False, id="a caller who does not take it"),
+        pytest.param(but(dialect=ANTHROPIC), False, id="another dialect"),
+        pytest.param(but(dialect=0), False, id="a caller without a dialect"),
+        pytest.param(but(memory=Memory(memory_id="m")), False, id="to be remembered"),
+        pytest.param(
+            but(memory=Memory(personal_memory=True)), False, id="facts are to be found in it"
+        ),
+        pytest.param(
+            but(messages=[PLAIN.messages[0], PREFILL]), False, id="a prefill may be repeated"
+        ),
+    ],
+)
+@in_no_time
+async def test_an_answer_may_go_verbatim_if_nothing_is_done_to_it(
+    wanted: GenerateRequest, goes: bool
+) -> None:
+    house = House()
+    await house.engine.generate(wanted)
+    assert allowed(house) == [goes]
+
+
+@in_no_time
+async def test_no_stream_is_given_verbatim() -> None:
+    house = House()
+    await house.stream(PLAIN)
+    assert allowed(house) == [False]
+
+
+@in_no_time
+async def test_no_answer_comes_verbatim_by_way_of_a_stream() -> None:
+    # A model is listened to as it speaks where another would be asked if it were silent.
+    house = House()
+    await house.engine.generate(but(fallback=0))
+    assert allowed(house) == [False]
+
+
+@in_no_time
+async def test_the_stop_strings_that_the_gateway_finds_are_found() -> None:
+    house = House()
+    house.p.tells_stop_sequence = False
+    house.p.dialect = conversation.DIALECT_UNSPECIFIED
+    house.p.plays("a", answer("one two"))
+    whole = await house.engine.generate(but(dialect=0, stop_sequences=["two"]))
+    assert allowed(house) == [False]
+    assert whole.choices[0].blocks[0].text == "one "
+
+
+@in_no_time
+async def test_an_answer_that_is_given_verbatim_is_passed_on_with_usage_and_who_served() -> None:
+    house = House()
+    house.p.plays("a", verbatim())
+    whole = await house.engine.generate(PLAIN)
+    assert (whole.verbatim, whole.usage) == (JSON, Usage(input_tokens=3))
+    assert whole.served == Served(model="a", provider="p", step="primary", attempts=1)
+    assert not whole.choices
+    assert house.counted("served") == 1
+
+
+@in_no_time
+async def test_an_answer_that_is_given_verbatim_ends_the_search_for_one() -> None:
+    house = House(fallbacks=("b",))
+    house.p.plays("a", [cut()])
+    house.p.plays("b", verbatim())
+    whole = await house.engine.generate(but(fallback=0))
+    # The last model is not listened to as it speaks: nobody would be asked instead.
+    assert allowed(house)[-1]
+    assert whole.verbatim == JSON
+    assert (whole.served.step, whole.served.attempts) == ("fallback-1", len(house.p.calls))
+
+
+@in_no_time
+async def test_each_step_of_a_chain_may_answer_verbatim() -> None:
+    house = House()
+    house.p.plays("a", [failing(500)])
+    house.p.plays("b", verbatim())
+    wanted = chain("a", "b", mode=STRICT, takes_verbatim=True, dialect=OPENAI)
+    whole = await house.engine.generate(wanted)
+    assert allowed(house) == [True, True]
+    assert (whole.verbatim, whole.served.step, whole.served.attempts) == (JSON, "s2", 2)
+
+
+@in_no_time
+async def test_a_provider_that_may_answer_verbatim_need_not() -> None:
+    house = House()
+    text, served, usage = await house.ask(False, PLAIN)
+    assert allowed(house) == [True]
+    assert (text, served.attempts, usage.output_tokens) == ("I am a", 1, 3)
+
+
+@in_no_time
+async def test_a_remembered_answer_is_read() -> None:
+    house = House()
+    await house.engine.generate(but(memory=Memory(memory_id="m")))
+    (turn,) = house.memories.turns
+    assert [text_of(message) for message in turn.answers] == ["I am a"]
+
+
+def text_of(message: Message) -> str:
+    return "".join(block.text for block in message.blocks)

@@ -1,0 +1,47 @@
+"""What an answer says, apart from what makes no difference between its provider's own JSON
+and the same translated: formatting, and
+
+- of chat completions, when they were created;
+- what is null, and an empty list of annotations;
+- details of usage that are zero.
+
+That is all of it: whatever else differs is a fault.
+"""
+
+from typing import Any
+
+import orjson
+
+Json = dict[str, Any]
+
+
+def completion_told(body: bytes) -> Json:
+    """Give what a chat completion says."""
+    told = _without_nulls(orjson.loads(body))
+    assert isinstance(told.pop("created"), int)
+    told["choices"] = [_choice_told(choice) for choice in told["choices"]]
+    usage = told["usage"] = _without_nulls(told["usage"])
+    for name in ("prompt_tokens_details", "completion_tokens_details"):
+        usage[name] = {key: value for key, value in (usage.get(name) or {}).items() if value}
+    return told
+
+
+def _choice_told(choice: Json) -> Json:
+    message = _without_nulls(choice["message"])
+    if message.get("annotations") == []:
+        del message["annotations"]
+    return _without_nulls({**choice, "message": message})
+
+
+def message_told(body: bytes) -> Json:
+    """Give what a message says."""
+    told = _without_nulls(orjson.loads(body))
+    told["content"] = [_without_nulls(block) for block in told["content"]]
+    usage = told["usage"] = _without_nulls(told["usage"])
+    if usage.get("output_tokens_details") == {"thinking_tokens": 0}:
+        del usage["output_tokens_details"]
+    return told
+
+
+def _without_nulls(fields: Json) -> Json:
+    return {name: value for name, value in fields.items() if value is not None}
