@@ -132,7 +132,7 @@ class Exchange:
         self.inbox = Inbox(link.outbox, number, is_wanted=not self._streams_responses)
         remaining = self.time_remaining()
         request, self._request = self._request, None
-        outgoing.send_frame(
+        outgoing.open(
             frames.open_call(
                 number,
                 self._method,
@@ -173,7 +173,8 @@ class Exchange:
             return
         if self.outgoing is not None and self._link is not None:
             self.outgoing.drop()
-            self._link.outbox.add(frames.bare(self._number, frames.CANCEL))
+            if not self.outgoing.is_unheard_of:
+                self._link.outbox.add(frames.bare(self._number, frames.CANCEL))
         self.lose(code, details)
 
     def lose(self, code: grpc.StatusCode, details: str) -> None:

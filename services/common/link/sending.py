@@ -48,6 +48,11 @@ class Outbox:
         if self._idle is not None:
             self._wake()
 
+    @property
+    def has_turns(self) -> bool:
+        """Whether calls wait for their turn."""
+        return bool(self._turns)
+
     async def pump(self, write: Callable[[bytes], Awaitable[None]]) -> None:
         """Send what there is through `write`, batch by batch, until cancelled."""
         while True:
@@ -95,6 +100,7 @@ class Outgoing:
         "_writers",
         "call",
         "credit",
+        "is_unheard_of",
         "on_empty",
     )
 
@@ -108,6 +114,8 @@ class Outgoing:
         self._unsent = 0
         self._has_turn = False
         self._writers: list[asyncio.Future[None]] = []
+        # Whether the frame that opens the call is still here.
+        self.is_unheard_of = False
         # Called once nothing is left, where somebody waits for that.
         self.on_empty: Callable[[], None] | None = None
 
@@ -120,6 +128,14 @@ class Outgoing:
     def is_full(self) -> bool:
         """Whether a writer should wait, with `drained`."""
         return self._unsent >= _HIGH
+
+    def open(self, frame: bytes) -> None:
+        """Send the frame that opens the call, behind those of the calls made before it."""
+        if self._outbox.size < _FEW and not self._outbox.has_turns:
+            self._outbox.add(frame)
+        else:
+            self.is_unheard_of = True
+            self._append(False, frame)
 
     def send_frame(self, frame: bytes) -> None:
         """Send a frame behind what was sent before."""
@@ -167,6 +183,7 @@ class Outgoing:
         while queue and size < FRAGMENT:
             is_message, content = queue[0]
             if not is_message:
+                self.is_unheard_of = False
                 parts.append(content)
                 size += len(content)
                 queue.popleft()
