@@ -4,6 +4,7 @@ import argparse
 
 from services.common import process, settings
 from services.common.ids import Source
+from services.common.imports import without_tls
 
 
 def main() -> None:
@@ -20,7 +21,10 @@ def main() -> None:
     arguments = parser.parse_args()
 
     async def serve(lifecycle: process.Lifecycle) -> None:
-        # Imported here, so that --help and a wrong option answer at once.
+        # Imported here, so that --help and a wrong option answer at once. Whoever speaks TLS
+        # to callers stands before the facade.
+        with without_tls():
+            import aiohttp.web  # noqa: F401  # for what it does without ssl, once
         from facade.server import Facade
 
         loaded = settings.load()

@@ -68,20 +68,10 @@ def up(
     Prints the address, and a request to try, once it is ready. SIGHUP makes it read the
     settings again.
     """
-    import asyncio
+    from services.keeper import Orders
 
-    from services.common import logs
-    from services.supervisor import StartError
-    from services.up import up as run
-
-    settings = read_settings()
-    logs.configure()
-    try:
-        asyncio.run(run(settings, workers))
-    except StartError as error:
-        fail(str(error))
-    except KeyboardInterrupt:
-        fail("interrupted before the gateway was ready")
+    command = Orders.of(read_settings(), workers).command()
+    os.execv(command[0], command)
 
 
 @app.command(

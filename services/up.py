@@ -27,7 +27,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from services.common.settings import Settings
+from services.keeper import Orders
 from services.supervisor import Program, StartError, Supervisor
 
 LOCK_FILE = "gateway.lock"
@@ -45,8 +45,7 @@ MakePrograms = Callable[[Path, int], Sequence[Sequence[Program]]]
 
 
 async def up(
-    settings: Settings,
-    workers: int,
+    orders: Orders,
     *,
     make_programs: MakePrograms | None = None,
     prepare: "Callable[[], Awaitable[str | None]] | None" = None,
@@ -55,8 +54,7 @@ async def up(
     """Run a gateway until a signal ends it.
 
     Args:
-        settings: its settings; the programs read the same by themselves.
-        workers: how many pairs of facade and services to run.
+        orders: what it is; the programs read the settings by themselves.
         make_programs: what to run; the gateway's own programs when left out.
         prepare: makes the database ready and gives the development key, or None; by
             default a process that runs `services.prepare`.
@@ -66,25 +64,25 @@ async def up(
         StartError: another gateway holds the data folder, the port is taken, the database
             cannot be prepared, or a program does not come up.
     """
-    host = settings.server.host
+    host = orders.host
     with ExitStack() as stack:
-        stack.enter_context(locked(settings.storage.data_dir))
-        port = stack.enter_context(held_port(host, settings.server.port))
+        stack.enter_context(locked(orders.data_dir))
+        port = stack.enter_context(held_port(host, orders.port))
         key = await (prepare or prepare_in_process)()
         folder = stack.enter_context(runtime_folder())
         metrics = folder / "metrics"
         metrics.mkdir()
-        make_programs = make_programs or gateway_programs(host, workers)
+        make_programs = make_programs or gateway_programs(host, orders.workers)
         supervisor = Supervisor(
             make_programs(folder, port),
             environ={**os.environ, METRICS_VARIABLE: str(metrics)},
-            drain_s=settings.limits.drain_s,
+            drain_s=orders.drain_s,
             on_end=lambda pid: _forget_gauges(pid, metrics),
         )
         stack.enter_context(heard(signal.SIGHUP, supervisor.reload))
         stack.enter_context(heard(signal.SIGTERM, supervisor.stop))
         stack.enter_context(heard(signal.SIGINT, supervisor.stop))
-        greet = greeting(base_url(host, port), key, settings.storage.data_dir / KEY_FILE)
+        greet = greeting(base_url(host, port), key, orders.data_dir / KEY_FILE)
         await supervisor.run(lambda: print(greet, file=output, flush=True))
 
 

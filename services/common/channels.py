@@ -57,8 +57,9 @@ def open_plain_channel(target: str, *, max_message: int) -> grpc.aio.Channel:
         options=[
             *size_options(max_message),
             ("grpc.initial_reconnect_backoff_ms", 100),
-            ("grpc.min_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),
+            # In spite of its name: how long a try may take. A busy peer is slow to answer.
+            ("grpc.min_reconnect_backoff_ms", 5000),
             ("grpc.enable_http_proxy", 0),
         ],
     )

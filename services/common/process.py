@@ -19,8 +19,13 @@ from services.common.metrics import count_quickly
 # Objects made while starting live as long as the process; the collector need not
 # walk them again, and young ones are cheap to keep a little longer.
 _GC_THRESHOLDS = (50_000, 50, 100)
-# A parameter of glibc's malloc: how many arenas there may be.
+# Parameters of glibc's malloc: how many arenas there may be; from which size on memory is
+# the system's own, given back when it is freed; how much free memory is kept at an end.
 _M_ARENA_MAX = -8
+_M_MMAP_THRESHOLD = -3
+_M_TRIM_THRESHOLD = -1
+_LARGE = 1 << 20
+_KEPT = 4 << 20
 
 
 class Lifecycle:
@@ -56,7 +61,7 @@ def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -
         await main(Lifecycle(parent_pipe))
 
     logs.configure()
-    _share_one_arena()
+    _set_up_allocator()
     count_quickly()
     if sys.platform == "win32":
         asyncio.run(start())
@@ -66,18 +71,21 @@ def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -
         uvloop.run(start())
 
 
-def _share_one_arena() -> None:
-    """Let all threads allocate from one arena, where the allocator has several.
+def _set_up_allocator() -> None:
+    """Let all threads allocate from one arena, and large buffers outside of it.
 
     Buffers travel between gRPC's threads, the blob store's and ours. With an arena for
     each thread a 50 MB upload leaves 15 MB of holes behind; with one it leaves 6, and is
-    no slower.
+    no slower. Left to itself, the allocator takes ever larger buffers from the arena, where
+    one that grows is copied: that costs a request of 20 MB a sixth of its memory.
     """
     if sys.platform == "linux":
         # Another allocator than glibc's may lack it.
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
         if mallopt is not None:
             mallopt(_M_ARENA_MAX, 1)
+            mallopt(_M_MMAP_THRESHOLD, _LARGE)
+            mallopt(_M_TRIM_THRESHOLD, _KEPT)
 
 
 def _leave() -> None:

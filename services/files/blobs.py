@@ -18,12 +18,9 @@ from contextlib import (
     suppress,
 )
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
-
-import obstore
-from obstore.exceptions import BaseError
-from obstore.store import LocalStore, ObjectStore, S3Store
 
 from gateway.errors.v1.errors_pb2 import REASON_STORAGE_UNAVAILABLE
 from services.common.errors import GatewayError
@@ -31,6 +28,7 @@ from services.common.settings import SettingsError, Storage
 
 if TYPE_CHECKING:
     from obstore import GetResult
+    from obstore.store import ObjectStore, S3Store
 
 FOLDER = "files"
 # The most bytes that are taken from the caller, or given, at a time.
@@ -84,6 +82,8 @@ def open_blobs(storage: Storage) -> "Blobs":
             "storage.blob_url: takes s3://bucket or s3://bucket/prefix; "
             f"leave it empty for the folder {FOLDER} in storage.data_dir"
         )
+    from obstore.store import S3Store
+
     return BucketBlobs(
         S3Store(
             bucket,
@@ -101,9 +101,13 @@ def open_blobs(storage: Storage) -> "Blobs":
 class Blobs(ABC):
     """Bytes under keys; the keys are ids of files."""
 
-    def __init__(self, store: ObjectStore, part_size: int) -> None:
-        self._store = store
+    def __init__(self, part_size: int) -> None:
         self._part_size = part_size
+
+    @property
+    @abstractmethod
+    def store(self) -> "ObjectStore":
+        """What puts them; without it there is nothing to put."""
 
     @asynccontextmanager
     async def writing(self, key: str) -> AsyncIterator["Writing"]:
@@ -112,7 +116,9 @@ class Blobs(ABC):
         Raises:
             GatewayError: storage_unavailable, when the store cannot write now.
         """
-        writing = Writing(self, self._store, key, self._part_size)
+        with _told():
+            store = self.store
+        writing = Writing(self, store, key, self._part_size)
         try:
             yield writing
         except BaseException:
@@ -160,7 +166,7 @@ class Writing:
     short is put at once: on S3 that is one request instead of three.
     """
 
-    def __init__(self, blobs: Blobs, store: ObjectStore, key: str, part_size: int) -> None:
+    def __init__(self, blobs: Blobs, store: "ObjectStore", key: str, part_size: int) -> None:
         self._blobs = blobs
         self._store = store
         self._key = key
@@ -192,7 +198,7 @@ class Writing:
         """
         if self._handover is None:
             with _told():
-                await obstore.put_async(self._store, self._key, bytes(self._held))
+                await self._store.put_async(self._key, bytes(self._held))
         else:
             await self._hand_over(None)
             assert self._putting is not None
@@ -211,12 +217,8 @@ class Writing:
     def _begin(self) -> "_Handover":
         handover = _Handover()
         putting = asyncio.ensure_future(
-            obstore.put_async(
-                self._store,
-                self._key,
-                handover,
-                chunk_size=self._part_size,
-                max_concurrency=1,
+            self._store.put_async(
+                self._key, handover, chunk_size=self._part_size, max_concurrency=1
             )
         )
         putting.add_done_callback(handover.close)
@@ -275,8 +277,15 @@ class FolderBlobs(Blobs):
     """Blobs as files of one folder, which only the gateway's own user can enter."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(LocalStore(folder), _FOLDER_PART)
+        super().__init__(_FOLDER_PART)
         self._folder = folder
+
+    @cached_property
+    def store(self) -> "ObjectStore":
+        """What writes into the folder; the library, of 4 MB, comes with the first upload."""
+        from obstore.store import LocalStore
+
+        return LocalStore(self._folder)
 
     @classmethod
     def at(cls, folder: Path) -> Self:
@@ -339,8 +348,14 @@ class FolderBlobs(Blobs):
 class BucketBlobs(Blobs):
     """Blobs as objects of an S3 bucket, under a prefix."""
 
-    def __init__(self, store: S3Store) -> None:
-        super().__init__(store, _S3_PART)
+    def __init__(self, store: "S3Store") -> None:
+        super().__init__(_S3_PART)
+        self._store = store
+
+    @property
+    def store(self) -> "ObjectStore":
+        """The bucket."""
+        return self._store
 
     async def settle(self, key: str) -> None:
         """Do nothing: an object that was put is kept."""
@@ -352,23 +367,21 @@ class BucketBlobs(Blobs):
         """Read from one answer of the server."""
         with _told():
             if length == 0:
-                await obstore.head_async(self._store, key)
+                await self._store.head_async(key)
                 yield _nothing()
                 return
-            answer = await obstore.get_async(
-                self._store, key, options={"range": (first, first + length)}
-            )
+            answer = await self._store.get_async(key, options={"range": (first, first + length)})
         yield self._pieces(answer, key, length)
 
     async def delete(self, key: str) -> None:
         """Delete the object."""
         with suppress(BlobMissingError), _told():
-            await obstore.delete_async(self._store, key)
+            await self._store.delete_async(key)
 
     async def entries(self) -> AsyncIterator[Sequence[Entry]]:
         """List the objects under the prefix."""
         with _told():
-            async for batch in obstore.list(self._store, chunk_size=_LIST_AT_ONCE):
+            async for batch in self._store.list(chunk_size=_LIST_AT_ONCE):
                 yield [
                     Entry(one["path"], one["last_modified"].timestamp())
                     for one in batch
@@ -401,9 +414,16 @@ def _told() -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise BlobMissingError from error
-    except (BaseError, OSError) as error:
+    except (_store_error(), OSError) as error:
         log.error("the file store does not work", extra={"store": str(error)})
         raise storage_unavailable() from error
+
+
+def _store_error() -> type[Exception]:
+    """Give what the library raises, asked for when something has been raised."""
+    from obstore.exceptions import BaseError
+
+    return BaseError
 
 
 def _shorter(key: str) -> GatewayError:

@@ -10,8 +10,6 @@ import mimetypes
 import re
 from collections.abc import Iterable
 
-import puremagic
-
 # As much of a file's beginning as is looked at, in bytes.
 HEAD_SIZE = 8192
 
@@ -154,6 +152,9 @@ def _markup(head: bytes) -> str | None:
 
 def _by_signature(head: bytes, hints: Iterable[str]) -> str | None:
     """Give the type whose signature is the longest; among equals what a hint says."""
+    # A megabyte of signatures, for what is no text and of no family above.
+    import puremagic
+
     try:
         found = puremagic.magic_string(head)
     except puremagic.PureError:

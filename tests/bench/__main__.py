@@ -14,14 +14,14 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import uvloop
 
-from tests.bench import files, load, measures, processes, wire
+from tests.bench import files, large, load, measures, processes, wire
 from tests.bench.budgets import lines_of
 from tests.bench.measures import Subject
 from tests.bench.report import as_json, table
@@ -75,11 +75,10 @@ async def _round(name: str, subject: Subject, seconds: float, samples: Samples) 
     samples[f"{name} paced"].append(paced.per_cpu_second)
 
 
-def _pairs(subject: Subject) -> list[tuple[wire.Dialect, wire.Dialect]]:
+def _pairs(subject: Subject) -> Sequence[tuple[wire.Dialect, wire.Dialect]]:
     if not subject.crosses:
         return [("openai", "openai")]
-    dialects: tuple[wire.Dialect, ...] = ("openai", "anthropic")
-    return [(caller, upstream) for upstream in dialects for caller in dialects]
+    return wire.PAIRS
 
 
 async def _waits(name: str, subject: Subject, seconds: float, samples: Samples) -> None:
@@ -147,6 +146,7 @@ def main() -> None:
     arguments = parser.parse_args()
     rounds, seconds, requests = (1, 0.5, 2_000) if arguments.quick else (5, 2.0, 100_000)
     samples, processors = uvloop.run(_measure(rounds, seconds, requests))
+    uvloop.run(large.measure(samples, processors[:1], rounds=min(rounds, 3)))
     rows = 20_000 if arguments.quick else 1_000_000
     uvloop.run(files.measure(samples, processors, seconds=seconds, rows=rows))
     lines = lines_of(samples)

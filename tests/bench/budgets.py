@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from tests.bench import wire
+from tests.bench.large import MESSAGES
 from tests.bench.report import Budget, Line, line
 
 
@@ -115,6 +117,25 @@ def lines_of(samples: Mapping[str, Sequence[float]]) -> Sequence[Line]:
             "s",
             of("start-up"),
             budget=Budget(3, False, on_ratio=False),
+        ),
+        *(
+            line(
+                f"{MESSAGES:,} messages, {caller} to {upstream}, to the first byte",
+                "s",
+                of(f"large {caller}→{upstream}"),
+                budget=Budget(1.5, False, on_ratio=False),
+            )
+            for caller, upstream in wire.PAIRS
+        ),
+        *(
+            line(
+                f"  memory of the {process}, against the body",
+                "MB",
+                of(f"large {process}"),
+                of("large body"),
+                Budget(6, False),
+            )
+            for process in ("facade", "services")
         ),
         line(
             "upload of 50 MB, against bytes thrown away",

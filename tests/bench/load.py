@@ -1,8 +1,11 @@
-"""A load generator: connections that each send, wait for the whole answer, and send again."""
+"""A load generator: connections that each send, wait for the whole answer, and send again.
+
+Or that leave, without waiting for it.
+"""
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -10,6 +13,9 @@ from tests.bench import wire
 
 _TIMEOUT_S = 60.0
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
+
+# A whole HTTP request, or what makes each one.
+Request = bytes | Callable[[], bytes]
 
 
 class WrongAnswerError(Exception):
@@ -42,8 +48,9 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 class _Caller(asyncio.Protocol):
-    def __init__(self, request: bytes, text_pieces: int, outcome: Outcome) -> None:
+    def __init__(self, request: Request, status: int, text_pieces: int, outcome: Outcome) -> None:
         self._request = request
+        self._status = b"http/1.1 %d" % status
         self._pieces = text_pieces
         self._outcome = outcome
         self._chunks: list[bytes] = []
@@ -68,7 +75,7 @@ class _Caller(asyncio.Protocol):
         self._wanted = None
         self._first = 0.0
         self._sent = time.perf_counter()
-        self._transport.write(self._request)
+        self._transport.write(_made(self._request))
 
     def data_received(self, data: bytes) -> None:
         self._chunks.append(data)
@@ -90,7 +97,7 @@ class _Caller(asyncio.Protocol):
         if head_end < 0:
             return
         head = received[:head_end].lower()
-        if not head.startswith(b"http/1.1 200"):
+        if not head.startswith(self._status):
             self._fail(received)
         elif b"chunked" in head:
             self._wanted = 0
@@ -127,26 +134,33 @@ class _Caller(asyncio.Protocol):
 
 
 async def drive(
-    port: int, request: bytes, *, connections: int, seconds: float, text_pieces: int = 0
+    port: int,
+    request: Request,
+    *,
+    connections: int,
+    seconds: float,
+    text_pieces: int = 0,
+    status: int = 200,
 ) -> Outcome:
     """Send `request` over and over for that many seconds; every answer is waited for.
 
     Args:
         port: of the loopback address.
-        request: a whole HTTP request.
+        request: what is sent.
         connections: how many at once, each with one request in flight.
         seconds: how long new requests are sent.
         text_pieces: pieces of text that each stream must hold; 0 for whole answers.
+        status: what every answer must have.
 
     Raises:
-        WrongAnswerError: an answer was no 200, broken or incomplete.
+        WrongAnswerError: an answer had another status, was broken or incomplete.
     """
     loop = asyncio.get_running_loop()
     outcome = Outcome()
     callers = []
     for _ in range(connections):
         _, caller = await loop.create_connection(
-            lambda: _Caller(request, text_pieces, outcome), "127.0.0.1", port
+            lambda: _Caller(request, status, text_pieces, outcome), "127.0.0.1", port
         )
         callers.append(caller)
     started = time.perf_counter()
@@ -161,3 +175,35 @@ async def drive(
             caller.close()
     outcome.wall = time.perf_counter() - started
     return outcome
+
+
+async def leave(port: int, request: Request, *, seconds: float, after: bytes = b"") -> int:
+    """Send `request` over and over, each time on a connection that breaks; give how often.
+
+    Args:
+        port: of the loopback address.
+        request: what is sent.
+        seconds: how long.
+        after: what is waited for before the connection breaks; nothing when empty.
+
+    Raises:
+        WrongAnswerError: the server left first.
+    """
+    until = time.perf_counter() + seconds
+    count = 0
+    while time.perf_counter() < until:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(_made(request))
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                await (reader.readuntil(after) if after else writer.drain())
+        except asyncio.IncompleteReadError as error:
+            raise WrongAnswerError(error.partial[:2000].decode(errors="replace")) from error
+        finally:
+            writer.transport.abort()
+        count += 1
+    return count
+
+
+def _made(request: Request) -> bytes:
+    return request if isinstance(request, bytes) else request()

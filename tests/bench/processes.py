@@ -1,7 +1,7 @@
 """What processes cost: CPU seconds and memory, read from /proc."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,12 @@ def family(pid: int) -> Sequence[int]:
     return members
 
 
+def of_modules(pids: Sequence[int], modules: Sequence[str]) -> Mapping[str, int]:
+    """Give those of the processes that run one of the modules, by its name."""
+    commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in pids}
+    return {module: pid for module in modules for pid in pids if module.encode() in commands[pid]}
+
+
 def cpu_seconds(pids: Sequence[int]) -> float:
     """Give the CPU time that the processes have used, user and system."""
     used = 0
@@ -54,6 +60,20 @@ def memory(pids: Sequence[int]) -> Memory:
             elif name == "Pss:":
                 pss += int(values[0]) / _MB
     return Memory(rss, pss)
+
+
+def forget_peak(pid: int) -> None:
+    """Let the most memory that a process held be what it holds now."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def peak(pid: int) -> float:
+    """Give the megabytes that a process held at most, since `forget_peak`."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        name, *values = line.split()
+        if name == "VmHWM:":
+            return int(values[0]) / _MB
+    raise ProcessLookupError(pid)
 
 
 def pin(cpus: Sequence[int]) -> None:

@@ -7,6 +7,13 @@ from typing import Any, Literal
 
 Dialect = Literal["openai", "anthropic"]
 
+# Who calls, and what the provider speaks.
+PAIRS: tuple[tuple[Dialect, Dialect], ...] = (
+    ("openai", "openai"),
+    ("anthropic", "openai"),
+    ("openai", "anthropic"),
+    ("anthropic", "anthropic"),
+)
 EVENTS = 200
 BRIEF_EVENTS = 24
 # Every piece of text that a stream carries begins so; nothing else does.

@@ -1,5 +1,8 @@
 """The services of one process, as whoever starts them sees them."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import grpc
@@ -54,3 +57,37 @@ async def test_settings_are_read_again_and_wrong_ones_change_nothing(
             assert await provider() == "sandbox"
     finally:
         await services.stop()
+
+
+def test_what_few_calls_need_is_not_loaded_before_one_comes(tmp_path: Path) -> None:
+    (tmp_path / "gateway.toml").write_text(CLOSED)
+    code = """
+import asyncio, sys
+from services.__main__ import SERVICES
+from services.assembly import Services
+from services.common import settings
+from services.common.ids import Source
+
+async def serve():
+    services = await Services.start(SERVICES, "127.0.0.1:0", settings.load(), Source())
+    await services.stop()
+
+asyncio.run(serve())
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
+    environ = {
+        **os.environ,
+        "GATEWAY_CONFIG": str(tmp_path / "gateway.toml"),
+        "GATEWAY_DATA_DIR": str(tmp_path),
+        "GATEWAY_DATABASE_URL": "",
+    }
+    # The first of the two makes the tables.
+    for _ in range(2):
+        shown = subprocess.run(
+            [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
+        )
+    loaded = set(shown.stdout.split())
+    assert "sqlalchemy" in loaded
+    assert loaded.isdisjoint(
+        {"alembic", "asyncpg", "numpy", "obstore", "puremagic", "snowballstemmer"}
+    )

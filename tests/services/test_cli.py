@@ -1,3 +1,4 @@
+import os
 import re
 import subprocess
 import sys
@@ -136,9 +137,22 @@ def test_the_example_is_printed_as_it_is(gateway: Command) -> None:
     assert gateway("config example") == (EXAMPLE, "")
 
 
-def test_up_says_why_it_cannot_start(gateway: Command, tmp_path: Path) -> None:
+def test_up_says_why_it_cannot_start(tmp_path: Path) -> None:
+    gateway = Command(tmp_path)
     (tmp_path / "var").touch()
-    assert "storage.data_dir" in gateway.refused("up")
+    # In a process of its own, for the command gives way to another program.
+    shown = subprocess.run(
+        [Path(sys.executable).with_name("gateway"), "up"],
+        env={**os.environ, **{name: value or "" for name, value in gateway.environ.items()}},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert shown.returncode == 1
+    assert shown.stdout == ""
+    (told,) = shown.stderr.splitlines()
+    assert told.startswith("gateway: ")
+    assert "storage.data_dir" in told
 
 
 def test_serve_hands_its_arguments_to_the_services() -> None:

@@ -17,7 +17,8 @@ from services.accounts.keys import hash_key
 from services.accounts.repository import AccountRepository
 from services.common.authentication import is_key
 from services.common.database import open_engine
-from services.common.settings import Limits, Server, Settings, Storage
+from services.common.settings import Storage
+from services.keeper import Orders
 from services.supervisor import Program, StartError
 from services.up import (
     LOCK_FILE,
@@ -57,9 +58,7 @@ class Up:
     """`gateway up` with stand-ins, in this process."""
 
     def __init__(self, programs: StandIns, data_dir: Path) -> None:
-        self.settings = Settings(
-            server=Server(port=0), storage=Storage(data_dir=data_dir), limits=Limits(drain_s=0)
-        )
+        self.orders = Orders("127.0.0.1", 0, data_dir, drain_s=0, workers=1)
         self.output = Output()
         self.port = 0
         self.folder = Path()
@@ -69,7 +68,7 @@ class Up:
         async def prepare() -> str | None:
             return KEY
 
-        await up(self.settings, 1, make_programs=self._make, prepare=prepare, output=self.output)
+        await up(self.orders, make_programs=self._make, prepare=prepare, output=self.output)
 
     def _make(self, folder: Path, port: int) -> Sequence[Sequence[Program]]:
         self.folder, self.port = folder, port
@@ -328,15 +327,6 @@ def _point_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GATEWAY_DATA_DIR", str(folder / "var"))
     for name in ("GATEWAY_HOST", "GATEWAY_PORT", "GATEWAY_DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)
-
-
-def test_the_supervising_process_stays_small() -> None:
-    modules = "grpc|google|sqlalchemy|alembic|aiohttp|uvloop|openai|anthropic"
-    code = (
-        f"import services.up, sys; print([m for m in sys.modules if m in '{modules}'.split('|')])"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert shown.stdout.strip() == "[]"
 
 
 def test_no_folder_of_the_working_directory_passes_for_the_gateway(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from facade.dialects.articles import bodies
 from facade.dialects.articles.blocks import Block, Reference, TableCell
@@ -27,7 +27,11 @@ def render(data: Mapping[str, object]) -> bytes:
     return orjson.dumps({"code": OK, "data": data})
 
 
-class Session(BaseModel):
+class _Answer(BaseModel):
+    model_config = ConfigDict(defer_build=True)
+
+
+class Session(_Answer):
     """An open document."""
 
     sessionId: str
@@ -36,7 +40,7 @@ class Session(BaseModel):
     revision: Revision
 
 
-class Done(BaseModel):
+class Done(_Answer):
     """It is done."""
 
     ok: Literal[True]
@@ -48,7 +52,7 @@ class Edited(Done):
     revision: Revision
 
 
-class SharePermission(BaseModel):
+class SharePermission(_Answer):
     """Who may do what with a document."""
 
     operation: Annotated[bool, Field(description="Whether the caller may edit it.")]
@@ -58,7 +62,7 @@ class SharePermission(BaseModel):
     ]
 
 
-class ArticleNode(BaseModel):
+class ArticleNode(_Answer):
     """A document, as lists show it."""
 
     outer_id: Annotated[str, Field(description="The document's id.")]
@@ -70,7 +74,7 @@ class ArticleNode(BaseModel):
     time_create: UnixSeconds
 
 
-class ArticleGroup(BaseModel):
+class ArticleGroup(_Answer):
     """A group and its documents; group 0 is the private one."""
 
     group_id: int
@@ -80,26 +84,26 @@ class ArticleGroup(BaseModel):
     time_create: UnixSeconds
 
 
-class Articles(BaseModel):
+class Articles(_Answer):
     """The caller's groups, the private one first."""
 
     articles: list[ArticleGroup]
 
 
-class Created(BaseModel):
+class Created(_Answer):
     """The document that was made."""
 
     article: ArticleNode
     group: int
 
 
-class Deleted(BaseModel):
+class Deleted(_Answer):
     """The document that is gone."""
 
     article: Annotated[str, Field(description="Its id.")]
 
 
-class BlockSummary(BaseModel):
+class BlockSummary(_Answer):
     """A block as Markdown."""
 
     id: str
@@ -107,7 +111,7 @@ class BlockSummary(BaseModel):
     text: str
 
 
-class Document(BaseModel):
+class Document(_Answer):
     """A whole document."""
 
     blocks: list[BlockSummary]
@@ -118,7 +122,7 @@ class Document(BaseModel):
     revision: Revision
 
 
-class WholeBlock(BaseModel):
+class WholeBlock(_Answer):
     """One block."""
 
     block: Block | TableCell
@@ -130,14 +134,14 @@ class WholeBlock(BaseModel):
     revision: Revision
 
 
-class Inserted(BaseModel):
+class Inserted(_Answer):
     """The blocks that were inserted."""
 
     ids: Annotated[list[str], Field(description="One for each block, in order.")]
     revision: Revision
 
 
-class ReferenceAdded(BaseModel):
+class ReferenceAdded(_Answer):
     """The reference that was added."""
 
     id: str

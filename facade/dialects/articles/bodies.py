@@ -36,7 +36,7 @@ BlockId = Annotated[str, Field(description="From block/insert or doc/read.")]
 
 
 class _Body(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore")
+    model_config = ConfigDict(strict=True, extra="ignore", defer_build=True)
 
 
 class CreateSession(_Body):

@@ -18,8 +18,6 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
-import snowballstemmer  # type: ignore[import-untyped]  # it brings no types
-
 # The marks of scripts whose vowels or tones are written as such; `\w` leaves them out.
 _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670"
@@ -142,5 +140,8 @@ def _stem(word: str) -> list[str]:
 
 @lru_cache
 def _stemmer(algorithm: str) -> _Stemmer:
+    # It loads the rules of thirty languages, 3 MB of them.
+    import snowballstemmer  # type: ignore[import-untyped]  # it brings no types
+
     stemmer: _Stemmer = snowballstemmer.stemmer(algorithm)
     return stemmer

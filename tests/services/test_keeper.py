@@ -1,0 +1,51 @@
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from services.common.settings import Limits, Server, Settings, Storage
+from services.keeper import Orders
+from tests.e2e.processes import Running
+
+# What the programs it starts need, and it does not.
+HEAVY = frozenset(
+    "aiohttp alembic anthropic google grpc openai prometheus_client pydantic sqlalchemy ssl typer "
+    "uvloop".split()
+)
+LOADED = "print(*{name.partition('.')[0] for name in sys.modules})"
+
+
+def test_orders_come_through_the_command_line_as_they_were() -> None:
+    settings = Settings(
+        server=Server(host="::1", port=8081),
+        storage=Storage(data_dir=Path("some where/-var")),
+        limits=Limits(drain_s=0.5),
+    )
+    orders = Orders.of(settings, 3)
+    assert orders == Orders("::1", 8081, Path("some where/-var"), 0.5, 3)
+    python, *options, module, host, port, data_dir, drain_s, workers = orders.command()
+    assert (python, options, module) == (sys.executable, ["-P", "-m"], "services.keeper")
+    assert Orders.read([host, port, data_dir, drain_s, workers]) == orders
+
+
+def test_the_process_that_keeps_the_others_running_stays_small() -> None:
+    # It cannot take such orders, so it ends with all loaded that it ever loads.
+    code = f"import services.keeper, sys; sys.argv[1:] = ['', '1', '/dev/null/x', '0', '1']; \
+services.keeper.main(); {LOADED}"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "storage.data_dir" in shown.stderr
+    assert HEAVY.isdisjoint(shown.stdout.split())
+    assert "asyncio" in shown.stdout.split()
+
+
+def test_an_interrupted_start_is_told_in_one_line(tmp_path: Path) -> None:
+    orders = Orders("127.0.0.1", 0, tmp_path / "var", 0, 1)
+    # Where it waits for the database to be prepared, which here takes for ever.
+    fifo = tmp_path / "gateway.toml"
+    os.mkfifo(fifo)
+    environ = {"GATEWAY_CONFIG": str(fifo), "GATEWAY_DATA_DIR": str(orders.data_dir)}
+    with Running(orders.command(), environ=environ) as keeper, fifo.open("w"):
+        os.kill(keeper.pid, signal.SIGINT)
+        keeper.wait_for("^gateway: interrupted before the gateway was ready$")
+        assert "Traceback" not in keeper.output
