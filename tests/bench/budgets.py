@@ -156,7 +156,7 @@ def lines_of(samples: Mapping[str, Sequence[float]]) -> Sequence[Line]:
             "descriptions of a file, over gRPC",
             "calls/CPU-s",
             of("descriptions"),
-            budget=Budget(500, True, on_ratio=False),
+            budget=Budget(2_000, True, on_ratio=False),
         ),
         line(
             "page of 20 files of many, against 1,000",
