@@ -7,8 +7,7 @@ one write.
 """
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import grpc
@@ -17,8 +16,9 @@ from aiohttp import web
 from facade.context import CONTEXT
 from facade.middlewares import told
 from facade.served import served_headers
-from gateway.inference.v1.inference_pb2 import Event, StreamGenerateResponse
+from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import GatewayError
+from services.common.idle import IdleTimer
 
 _HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -53,69 +53,105 @@ async def relay(request: web.Request, call: Any, encoder: Encoder) -> web.Stream
     Raises:
         grpc.aio.AioRpcError: the call failed before anything was sent.
     """
-    limits = request.app[CONTEXT].settings.limits
-    opening = _Opening()
-    reading: asyncio.Future[Any] | None = None
+    answer = _Answer(request, encoder)
     try:
-        end = asyncio.get_running_loop().time() + limits.hold_headers_s
-        while not opening.is_due:
-            reading = asyncio.ensure_future(call.read())
-            done, _ = await asyncio.wait({reading}, timeout=end - asyncio.get_running_loop().time())
-            if not done:
-                break
-            opening.add(reading.result(), encoder)
-            reading = None
-        response = web.StreamResponse(headers={**_HEADERS, **opening.headers})
-        await response.prepare(request)
-        writer = _Writer(response, encoder, limits.keepalive_s)
-        async with writer.kept_alive():
-            await writer.write(bytes(opening.held) or encoder.keepalive())
-            try:
-                if not opening.ended:
-                    async for message in _messages(call, reading):
-                        await writer.write(encoder.encode(message.events))
-                await writer.write(encoder.finish())
-            except grpc.aio.AioRpcError as error:
-                await writer.write(encoder.error(told(error, request)))
-                response.force_close()
-        await response.write_eof()
-        return response
+        try:
+            while (message := await call.read()) is not grpc.aio.EOF:
+                await answer.go_on(message.events)
+        except grpc.aio.AioRpcError as error:
+            if not answer.has_begun:
+                raise
+            return await answer.end(encoder.error(told(error, request)))
+        return await answer.end(encoder.finish())
     finally:
         call.cancel()
-        if reading is not None:
-            reading.cancel()
+        answer.stop()
 
 
-async def _messages(
-    call: Any, reading: asyncio.Future[Any] | None
-) -> AsyncIterator[StreamGenerateResponse]:
-    """Give the messages of a call, the one being read already first."""
-    message = await (call.read() if reading is None else reading)
-    while message is not grpc.aio.EOF:
-        yield message
-        message = await call.read()
+class _Answer:
+    """What the caller gets: headers when they are due, and signs of life where nothing comes.
 
+    Attributes:
+        has_begun: whether the headers are on their way.
+    """
 
-class _Opening:
-    """What came before the headers went out."""
+    def __init__(self, request: web.Request, encoder: Encoder) -> None:
+        limits = request.app[CONTEXT].settings.limits
+        self.has_begun = False
+        self._request = request
+        self._encoder = encoder
+        self._headers: dict[str, str] = dict(_HEADERS)
+        self._held: list[bytes] = []
+        self._response: web.StreamResponse
+        self._keepalive_s = limits.keepalive_s
+        self._timer = IdleTimer(limits.hold_headers_s, self._on_silence)
+        self._sign: asyncio.Task[None] | None = None  # of life, that is being given
 
-    def __init__(self) -> None:
-        self.held = bytearray()
-        self.headers: dict[str, str] = {}
-        self.is_due = False
-        self.ended = False
+    async def go_on(self, events: Sequence[Event]) -> None:
+        """Write what there is, in one go; what comes before the first content waits for it."""
+        if self._sign is not None:
+            await self._sign
+        data = self._encoder.encode(events)
+        if not self.has_begun:
+            self._held.append(data)
+            if self._are_due(events):
+                await self._begin()
+                await self._response.write(self._all_held())
+        elif data:
+            self._timer.touch()
+            await self._response.write(data)
 
-    def add(self, message: Any, encoder: Encoder) -> None:
-        """Take a message in; content, or the end, makes the headers due."""
-        if message is grpc.aio.EOF:
-            self.is_due = self.ended = True
-            return
-        for event in message.events:
+    async def end(self, data: bytes) -> web.StreamResponse:
+        """Write the last."""
+        if self._sign is not None:
+            await self._sign
+        if not self.has_begun:
+            await self._begin()
+            data = self._all_held() + data
+        self._timer.stop()
+        await self._response.write_eof(data)
+        return self._response
+
+    def stop(self) -> None:
+        """Give no more signs of life."""
+        self._timer.stop()
+        if self._sign is not None:
+            self._sign.cancel()
+
+    def _are_due(self, events: Sequence[Event]) -> bool:
+        """Tell whether the headers are, and learn what stands in them."""
+        for event in events:
             if event.WhichOneof("kind") == "start":
-                self.headers = served_headers(event.start.served)
+                self._headers |= served_headers(event.start.served)
             elif _is_content(event):
-                self.is_due = True
-        self.held += encoder.encode(message.events)
+                return True
+        return False
+
+    async def _begin(self) -> None:
+        self.has_begun = True
+        self._timer.stop()
+        self._timer = IdleTimer(self._keepalive_s, self._on_silence)
+        self._response = web.StreamResponse(headers=self._headers)
+        await self._response.prepare(self._request)
+
+    def _all_held(self) -> bytes:
+        held = b"".join(self._held)
+        self._held.clear()
+        return held
+
+    def _on_silence(self) -> None:
+        if self._sign is None:
+            self._sign = asyncio.create_task(self._give_sign())
+
+    async def _give_sign(self) -> None:
+        try:
+            if not self.has_begun:
+                await self._begin()
+            await self._response.write(self._all_held() or self._encoder.keepalive())
+        except ConnectionError:
+            pass  # a caller who is gone needs none; the request's own task learns of it too
+        finally:
+            self._sign = None
 
 
 def _is_content(event: Event) -> bool:
@@ -126,39 +162,3 @@ def _is_content(event: Event) -> bool:
             event.block_start.text or event.block_start.thinking.text
         )
     return kind != "usage"
-
-
-class _Writer:
-    """Writes to a caller, and gives a sign of life where nothing was written for a while."""
-
-    def __init__(self, response: web.StreamResponse, encoder: Encoder, keepalive_s: float) -> None:
-        self._response = response
-        self._encoder = encoder
-        self._keepalive_s = keepalive_s
-        self._clock = asyncio.get_running_loop().time
-        self._last = self._clock()
-
-    async def write(self, data: bytes) -> None:
-        """Write what there is, in one go."""
-        if data:
-            self._last = self._clock()
-            await self._response.write(data)
-
-    @contextlib.asynccontextmanager
-    async def kept_alive(self) -> AsyncIterator[None]:
-        """Keep the caller's connection alive for the time of the block."""
-        task = asyncio.create_task(self._keep_alive())
-        try:
-            yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError, ConnectionError):
-                await task
-
-    async def _keep_alive(self) -> None:
-        while True:
-            silence = self._clock() - self._last
-            if silence >= self._keepalive_s:
-                await self.write(self._encoder.keepalive())
-                silence = 0
-            await asyncio.sleep(self._keepalive_s - silence)

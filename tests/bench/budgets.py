@@ -127,6 +127,7 @@ def lines_of(samples: Mapping[str, Sequence[float]]) -> Sequence[Line]:
             )
             for caller, upstream in wire.PAIRS
         ),
+        line("  CPU time of the gateway, for any of them", "s", of("large cpu")),
         *(
             line(
                 f"  memory of the {process}, against the body",

@@ -45,13 +45,16 @@ async def measure(samples: Samples, cpus: Sequence[int], *, rounds: int) -> None
         try:
             pids = processes.of_modules(processes.family(gateway.process.pid), _OWN)
             await _ask(gateway.port, _request("openai", "openai", gateway.key, 1), provider)
+            own = list(pids.values())
             idle = {name: processes.memory([pid]).rss for name, pid in pids.items()}
             for _ in range(rounds):
                 for caller, upstream in wire.PAIRS:
                     request = _request(caller, upstream, gateway.key, MESSAGES)
-                    for pid in pids.values():
+                    for pid in own:
                         processes.forget_peak(pid)
+                    before = processes.cpu_seconds(own)
                     waited = await _ask(gateway.port, request, provider)
+                    samples["large cpu"].append(processes.cpu_seconds(own) - before)
                     samples[f"large {caller}→{upstream}"].append(waited)
                     samples["large body"].append(len(request) / (1 << 20))
                     for name, pid in pids.items():

@@ -60,6 +60,10 @@ class Response:
                 return b""
             self._unpacked = unpacker.feed(piece)
 
+    def break_off(self) -> None:
+        """Have no more come: who waits in `read` is told that the connection ended."""
+        self._connection.close()
+
     def close(self) -> None:
         """Have done with the answer; a connection in the middle of it is of no more use."""
         self._connection.leave()
@@ -89,6 +93,7 @@ class Connection(asyncio.Protocol):
         self._lost = lost
         self._transport: asyncio.Transport
         self._parser = httptools.HttpResponseParser(self)
+        self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
         self._busy = False
         self._failure: HttpError | None = None
@@ -118,7 +123,7 @@ class Connection(asyncio.Protocol):
         while not self._has_head:
             if self._failure is not None:
                 raise self._failure
-            await self._wait()
+            await self._change()
         return Response(self, self._parser.get_status_code(), CIMultiDictProxy(self._headers))
 
     async def open_tunnel(self, head: bytes, tls: ssl.SSLContext, host: str) -> None:
@@ -145,7 +150,7 @@ class Connection(asyncio.Protocol):
                 return b""
             if self._failure is not None:
                 raise self._failure
-            await self._wait()
+            await self._change()
         if len(self._pieces) == 1:
             data = self._pieces.popleft()
         else:
@@ -181,12 +186,10 @@ class Connection(asyncio.Protocol):
         self.is_usable = False
         self._transport.close()
 
-    async def _wait(self) -> None:
-        self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+    def _change(self) -> asyncio.Future[None]:
+        """Give what is done when anything has changed; one waits at a time."""
+        self._waiter = self._loop.create_future()
+        return self._waiter
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

@@ -129,8 +129,10 @@ class Frames:
 
 def delta_of(choice: int, block: int, kind: str, pieces: Sequence[bytes]) -> Event:
     """Give the event of a kind, such as `text`, that says pieces in a row."""
-    event = Event(choice=choice, block=block, pieces=pieces if len(pieces) > 1 else ())
+    event = Event(choice=choice, block=block)
     setattr(event, kind, orjson.loads(b'"%b"' % b"".join(pieces)))
+    if len(pieces) > 1:
+        event.pieces.extend(pieces)
     return event
 
 

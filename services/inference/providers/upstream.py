@@ -19,6 +19,7 @@ from services.common.errors import UpstreamError
 from services.common.settings import Limits
 from services.inference import http
 from services.inference.providers import failures
+from services.inference.providers.silence import PatientReader
 from services.inference.providers.sse import EventCutter, SseTooLongError, has_event
 
 # A stream that has said its last word gets this long to end, so that its connection
@@ -163,6 +164,7 @@ class Upstream:
         """
         self._live.inc()
         response: http.Response | None = None
+        reader: PatientReader | None = None
         try:
             async with asyncio.timeout(self._limits.step_timeout_s):
                 response = await self._open(path, body, headers)
@@ -170,18 +172,20 @@ class Upstream:
                 cutter, text = EventCutter(self._limits.max_sse_line), b""
                 while not has_event(text) and (chunk := await response.read()):
                     text = cutter.feed(chunk)
+            reader = PatientReader(response, self._limits.stream_idle_s)
             while chunk:
                 if text:
                     yield text
                     if has_ended():
                         await self._let_end(response)
                         break
-                async with asyncio.timeout(self._limits.stream_idle_s):
-                    chunk = await response.read()
+                chunk = await reader.read()
                 text = cutter.feed(chunk)
         except _TRANSLATED as error:
             raise self._failure(error) from error
         finally:
+            if reader is not None:
+                reader.stop()
             if response is not None:
                 response.close()
             self._live.dec()

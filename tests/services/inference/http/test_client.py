@@ -103,6 +103,35 @@ async def test_a_small_piece_that_unpacks_to_much_comes_in_parts(
     assert max(sizes) <= 1 << 18
 
 
+async def test_an_answer_that_is_broken_off_ends_who_reads_it(
+    client: http.Client, server: ScriptedServer
+) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(b"HTTP/1.1 200 S\r\ncontent-length: 9\r\n\r\n")
+        await connection.until_left()
+
+    server.plays(script)
+    url = URL(server.url)
+    response = await client.send(http.origin_of(url), "POST", url.raw_path_qs, "")
+    asyncio.get_running_loop().call_soon(response.break_off)
+    with pytest.raises(http.CutOffError):
+        await response.read()
+    response.close()
+
+
+async def test_the_connection_of_a_whole_answer_that_is_broken_off_is_not_used_again(
+    client: http.Client, server: ScriptedServer
+) -> None:
+    server.plays(lambda c: c.answer(b"all"))
+    url = URL(server.url)
+    response = await client.send(http.origin_of(url), "POST", url.raw_path_qs, "")
+    assert await response.read() == b"all"
+    response.break_off()
+    assert await ask(client, server.url) == (200, b"all")
+    response.close()
+    assert server.connections == 2
+
+
 async def test_a_head_without_an_end_is_not_waited_for(
     client: http.Client, server: ScriptedServer
 ) -> None:

@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import gzip
 import re
 from collections.abc import AsyncIterator
@@ -9,6 +10,7 @@ import pytest
 from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import UpstreamError
 from services.inference.http import Client
+from services.inference.providers.silence import PatientReader
 from services.inference.providers.upstream import Upstream
 from tests.services.inference.http.reference import ReferenceClient
 from tests.services.inference.providers.scripted import (
@@ -420,3 +422,4 @@ async def test_many_aborted_streams_leave_nothing_behind(here: Setting) -> None:
 
     await asyncio.gather(*(begin_and_leave() for _ in range(100)))
     assert (here.live.now, here.server.connections) == (0, 100)
+    assert not [one for one in gc.get_objects() if isinstance(one, PatientReader)]

@@ -1,0 +1,43 @@
+"""Answers that are waited for with bounded patience."""
+
+from services.common.idle import IdleTimer
+from services.inference import http
+
+
+class PatientReader:
+    """Reads an answer as long as something comes; one timer serves all its reads."""
+
+    def __init__(self, response: http.Response, patience_s: float) -> None:
+        """Take an answer, and for how many seconds it may be silent while it is read."""
+        self._response = response
+        self._timer = IdleTimer(patience_s, self._expire)
+        self._waits = self._is_over = False
+
+    async def read(self) -> bytes:
+        """Read on; see `http.Response.read`.
+
+        Raises:
+            TimeoutError: nothing came in time.
+        """
+        self._timer.touch()
+        self._waits = True
+        try:
+            chunk = await self._response.read()
+        except http.HttpError:
+            if self._is_over:
+                raise TimeoutError from None
+            raise
+        finally:
+            self._waits = False
+        if self._is_over and not chunk:
+            raise TimeoutError
+        return chunk
+
+    def stop(self) -> None:
+        """Watch no more."""
+        self._timer.stop()
+
+    def _expire(self) -> None:
+        if self._waits:
+            self._is_over = True
+            self._response.break_off()

@@ -1,0 +1,79 @@
+import asyncio
+import weakref
+from collections.abc import Callable
+
+import pytest
+
+from services.inference import http
+from services.inference.providers.silence import PatientReader
+from tests.services.inference.fallback.virtual_time import in_no_time
+
+
+class Response:
+    """An answer whose next bytes come after so many seconds each."""
+
+    def __init__(self, *delays: float, ends: Callable[[], bytes]) -> None:
+        self.broken_off = 0
+        self._delays = list(delays)
+        self._ends = ends
+        self._broken = asyncio.Event()
+
+    async def read(self) -> bytes:
+        try:
+            async with asyncio.timeout(self._delays.pop(0)):
+                await self._broken.wait()
+        except TimeoutError:
+            return b"x"
+        return self._ends()
+
+    def break_off(self) -> None:
+        self.broken_off += 1
+        self._broken.set()
+
+
+def cut_off() -> bytes:
+    raise http.CutOffError
+
+
+@in_no_time
+async def test_an_answer_may_take_long_where_something_comes_in_time() -> None:
+    response = Response(*[9] * 20, ends=cut_off)
+    reader = PatientReader(response, 10)
+    assert b"".join([await reader.read() for _ in range(20)]) == b"x" * 20
+    reader.stop()
+    assert response.broken_off == 0
+    gone = weakref.ref(reader)
+    del reader
+    assert gone() is None
+
+
+@pytest.mark.parametrize("ends", [cut_off, bytes])
+@in_no_time
+async def test_an_answer_that_stays_silent_is_broken_off(ends: Callable[[], bytes]) -> None:
+    response = Response(9, 99, ends=ends)
+    reader = PatientReader(response, 10)
+    await reader.read()
+    with pytest.raises(TimeoutError):
+        await reader.read()
+    reader.stop()
+    assert (round(asyncio.get_running_loop().time(), 3), response.broken_off) == (19, 1)
+
+
+@in_no_time
+async def test_time_between_reads_is_no_silence() -> None:
+    response = Response(9, 9, ends=cut_off)
+    reader = PatientReader(response, 10)
+    await reader.read()
+    await asyncio.sleep(1000)
+    assert await reader.read() == b"x"
+    reader.stop()
+
+
+@in_no_time
+async def test_an_end_in_time_is_what_it_is() -> None:
+    response = Response(9, 9, ends=cut_off)
+    reader = PatientReader(response, 10)
+    asyncio.get_running_loop().call_later(1, response._broken.set)
+    with pytest.raises(http.CutOffError):
+        await reader.read()
+    reader.stop()
