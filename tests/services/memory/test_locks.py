@@ -247,21 +247,21 @@ async def test_each_holder_has_a_higher_number_than_any_before(
 
 
 async def test_a_dead_holder_is_succeeded_and_can_commit_nothing(
-    ours: Process, start: Start, clock: Clock, entity: Entity
+    ours: Process, theirs: Process, start: Start, clock: Clock, entity: Entity
 ) -> None:
     async with ours.locks.writing(entity) as dead:
         clock.now_s += LEASE_S - 0.001
         hasty = start(HASTY)
         assert (await refusal(hasty.locks.writing(entity))).reason == errors_pb2.REASON_MEMORY_BUSY
         clock.now_s += 0.001
-        async with hasty.locks.writing(entity) as lock:
+        async with theirs.locks.writing(entity) as lock:
             assert lock.fence > dead.fence
             with pytest.raises(GatewayError) as raised:
                 async with ours.repository.committing(dead):
                     raise AssertionError("a dead holder may commit")
             assert raised.value.reason == errors_pb2.REASON_CONFLICT
-            async with hasty.repository.committing(lock) as (connection, stored):
-                await hasty.repository.append(connection, stored, [turn(2, 2, "q", "a")])
+            async with theirs.repository.committing(lock) as (connection, stored):
+                await theirs.repository.append(connection, stored, [turn(2, 2, "q", "a")])
             with pytest.raises(GatewayError):
                 async with ours.repository.committing(replace(dead, fence=lock.fence)):
                     raise AssertionError("a number alone serves nobody")
@@ -271,9 +271,9 @@ async def test_a_dead_holder_is_succeeded_and_can_commit_nothing(
 
 
 async def test_who_comes_back_from_the_dead_leaves_its_successor_alone(
-    ours: Process, start: Start, clock: Clock, entity: Entity
+    ours: Process, theirs: Process, start: Start, clock: Clock, entity: Entity
 ) -> None:
-    theirs, hasty = start(HASTY), start(HASTY)
+    hasty = start(HASTY)
     async with AsyncExitStack() as successor:
         async with ours.locks.writing(entity):
             clock.now_s += LEASE_S
@@ -411,7 +411,7 @@ async def test_a_lock_that_cannot_be_given_back_ends_by_itself(
     hasty = start(HASTY)
     assert (await refusal(hasty.locks.writing(entity))).reason == errors_pb2.REASON_MEMORY_BUSY
     clock.now_s += LEASE_S
-    async with hasty.locks.writing(entity):
+    async with start(PATIENT).locks.writing(entity):
         pass
 
 
