@@ -304,7 +304,7 @@ embed = ""
 [limits]
 max_body = 67108864           # bytes of a chat or messages body
 max_message = 83886080        # bytes of a message between processes
-max_sse_line = 33554432       # bytes of one line of a provider's stream
+max_sse_line = 33554432       # bytes of one event of a provider's stream
 connect_timeout_s = 10
 step_timeout_s = 600          # one model: until its first content, or a whole answer
 stream_idle_s = 30            # silence in a stream that has begun

@@ -63,11 +63,12 @@ class Frames:
         self._said = said
         self._padding = b',"%b":"' % padding.encode() if padding else b""
         self._head = self._tail = self._end = b""
+        self._example: tuple[bytes, str] | None = None
         self._unfit = 0
 
     def forget(self) -> None:
         """Know nothing again: what an event stands for may have changed."""
-        self._head = b""
+        self._head, self._example = b"", None
 
     def learn(self, event: bytes, text: str) -> None:
         """Know events like this one again, if that can be told by their bytes.
@@ -76,25 +77,17 @@ class Frames:
             event: its bytes, up to the next one, as an `EventCutter` gave them.
             text: what it said, which must be the last that came of it.
         """
-        if self._unfit >= _PATIENCE:
-            return  # each event has another identity, or another event lies between any two
-        self._unfit += 1
-        letters = text.encode()
-        begin = event.rfind(b'"%b"' % letters) + 1
-        if not begin or text == _OTHER or self._read(event) != text:
-            return
-        head, tail, end = event[:begin], event[begin + len(letters) :], b""
-        if self._padding and self._padding in tail:
-            padded = tail.rindex(self._padding) + len(self._padding)
-            tail, end = tail[:padded], tail[_after_padding(tail, padded) :]
-        if self._read(head + _OTHER.encode() + tail + end) == _OTHER:
-            self._head, self._tail, self._end = head, tail, end
+        # It is looked at when there is another one, for this one has to go out first.
+        self._example = event, text
 
     def repeats(self, text: bytes, at: int) -> tuple[list[bytes], int]:
         """Give what the events from `at` on say that are known; tell where they end.
 
         Each is the inside of a JSON string, not empty.
         """
+        if self._example is not None:
+            example, self._example = self._example, None
+            self._look_at(*example)
         head, tail, end = self._head, self._tail, self._end
         pieces: list[bytes] = []
         while head and text.startswith(head, at):
@@ -116,6 +109,21 @@ class Frames:
         if pieces:
             self._unfit = 0
         return pieces, at
+
+    def _look_at(self, event: bytes, text: str) -> None:
+        if self._unfit >= _PATIENCE:
+            return  # each event has another identity, or another event lies between any two
+        self._unfit += 1
+        letters = text.encode()
+        begin = event.rfind(b'"%b"' % letters) + 1
+        if not begin or text == _OTHER or self._read(event) != text:
+            return
+        head, tail, end = event[:begin], event[begin + len(letters) :], b""
+        if self._padding and self._padding in tail:
+            padded = tail.rindex(self._padding) + len(self._padding)
+            tail, end = tail[:padded], tail[_after_padding(tail, padded) :]
+        if self._read(head + _OTHER.encode() + tail + end) == _OTHER:
+            self._head, self._tail, self._end = head, tail, end
 
     def _read(self, event: bytes) -> str | None:
         sent, _ = read_event(event, 0)

@@ -147,8 +147,8 @@ class Upstream:
     ) -> AsyncGenerator[bytes, None]:
         """Post JSON and give the events of a 2xx answer, the text of those that a read completed.
 
-        The first event may take `limits.step_timeout_s`, each later read
-        `limits.stream_idle_s`. The stream ends when the caller has read the event that is
+        How long the first event may take is for the caller to say; each later read may
+        take `limits.stream_idle_s`. The stream ends when the caller has read the event that is
         the protocol's last, or where the provider ends it: whether that is too early is
         for the caller to say. Close the iterator when it is not read to its end.
 
@@ -166,12 +166,11 @@ class Upstream:
         response: http.Response | None = None
         reader: PatientReader | None = None
         try:
-            async with asyncio.timeout(self._limits.step_timeout_s):
-                response = await self._open(path, body, headers)
-                self._check_event_stream(response)
-                cutter, text = EventCutter(self._limits.max_sse_line), b""
-                while not has_event(text) and (chunk := await response.read()):
-                    text = cutter.feed(chunk)
+            response = await self._open(path, body, headers)
+            self._check_event_stream(response)
+            cutter, text = EventCutter(self._limits.max_sse_line), b""
+            while not has_event(text) and (chunk := await response.read()):
+                text = cutter.feed(chunk)
             reader = PatientReader(response, self._limits.stream_idle_s)
             while chunk:
                 if text:
