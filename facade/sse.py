@@ -68,6 +68,11 @@ async def relay(request: web.Request, call: Any, encoder: Encoder) -> web.Stream
         answer.stop()
 
 
+class _Stream(web.StreamResponse):
+    # Headers go out with the first content, as those of a `web.Response` do: one write.
+    _send_headers_immediately = False
+
+
 class _Answer:
     """What the caller gets: headers when they are due, and signs of life where nothing comes.
 
@@ -131,7 +136,7 @@ class _Answer:
         self.has_begun = True
         self._timer.stop()
         self._timer = IdleTimer(self._keepalive_s, self._on_silence)
-        self._response = web.StreamResponse(headers=self._headers)
+        self._response = _Stream(headers=self._headers)
         await self._response.prepare(self._request)
 
     def _all_held(self) -> bytes:
