@@ -1,5 +1,6 @@
 """A facade that listens: its channel to the services, its application, its socket."""
 
+import asyncio
 import socket
 from typing import Self
 
@@ -34,9 +35,12 @@ class Facade:
         port: the port it listens on.
     """
 
-    def __init__(self, runner: web.AppRunner, channel: grpc.aio.Channel, port: int) -> None:
+    def __init__(
+        self, runner: web.AppRunner, channel: grpc.aio.Channel, access_log: AccessLog, port: int
+    ) -> None:
         self._runner = runner
         self._channel = channel
+        self._access_log = access_log
         self.port = port
 
     @classmethod
@@ -45,6 +49,8 @@ class Facade:
     ) -> Self:
         """Listen on `host:port` (0: any free one), which other facades may share."""
         registry = CollectorRegistry()
+        later = asyncio.get_running_loop().call_later
+        access_log = AccessLog(settings.server.access_log_per_s, source.monotonic, later)
         channel = open_channel(services, max_message=settings.limits.max_message)
         context = Context(
             settings=settings,
@@ -54,7 +60,7 @@ class Facade:
             articles=articles_pb2_grpc.ArticleEditorServiceStub(channel),
             memory=memory_pb2_grpc.MemoryServiceStub(channel),
             identify=_identify(channel, settings, source),
-            access_log=AccessLog(settings.server.access_log_per_s, source.monotonic),
+            access_log=access_log,
             metrics=Metrics(registry),
             registry=metrics.shown(registry),
             source=source,
@@ -70,12 +76,13 @@ class Facade:
         await runner.setup()
         listener = _listener(host, port)
         await web.SockSite(runner, listener, backlog=_BACKLOG).start()
-        return cls(runner, channel, listener.getsockname()[1])
+        return cls(runner, channel, access_log, listener.getsockname()[1])
 
     async def stop(self) -> None:
         """Take no more requests, let those in hand end (`limits.drain_s`), close."""
         await self._runner.cleanup()
         await self._channel.close()
+        self._access_log.write()
 
 
 def _identify(channel: grpc.aio.Channel, settings: Settings, source: Source) -> Identify:

@@ -10,16 +10,17 @@ from services.common.errors import invalid
 MAX_MESSAGES = 100_000
 MIN_THINKING_BUDGET = 1024
 
-_RANGES = (
-    ("max_tokens", 1, None),
-    ("temperature", 0, 2),
-    ("top_p", 0, 1),
-    ("top_k", 1, None),
-    ("n", 1, 128),
-    ("presence_penalty", -2, 2),
-    ("frequency_penalty", -2, 2),
-    ("top_logprobs", 0, 20),
-)
+# Of numbers: the least and the most, where there is one.
+_RANGES: dict[str, tuple[float, float | None]] = {
+    "max_tokens": (1, None),
+    "temperature": (0, 2),
+    "top_p": (0, 1),
+    "top_k": (1, None),
+    "n": (1, 128),
+    "presence_penalty": (-2, 2),
+    "frequency_penalty": (-2, 2),
+    "top_logprobs": (0, 20),
+}
 
 
 def check(request: GenerateRequest) -> None:
@@ -33,8 +34,9 @@ def check(request: GenerateRequest) -> None:
     if not 1 <= len(request.messages) <= MAX_MESSAGES:
         raise invalid("messages", f"messages: 1 to {MAX_MESSAGES:,} are needed")
     _check_messages(request)
-    for name, low, high in _RANGES:
-        _check_range(request, name, low, high)
+    for field, value in request.ListFields():
+        if (bounds := _RANGES.get(field.name)) is not None:
+            _check_range(field.name, value, *bounds)
     if "" in request.stop_sequences:
         raise invalid("stop_sequences", "stop_sequences: none may be empty")
     _check_thinking(request)
@@ -55,10 +57,7 @@ def _check_messages(request: GenerateRequest) -> None:
                 raise invalid(path, f"{path}: a kind is needed")
 
 
-def _check_range(request: GenerateRequest, name: str, low: float, high: float | None) -> None:
-    if not request.HasField(name):  # type: ignore[arg-type]  # names come from _RANGES
-        return
-    value = getattr(request, name)
+def _check_range(name: str, value: float, low: float, high: float | None) -> None:
     # NaN fails every comparison, so it is refused here too.
     if not (low <= value and (high is None or value <= high)):
         bounds = f"at least {low}" if high is None else f"{low} to {high}"

@@ -1,8 +1,10 @@
+import json
 import logging
 
 import pytest
 
 from facade.access_log import AccessLog
+from services.common import logs
 
 
 class Clock:
@@ -13,27 +15,71 @@ class Clock:
         return self.now
 
 
+class Later:
+    def __init__(self) -> None:
+        self.waiting: list = []
+
+    def __call__(self, delay: float, callback) -> None:
+        assert 0 < delay < 1
+        self.waiting.append(callback)
+
+    def comes(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for callback in waiting:
+            callback()
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
 
 
 @pytest.fixture
-def lines(caplog):
+def later() -> Later:
+    return Later()
+
+
+@pytest.fixture
+def lines(caplog, later):
     caplog.set_level(logging.INFO, "facade.access")
-    return lambda: caplog.records
+
+    def come():
+        later.comes()
+        return caplog.records
+
+    return come
 
 
-def test_a_line_tells_what_was_asked_and_how_it_ended(clock, lines):
-    AccessLog(2, clock).answered("POST", "/beta/v1/messages", 404, 0.01234)
+def test_a_line_tells_what_was_asked_and_how_it_ended(clock, later, lines):
+    logs.request_id.set("req_one")
+    AccessLog(2, clock, later).answered("POST", "/beta/v1/messages", 404, 0.01234)
+    logs.request_id.set("req_another")
     assert [line.getMessage() for line in lines()] == ["request"]
-    told = {name: getattr(lines()[0], name) for name in ("method", "route", "status", "ms")}
-    assert told == {"method": "POST", "route": "/beta/v1/messages", "status": 404, "ms": 12.3}
-    assert not hasattr(lines()[0], "left_out")
+    told = json.loads(logs.JsonFormatter().format(lines()[0]))
+    wanted = {
+        "request_id": "req_one",
+        "method": "POST",
+        "route": "/beta/v1/messages",
+        "status": 404,
+        "ms": 12.3,
+    }
+    assert wanted.items() <= told.items()
+    assert "left_out" not in told
 
 
-def test_of_the_requests_of_a_second_as_many_have_a_line_as_may(clock, lines):
-    log = AccessLog(3, clock)
+def test_no_request_waits_for_its_line(clock, later, caplog, lines):
+    log = AccessLog(10, clock, later)
+    for _ in range(3):
+        log.answered("GET", "/a", 200, 0.001)
+    assert not caplog.records
+    assert len(later.waiting) == 1
+    assert len(lines()) == 3
+    log.answered("GET", "/a", 200, 0.001)
+    assert len(lines()) == 4
+
+
+def test_of_the_requests_of_a_second_as_many_have_a_line_as_may(clock, later, lines):
+    log = AccessLog(3, clock, later)
     for _ in range(10):
         log.answered("GET", "/a", 200, 0.001)
     assert len(lines()) == 3
@@ -42,8 +88,8 @@ def test_of_the_requests_of_a_second_as_many_have_a_line_as_may(clock, lines):
     assert len(lines()) == 4
 
 
-def test_the_next_line_tells_once_how_many_were_left_out(clock, lines):
-    log = AccessLog(1, clock)
+def test_the_next_line_tells_once_how_many_were_left_out(clock, later, lines):
+    log = AccessLog(1, clock, later)
     for _ in range(5):
         log.answered("GET", "/a", 200, 0.001)
     clock.now += 1
@@ -54,6 +100,16 @@ def test_the_next_line_tells_once_how_many_were_left_out(clock, lines):
 
 
 @pytest.mark.parametrize(("status", "logged"), [(499, False), (500, True), (503, True)])
-def test_a_failure_of_the_server_always_has_a_line(clock, lines, status, logged):
-    AccessLog(0, clock).answered("GET", "/a", status, 0.001)
+def test_a_failure_of_the_server_always_has_a_line(clock, later, lines, status, logged):
+    AccessLog(0, clock, later).answered("GET", "/a", status, 0.001)
     assert bool(lines()) is logged
+
+
+def test_a_failure_of_the_server_has_its_line_at_once_and_in_order(clock, later, caplog):
+    caplog.set_level(logging.INFO, "facade.access")
+    log = AccessLog(10, clock, later)
+    log.answered("GET", "/a", 200, 0.001)
+    log.answered("GET", "/b", 500, 0.001)
+    assert [line.route for line in caplog.records] == ["/a", "/b"]
+    later.comes()
+    assert len(caplog.records) == 2
