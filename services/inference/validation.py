@@ -4,6 +4,10 @@ The facade has checked a caller's JSON already and named the caller's own fields
 this is the door for everybody who speaks gRPC, and it names those of the message.
 """
 
+from collections.abc import Iterable
+from typing import Any
+
+from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig, ToolChoice
 from services.common.errors import invalid
 
@@ -29,22 +33,27 @@ def check(request: GenerateRequest) -> None:
     Raises:
         GatewayError: invalid, naming the field and what it takes.
     """
-    if not request.model:
+    # Asking for each field costs more than all that are there.
+    given: dict[str, Any] = {field.name: value for field, value in request.ListFields()}
+    if "model" not in given:
         raise invalid("model", "model: a name is needed")
-    if not 1 <= len(request.messages) <= MAX_MESSAGES:
+    messages = given.get("messages", ())
+    if not 1 <= len(messages) <= MAX_MESSAGES:
         raise invalid("messages", f"messages: 1 to {MAX_MESSAGES:,} are needed")
-    _check_messages(request)
-    for field, value in request.ListFields():
-        if (bounds := _RANGES.get(field.name)) is not None:
-            _check_range(field.name, value, *bounds)
-    if "" in request.stop_sequences:
+    _check_messages(messages)
+    for name, value in given.items():
+        if name in _RANGES:
+            _check_range(name, value, *_RANGES[name])
+    if "" in given.get("stop_sequences", ()):
         raise invalid("stop_sequences", "stop_sequences: none may be empty")
-    _check_thinking(request)
-    _check_tools(request)
+    if "thinking" in given:
+        _check_thinking(given["thinking"], given.get("max_tokens"))
+    if "tools" in given or "tool_choice" in given:
+        _check_tools(request)
 
 
-def _check_messages(request: GenerateRequest) -> None:
-    for index, message in enumerate(request.messages):
+def _check_messages(messages: Iterable[Message]) -> None:
+    for index, message in enumerate(messages):
         if not message.role:
             raise invalid(f"messages[{index}].role", f"messages[{index}].role: is needed")
         if not message.blocks:
@@ -64,13 +73,11 @@ def _check_range(name: str, value: float, low: float, high: float | None) -> Non
         raise invalid(name, f"{name}: takes {bounds}")
 
 
-def _check_thinking(request: GenerateRequest) -> None:
-    if request.thinking.mode != ThinkingConfig.MODE_ENABLED:
+def _check_thinking(thinking: ThinkingConfig, max_tokens: int | None) -> None:
+    if thinking.mode != ThinkingConfig.MODE_ENABLED:
         return
-    budget = request.thinking.budget_tokens
-    if budget < MIN_THINKING_BUDGET or (
-        request.HasField("max_tokens") and budget >= request.max_tokens
-    ):
+    budget = thinking.budget_tokens
+    if budget < MIN_THINKING_BUDGET or (max_tokens is not None and budget >= max_tokens):
         raise invalid(
             "thinking.budget_tokens",
             f"thinking.budget_tokens: takes {MIN_THINKING_BUDGET} and more, below max_tokens",

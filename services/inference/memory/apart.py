@@ -46,8 +46,9 @@ class Apart:
 
 def takes_part(request: GenerateRequest) -> bool:
     """Tell whether the server's memory takes part in a request."""
-    memory = request.memory
-    return bool(memory.memory_id) or memory.personal_memory
+    if not request.HasField("memory"):
+        return False
+    return bool(request.memory.memory_id) or request.memory.personal_memory
 
 
 def check_steps(request: GenerateRequest, plan: Plan) -> None:
