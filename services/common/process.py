@@ -77,8 +77,9 @@ def _set_up_grpc() -> None:
     """Let gRPC read sockets on the thread that waits for what they bring.
 
     Its event engine has threads of its own for that, and hands every message on. Without it
-    a request switches threads 40 % less often, and a stream with an event a millisecond
-    costs a seventh less. A gRPC that has no other way left ignores this.
+    a lone request switches threads half as often and is added a tenth less time, and an event
+    of a stream costs a twelfth less. gRPC reads this when it is imported, which is later; one
+    that has no other way left ignores it.
     """
     os.environ.setdefault("GRPC_EXPERIMENTS", _WITHOUT_EVENT_ENGINE)
 
