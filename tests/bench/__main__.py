@@ -119,6 +119,9 @@ async def _measure(rounds: int, seconds: float, requests: int) -> tuple[Samples,
                 samples[name].append(rate.per_cpu_second)
             rate = await measures.whole(two, "openai", "openai", seconds)
             samples["two workers"].append(rate.per_cpu_second)
+            many = 2 * measures.CONNECTIONS
+            rate = await measures.whole(two, "openai", "openai", seconds, many)
+            samples["two workers, load of two"].append(rate.per_cpu_second)
             print(f"round {number + 1} of {rounds} done", flush=True)
         samples["after"].append(processes.memory(gateway.pids).rss)
         await _grow(gateway, requests, samples)

@@ -104,6 +104,12 @@ def lines_of(samples: Mapping[str, Sequence[float]]) -> Sequence[Line]:
             Budget(1.15, False),
         ),
         line(
+            "  each with as many connections as the one",
+            "µs",
+            [1e6 / rate for rate in of("two workers, load of two")],
+            per_request,
+        ),
+        line(
             "memory idle, all processes (RSS)",
             "MB",
             of("idle"),

@@ -73,11 +73,15 @@ async def _rate(
 
 
 async def whole(
-    subject: Subject, caller: wire.Dialect, upstream: wire.Dialect, seconds: float
+    subject: Subject,
+    caller: wire.Dialect,
+    upstream: wire.Dialect,
+    seconds: float,
+    connections: int = CONNECTIONS,
 ) -> Rate:
-    """Measure whole answers, 32 connections at once."""
+    """Measure whole answers, many connections at once."""
     request = wire.request(caller, f"{upstream}/bench", subject.key)
-    return await _rate(subject, request, CONNECTIONS, seconds, 1, 0)
+    return await _rate(subject, request, connections, seconds, 1, 0)
 
 
 async def burst(subject: Subject, seconds: float) -> Rate:

@@ -6,11 +6,11 @@ refused whole (contract, Fallback rules).
 
 import logging
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2
-from gateway.inference.v1.inference_pb2 import FallbackStep, GenerateRequest
+from gateway.inference.v1.inference_pb2 import FallbackStep, GenerateRequest, RetryPolicy
 from services.common.errors import GatewayError, invalid
 from services.common.settings import Limits
 from services.inference import validation
@@ -27,6 +27,7 @@ PRIMARY_STEP = "primary"
 MAX_STEPS = 16
 MAX_RETRIES = 10
 
+_NO_RETRIES = Retries()
 # What `auto` does about a transient failure.
 _AUTO_RETRIES = Retries(most=2, jitter_s=0.25)
 # What a step cannot set otherwise than the request.
@@ -94,7 +95,7 @@ def make_plan(request: GenerateRequest, models: Models, limits: Limits) -> Plan:
     """
     mode = request.fallback
     if mode == inference_pb2.FALLBACK_MODE_DISABLED:
-        alone = _primary(request, models, limits, Retries())
+        alone = _primary(request, models, limits, _NO_RETRIES)
         return Plan((alone,), recovers=False)
     if mode not in (inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRICT):
         first = _primary(request, models, limits, _AUTO_RETRIES)
@@ -112,7 +113,7 @@ def make_plan(request: GenerateRequest, models: Models, limits: Limits) -> Plan:
         for index, step in enumerate(config.steps)
     )
     if mode == inference_pb2.FALLBACK_MODE_ENABLED:
-        chain = (_primary(request, models, limits, Retries()), *chain)
+        chain = (_primary(request, models, limits, _NO_RETRIES), *chain)
     return Plan(
         chain,
         timeout_s=config.global_timeout_ms / 1000 if config.HasField("global_timeout_ms") else None,
@@ -167,62 +168,66 @@ def _check_config(request: GenerateRequest) -> None:
 def _step(
     request: GenerateRequest, step: FallbackStep, path: str, models: Models, limits: Limits
 ) -> Step:
-    if step.HasField("timeout_ms"):
-        _check_range(f"{path}.timeout_ms", step.timeout_ms, 1)
-    if step.HasField("parameters"):
-        _check_parameters(request, step, f"{path}.parameters")
-    timeout_s = step.timeout_ms / 1000 if step.HasField("timeout_ms") else limits.step_timeout_s
-    return Step(
-        step.step_id,
-        _step_target(step.model, f"{path}.model", models),
+    # Asking for each field costs more than all that are there.
+    given: dict[str, Any] = {field.name: value for field, value in step.ListFields()}
+    timeout_s = limits.step_timeout_s
+    if "timeout_ms" in given:
+        _check_range(f"{path}.timeout_ms", given["timeout_ms"], 1)
         # The operator's bound holds for every call to a provider.
-        min(timeout_s, limits.step_timeout_s),
-        _retries(step, f"{path}.retry_policy"),
-        _fail_on(step, f"{path}.fail_on") if step.HasField("fail_on") else None,
-        step.parameters if step.HasField("parameters") else None,
+        timeout_s = min(given["timeout_ms"] / 1000, timeout_s)
+    if "parameters" in given:
+        _check_parameters(request, given["parameters"], f"{path}.parameters")
+    return Step(
+        given.get("step_id", ""),
+        _step_target(given.get("model", ""), path, models),
+        timeout_s,
+        _retries(given["retry_policy"], path) if "retry_policy" in given else _NO_RETRIES,
+        _fail_on(given["fail_on"], f"{path}.fail_on") if "fail_on" in given else None,
+        given.get("parameters"),
         path,
     )
 
 
 def _step_target(name: str, path: str, models: Models) -> Target:
-    if not name:
-        raise invalid(path, f"{path}: is required")
     try:
-        return models.resolve(name)
+        if name:
+            return models.resolve(name)
     except GatewayError as error:
         if error.reason != errors_pb2.REASON_MODEL_NOT_FOUND:
             raise
-        raise invalid(path, f"{path}: {error.message.removeprefix('model: ')}") from error
+        where = f"{path}.model"
+        raise invalid(where, f"{where}: {error.message.removeprefix('model: ')}") from error
+    raise invalid(f"{path}.model", f"{path}.model: is required")
 
 
-def _retries(step: FallbackStep, path: str) -> Retries:
-    policy = step.retry_policy
+def _retries(policy: RetryPolicy, path: str) -> Retries:
+    path = f"{path}.retry_policy"
     _check_range(f"{path}.max_retries", policy.max_retries, 0, MAX_RETRIES)
     factor = policy.backoff_factor if policy.HasField("backoff_factor") else 2.0
     _check_range(f"{path}.backoff_factor", factor, 1)
     return Retries(policy.max_retries, factor, policy.jitter_ms / 1000)
 
 
-def _fail_on(step: FallbackStep, path: str) -> FailOn:
-    for index, status in enumerate(step.fail_on.status_code):
+def _fail_on(rule: inference_pb2.FailOn, path: str) -> FailOn:
+    for index, status in enumerate(rule.status_code):
         _check_range(f"{path}.status_code[{index}]", status, 100, 599)
-    for index, word in enumerate(step.fail_on.error_contains):
+    for index, word in enumerate(rule.error_contains):
         if not word:
             where = f"{path}.error_contains[{index}]"
             raise invalid(where, f"{where}: must not be empty")
     return FailOn(
-        frozenset(step.fail_on.status_code),
-        tuple(word.casefold() for word in step.fail_on.error_contains),
+        frozenset(rule.status_code),
+        tuple(word.casefold() for word in rule.error_contains),
     )
 
 
-def _check_parameters(request: GenerateRequest, step: FallbackStep, path: str) -> None:
-    for field, _ in step.parameters.ListFields():
+def _check_parameters(request: GenerateRequest, parameters: GenerateRequest, path: str) -> None:
+    for field, _ in parameters.ListFields():
         if field.name in _OF_THE_REQUEST:
             where = f"{path}.{field.name}"
             raise invalid(where, f"{where}: cannot be set for a single step")
     try:
-        validation.check(merged(request, step.parameters))
+        validation.check(merged(request, parameters))
     except GatewayError as error:
         where = f"{path}.{error.param}"
         rest = error.message.removeprefix(f"{error.param}: ")
