@@ -188,6 +188,13 @@ async def test_headers_wait_for_the_first_content_and_tell_what_serves_it() -> N
 
 
 @in_no_time
+async def test_one_write_tells_of_one_message_and_the_first_of_the_headers_too() -> None:
+    texts = [(3.0, text("a")), (4.0, text("b"))]
+    written = await told(Call([(1, STARTS), *texts], EOF, ends_after_s=1))
+    assert [at for at, _ in written] == [3, 4, 5]
+
+
+@in_no_time
 async def test_headers_wait_so_long_and_signs_of_life_follow() -> None:
     written = await told(Call([(18, text("a"))], EOF))
     assert content(written)[1] == b"!!!a."
