@@ -68,7 +68,7 @@ def up(
     Prints the address, and a request to try, once it is ready. SIGHUP makes it read the
     settings again.
     """
-    from services.keeper import Orders
+    from services.orders import Orders
 
     command = Orders.of(read_settings(), workers).command()
     os.execv(command[0], command)

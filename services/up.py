@@ -27,7 +27,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from services.keeper import Orders
+from services.orders import Orders
 from services.supervisor import Program, StartError, Supervisor
 
 LOCK_FILE = "gateway.lock"

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from services.common.settings import Limits, Server, Settings, Storage
-from services.keeper import Orders
+from services.orders import Orders
 from tests.e2e.processes import Running
 
 # What the programs it starts need, and it does not.

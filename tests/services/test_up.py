@@ -18,7 +18,7 @@ from services.accounts.repository import AccountRepository
 from services.common.authentication import is_key
 from services.common.database import open_engine
 from services.common.settings import Storage
-from services.keeper import Orders
+from services.orders import Orders
 from services.supervisor import Program, StartError
 from services.up import (
     LOCK_FILE,
