@@ -14,11 +14,13 @@ from typing import Literal
 
 import orjson
 
-from gateway.conversation.v1.conversation_pb2 import Block, Thinking, ToolUse
+from gateway.conversation.v1.conversation_pb2 import Block, ToolUse
 from gateway.inference.v1.inference_pb2 import BlockStop, Event
 from services.inference.providers.frames import delta_of
 
 TextKind = Literal["text", "thinking", "refusal"]
+_STOP = BlockStop()
+
 Piece = tuple[str, bytes]  # a delta and its log probabilities
 
 
@@ -167,16 +169,17 @@ class Blocks:
         pending.waiting.clear()
 
     def _begin(self, kind: TextKind, out: list[Event]) -> None:
-        block = Block()
+        event = Event(choice=self._choice, block=self._number)
+        block = event.block_start
         if kind == "text":
             block.text = ""
         elif kind == "refusal":
             block.refusal = ""
         else:
-            block.thinking.CopyFrom(Thinking())
+            block.thinking.SetInParent()
         self._open = kind
         self.kinds.add(kind)
-        out.append(Event(choice=self._choice, block=self._number, block_start=block))
+        out.append(event)
 
     def _begin_call(self, call: ToolCall, out: list[Event]) -> None:
         call.id = call.id or self._new_id("call_")
@@ -202,7 +205,7 @@ class Blocks:
     def _close(self, out: list[Event]) -> None:
         if self._open is None:
             return
-        out.append(Event(choice=self._choice, block=self._number, block_stop=BlockStop()))
+        out.append(Event(choice=self._choice, block=self._number, block_stop=_STOP))
         if isinstance(self._open, ToolCall):
             self._open.closed = True
         self._open = None

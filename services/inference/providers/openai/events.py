@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import orjson
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import FinishReason, Opaque, Usage
-from gateway.inference.v1.inference_pb2 import Event, Finish, Start
+from gateway.conversation.v1.conversation_pb2 import FinishReason, Opaque
+from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
 from services.inference.providers import failures
 from services.inference.providers.base import Call
@@ -155,26 +155,28 @@ class StreamReader:
             if reason := given.get("finish_reason"):
                 self._finish(choice, reason, given.get("stop_reason"), out)
         if usage:
-            out.append(Event(usage=_usage(usage)))
+            out.append(_usage(usage))
 
     def _start(self, chunk: Json, out: list[Event]) -> None:
         self._started = True
         extra = {
             name: value for name, value in chunk.items() if name not in _NAMED and value is not None
         }
-        start = Start(
-            id=chunk.get("id") or self._new_id("chatcmpl-"),
-            model=chunk.get("model") or self._call.target.upstream,
-        )
+        event = Event()
+        start = event.start
+        start.id = chunk.get("id") or self._new_id("chatcmpl-")
+        start.model = chunk.get("model") or self._call.target.upstream
         if extra:
             start.extra.dialect = conversation_pb2.DIALECT_OPENAI
             start.extra.json = orjson.dumps(extra)
-        out.append(Event(start=start))
+        out.append(event)
 
     def _finish(self, choice: "_Choice", reason: str, matched: object, out: list[Event]) -> None:
         if reason in _FAILURES:
             raise self._broken(f"ended its answer with {reason!r}")
-        finish = Finish(reason=_REASONS.get(reason, conversation_pb2.FINISH_REASON_END_TURN))
+        event = Event(choice=choice.number)
+        finish = event.finish
+        finish.reason = _REASONS.get(reason, conversation_pb2.FINISH_REASON_END_TURN)
         if isinstance(matched, str) and matched in self._call.request.stop_sequences:
             # vLLM tells which one it was.
             finish.reason = conversation_pb2.FINISH_REASON_STOP_SEQUENCE
@@ -183,7 +185,7 @@ class StreamReader:
             raise self._broken("called a tool without naming it")
         if finish.reason == conversation_pb2.FINISH_REASON_END_TURN:
             finish.reason = self._end_of_turn(choice)
-        out.append(Event(choice=choice.number, finish=finish))
+        out.append(event)
         self._running -= 1
 
     def _end_of_turn(self, choice: "_Choice") -> FinishReason.ValueType:
@@ -345,7 +347,7 @@ def _from_parts(parts: Sequence[Json]) -> list[tuple[TextKind, str]]:
     return said
 
 
-def _usage(given: Json) -> Usage:
+def _usage(given: Json) -> Event:
     """Read token counts. OpenAI's `prompt_tokens` include those that came from its cache."""
     prompt: Json = {**(given.get("prompt_tokens_details") or {})}
     completion: Json = {**(given.get("completion_tokens_details") or {})}
@@ -353,13 +355,13 @@ def _usage(given: Json) -> Usage:
     # DeepSeek has names of its own.
     read = prompt.pop("cached_tokens", None) or given.get("prompt_cache_hit_tokens") or 0
     written = prompt.pop("cache_write_tokens", None) or 0
-    usage = Usage(
-        input_tokens=max(0, total - read - written),
-        output_tokens=given.get("completion_tokens") or 0,
-        cache_creation_input_tokens=written,
-        cache_read_input_tokens=read,
-        reasoning_tokens=completion.pop("reasoning_tokens", None) or 0,
-    )
+    event = Event()
+    usage = event.usage
+    usage.input_tokens = max(0, total - read - written)
+    usage.output_tokens = given.get("completion_tokens") or 0
+    usage.cache_creation_input_tokens = written
+    usage.cache_read_input_tokens = read
+    usage.reasoning_tokens = completion.pop("reasoning_tokens", None) or 0
     further: dict[str, Any] = {
         "prompt_tokens_details": _told(prompt),
         "completion_tokens_details": _told(completion),
@@ -368,7 +370,7 @@ def _usage(given: Json) -> Usage:
         usage.extra.CopyFrom(
             Opaque(dialect=conversation_pb2.DIALECT_OPENAI, json=orjson.dumps(further))
         )
-    return usage
+    return event
 
 
 def _told(fields: Json) -> Json:
