@@ -83,17 +83,16 @@ class Attempt:
                 if ending is not None and ending.done:
                     return
 
-    def served(self, step_id: str, attempts: int) -> Served:
+    def tell(self, served: Served, step_id: str, attempts: int) -> None:
         """Tell what serves this, and what of the request could not be used."""
         target = self._call.target
-        return Served(
-            model=target.name,
-            provider=target.provider,
-            step=step_id,
-            attempts=attempts,
-            dropped=self._call.dropped,
-            memory_truncated=self._left_out,
-        )
+        served.Clear()
+        served.model = target.name
+        served.provider = target.provider
+        served.step = step_id
+        served.attempts = attempts
+        served.dropped.extend(self._call.dropped)
+        served.memory_truncated = self._left_out
 
 
 class _Ending:

@@ -281,7 +281,7 @@ class Turn:
         kind = first.WhichOneof("kind")
         if kind == "start" or kind == "verbatim":
             made = sum(record.outcome != "unsupported" for record in self._course.records)
-            getattr(first, kind).served.CopyFrom(attempt.served(self.step.step_id, made))
+            attempt.tell(getattr(first, kind).served, self.step.step_id, made)
 
     def _late(self, deadline: float) -> GatewayError:
         if deadline == self._course.bounds.deadline:
