@@ -169,6 +169,10 @@ def _with_blocks(message: Message, blocks: Iterable[Block | None]) -> Message:
     return changed
 
 
+def _begins_thinking(event: Event) -> bool:
+    return event.HasField("block_start") and event.block_start.HasField("thinking")
+
+
 class SignThinking:
     """Signs the thinking blocks of one answer that its provider left unsigned."""
 
@@ -185,6 +189,8 @@ class SignThinking:
         Events of one answer come in order, in as many batches as there are; a batch
         that needs no signature is given back itself.
         """
+        if not self._open and not any(map(_begins_thinking, events)):
+            return events
         signed: list[Event] = []
         for position, event in enumerate(events):
             signature = self._follow(event)
@@ -201,7 +207,7 @@ class SignThinking:
         kind = event.WhichOneof("kind")
         if kind == "block_start":
             thinking = event.block_start.thinking
-            if event.block_start.HasField("thinking") and not thinking.signature:
+            if _begins_thinking(event) and not thinking.signature:
                 self._open[event.choice] = [thinking.text]
         elif not self._open:
             pass
