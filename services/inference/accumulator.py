@@ -98,13 +98,13 @@ class Accumulator:
         start = self._start
         if start is None:
             raise BrokenStream("no start")
-        if sorted(self._choices) != list(range(len(self._choices))) or not self._choices:
-            raise BrokenStream(f"choices {sorted(self._choices)}: not numbered from 0")
-        response = GenerateResponse(
-            id=start.id,
-            model=start.model,
-            choices=[self._choices[number].whole() for number in range(len(self._choices))],
-        )
+        choices = self._choices
+        # Numbers are never negative and no two are the same.
+        if not choices or max(choices) >= len(choices):
+            raise BrokenStream(f"choices {sorted(choices)}: not numbered from 0")
+        response = GenerateResponse(id=start.id, model=start.model)
+        for number in range(len(choices)):
+            response.choices.append(choices[number].whole())
         if start.HasField("served"):
             response.served.CopyFrom(start.served)
         if start.HasField("extra"):
