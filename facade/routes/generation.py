@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
+from facade.answers import Answer
 from facade.context import API_KEY, CONTEXT, REQUEST_ID
 from facade.problems import unsupported_media_type
 from facade.served import served_headers
@@ -61,14 +62,14 @@ def generate(
     One that needs no translation goes as it came.
     """
     wanted.takes_verbatim = True
-    call = request.app[CONTEXT].inference.Generate(wanted, metadata=metadata(request))
-    return _whole(call, render)
+    context = request.app[CONTEXT]
+    call = context.inference.Generate(wanted, metadata=metadata(request))
+    return _whole(call, render, context.source.now)
 
 
-async def _whole(call: Any, render: Callable[[GenerateResponse], bytes]) -> web.Response:
+async def _whole(
+    call: Any, render: Callable[[GenerateResponse], bytes], now: Callable[[], float]
+) -> Answer:
     response = await call
-    return web.Response(
-        body=response.verbatim or render(response),
-        content_type="application/json",
-        headers=served_headers(response.served),
-    )
+    body = response.verbatim or render(response)
+    return Answer(body, served_headers(response.served), now())

@@ -1,0 +1,66 @@
+"""A whole answer in JSON, head and body in one write.
+
+What `web.Response` does about codings, ranges, cookies and other kinds of body costs more
+than all else that becomes of an answer here, and none of it ever applies.
+"""
+
+from collections.abc import Mapping
+from email.utils import formatdate
+from functools import lru_cache
+
+from aiohttp import HttpVersion11, web
+from aiohttp.abc import AbstractStreamWriter
+
+from facade.context import REQUEST_ID
+
+
+class Answer(web.StreamResponse):
+    """What answers a request well.
+
+    Args:
+        body: JSON.
+        headers: beside those that every answer has; names and values are safe to send.
+        now: Unix seconds.
+    """
+
+    def __init__(self, body: bytes, headers: Mapping[str, str], now: float) -> None:
+        super().__init__()
+        self._second = int(now)
+        self._json = body
+        self._fields = headers
+        self._stays = False
+        self._head = b""
+        self._to: AbstractStreamWriter | None = None
+
+    @property
+    def keep_alive(self) -> bool:
+        """Whether the connection may be used again."""
+        return self._stays
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
+        """Put the head together; it goes with the body."""
+        if self._to is None:
+            self._to = request.writer
+            self._stays = request.keep_alive and request.version >= HttpVersion11
+            own = "".join(f"{name}: {value}\r\n" for name, value in self._fields.items())
+            last = "" if self._stays else "Connection: close\r\n"
+            request_id = request[REQUEST_ID]
+            self._head = (
+                "HTTP/1.1 200 OK\r\n"
+                "Content-Type: application/json\r\n"
+                f"Content-Length: {len(self._json)}\r\n"
+                f"Date: {_date(self._second)}\r\n"
+                f"{own}x-request-id: {request_id}\r\nrequest-id: {request_id}\r\n"
+                f"{last}\r\n"
+            ).encode("ascii")
+        return self._to
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Write it, and wait while the caller reads more slowly than that."""
+        assert self._to is not None
+        await self._to.write_eof(self._head + self._json)
+
+
+@lru_cache(maxsize=2)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)
