@@ -108,20 +108,31 @@ async def test_a_connection_serves_the_next_request() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "fields"),
-    [("1.1", ["Connection: close"]), ("1.0", []), ("1.0", ["Connection: keep-alive"])],
+    ("version", "asked", "told"),
+    [
+        ("1.1", "keep-alive", None),
+        ("1.1", "close", "close"),
+        ("1.0", "keep-alive", "keep-alive"),
+        ("1.0", "close", "close"),
+    ],
 )
-def test_a_connection_that_cannot_stay_is_said_to_end_and_does(
-    version: str, fields: list[str]
-) -> None:
+def test_a_connection_stays_as_its_caller_asks(version: str, asked: str, told: str | None) -> None:
     @in_no_time
     async def check() -> None:
         async with Server() as server:
-            await server.ask(version, *fields)
-            assert read(server.transport.written[0])[1]["Connection"] == "close"
-            assert server.transport.closed
+            await server.ask(version, f"Connection: {asked}")
+            assert read(server.transport.written[0])[1].get("Connection") == told
+            assert server.transport.closed == (told == "close")
 
     check()
+
+
+@in_no_time
+async def test_a_connection_of_http_1_0_ends_where_nothing_is_asked() -> None:
+    async with Server() as server:
+        await server.ask("1.0")
+        assert read(server.transport.written[0])[1]["Connection"] == "close"
+        assert server.transport.closed
 
 
 @in_no_time
