@@ -4,7 +4,7 @@ import asyncio
 import os
 import random
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from tests.bench import processes
 from tests.e2e.gateway import Gateway, gateway
 from tests.faults import acts
 from tests.faults.upstream import FaultUpstream, fault_upstream
+from tests.waiting import until
 
 # Enough for whatever must happen; only a failing test waits so long.
 SOON_S = 20.0
@@ -103,9 +104,7 @@ class Callers:
 
     async def until_ready(self) -> None:
         """Wait until the gateway says that requests can come."""
-        async with asyncio.timeout(SOON_S):
-            while not await self._is_ready():  # noqa: ASYNC110  # a process sets no event here
-                await asyncio.sleep(0.02)
+        await until(self._is_ready, within_s=SOON_S, every_s=0.02)
 
     async def all_is_well(self) -> None:
         """Check that requests of every form are answered."""
@@ -156,13 +155,6 @@ async def calling(folder: Path) -> AsyncIterator[Callers]:
             await asyncio.to_thread(running.__exit__, None, None, None)
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds, turn by turn of the loop."""
-    async with asyncio.timeout(SOON_S):
-        while not holds():  # noqa: ASYNC110  # it is asked of code that sets no event
-            await asyncio.sleep(0.001)
-
-
 @dataclass
 class Fallen:
     """What callers heard whose process was killed.
@@ -189,7 +181,7 @@ async def kill(callers: Callers, module: str) -> Fallen:
         for model, asked in (("silent", silent), ("half", half)):
             for heard, path, stream in asked:
                 group.create_task(callers.ask(path, model, stream, heard))
-        await until(lambda: len(upstream.asked("silent")) == len(silent))
+        await until(lambda: len(upstream.asked("silent")) == len(silent), within_s=SOON_S)
         for heard, *_ in half:
             await heard.began.wait()
         callers.kill(module)
@@ -226,7 +218,7 @@ async def test_when_the_facade_is_killed_the_services_drop_its_calls_and_the_nex
         assert set(fallen.silent) == {(0, LOST)}
         assert set(fallen.half) == {(200, LOST)}
         # The services have left the provider, though nobody has told them that they may.
-        await until(lambda: not callers.upstream.busy)
+        await until(lambda: not callers.upstream.busy, within_s=SOON_S)
         await callers.until_ready()
         assert await callers.live_calls() == 0
         await callers.all_is_well()
@@ -237,7 +229,7 @@ async def test_nothing_hangs_however_often_and_whatever_is_killed(callers: Calle
     chance = random.Random(11)
     for _ in range(20):
         await kill(callers, chance.choice(["facade", "services"]))
-        await until(lambda: not callers.upstream.busy)
+        await until(lambda: not callers.upstream.busy, within_s=SOON_S)
         await callers.until_ready()
         assert await callers.live_calls() == 0
         await callers.all_is_well()

@@ -10,6 +10,7 @@ from facade.dialects import anthropic, openai
 from tests.faults import acts
 from tests.faults.upstream import fault_upstream
 from tests.running import running
+from tests.waiting import until
 
 SOON_S = 20.0
 MESSAGES = [{"role": "user", "content": "Hello"}]
@@ -53,9 +54,7 @@ async def test_nothing_of_a_request_is_held_while_its_answer_is_awaited(
         gateway.http.post(gateway.url + path, json=body, headers=gateway.api_key())
     )
     try:
-        async with asyncio.timeout(SOON_S):
-            while not upstream.busy:  # noqa: ASYNC110  # the provider sets no event
-                await asyncio.sleep(0.001)
+        await until(lambda: upstream.busy, within_s=SOON_S)
         assert [sys.getrefcount(held[place]) for place in (0, 1)] == [ONLY_THE_TEST] * 2
     finally:
         asking.cancel()

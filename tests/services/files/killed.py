@@ -26,6 +26,7 @@ from services.common.database import reading
 from services.files.blobs import FOLDER
 from services.files.repository import files, usage
 from tests.services.processes import serving
+from tests.waiting import until
 
 _PIECE = 256 << 10
 SHORT_LIFETIME_S = 1
@@ -147,10 +148,7 @@ async def assert_consistent(engine: AsyncEngine, folder: Path, known: Known) -> 
 
 async def until_swept(engine: AsyncEngine, folder: Path, known: Known, within_s: float) -> None:
     """Wait until a running process has left nothing but the files that stay, and check those."""
-    async with asyncio.timeout(within_s):
-        # Nothing tells of a sweep in another process.
-        while not await _is_swept(engine, folder):  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
+    await until(lambda: _is_swept(engine, folder), within_s=within_s, every_s=0.1)
     assert set(os.listdir(folder / FOLDER)) == await assert_consistent(engine, folder, known)
 
 

@@ -14,6 +14,7 @@ from tests.services.memory.conversations import call, image, model, result, text
 from tests.services.memory.remembering import count_all
 from tests.services.memory.taken import READ_ONLY, Remembering, remembering, texts
 from tests.services.memory.working import fails, hangs, rows
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -98,9 +99,11 @@ async def test_a_memory_whose_first_turn_is_left_never_was(
     with pytest.raises(GatewayError) as raised:
         await memory_of(service)
     assert reason_of(raised.value) == "NOT_FOUND"
-    async with asyncio.timeout(10):
-        while await count_all(engine, memories):  # noqa: ASYNC110 - the call has just ended
-            await asyncio.sleep(0.01)
+
+    async def is_gone() -> bool:
+        return not await count_all(engine, memories)
+
+    await until(is_gone, within_s=10, every_s=0.01)
 
 
 async def test_reading_an_unknown_memory_answers_and_makes_none(
@@ -233,9 +236,7 @@ async def test_a_profile_holds_what_users_say_and_nothing_that_others_say(
     mine = {"personal_memory": True, "memory_id": ""}
     for _ in range(10):
         await service.say("My name is Ada.", answer="My name is Canary.", **mine)
-    async with asyncio.timeout(20):
-        while not (facts := await _facts(service)):  # noqa: ASYNC110 - jobs run by themselves
-            await asyncio.sleep(0.01)
+    facts = await until(lambda: _facts(service), within_s=20, every_s=0.01)
     assert [fact.value for fact in facts] == ["Ada"]
     context = await service.say("Hello", name="ada", memory_id="other", personal_memory=True)
     assert "Ada" in context.profile
@@ -320,9 +321,7 @@ async def test_the_steps_of_a_tool_loop_look_for_facts_once(engine: AsyncEngine)
             answer = model(call(f"c{step + 1}", "weather"))
             await service.say(user(result(f"c{step}", "sunny")), answer=answer, **mine)
         await service.say("Thanks", **mine)
-        async with asyncio.timeout(20):
-            while len(service.inference.asked) < 2:  # noqa: ASYNC110 - jobs run by themselves
-                await asyncio.sleep(0.01)
+        await until(lambda: len(service.inference.asked) >= 2, within_s=20, every_s=0.01)
         inputs = [request.prompt.input for _, request in service.inference.asked]
         assert sorted("Weather?" in given for given in inputs) == [False, True]
 

@@ -1,7 +1,7 @@
 """A server whose methods a test writes, reached over a plain channel or over a link."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -126,13 +126,6 @@ async def served(
 async def soon(awaitable: Any) -> Any:
     """Await something that must happen."""
     return await asyncio.wait_for(awaitable, SOON_S)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds, turn by turn of the loop."""
-    async with asyncio.timeout(SOON_S):
-        while not holds():  # noqa: ASYNC110  # it is asked of code that sets no event
-            await asyncio.sleep(0.001)
 
 
 async def outcome(call: Any) -> tuple[grpc.StatusCode, str]:

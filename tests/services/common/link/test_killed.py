@@ -19,9 +19,10 @@ from tests.e2e.processes import ROOT
 from tests.faults import acts
 from tests.faults.upstream import FaultUpstream, fault_upstream
 from tests.services.common.link.caller import MAX_MESSAGE, Caller
-from tests.services.common.link.carriers import soon, until
+from tests.services.common.link.carriers import soon
 from tests.services.common.link.test_left_behind import held
 from tests.services.processes import serving
+from tests.waiting import until
 
 CODE = grpc.StatusCode
 OF_EACH = 8

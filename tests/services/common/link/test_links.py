@@ -19,8 +19,8 @@ from tests.services.common.link.carriers import (
     outcome,
     served,
     soon,
-    until,
 )
+from tests.waiting import until
 
 CODE = grpc.StatusCode
 KIB = 1 << 10
