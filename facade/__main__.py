@@ -4,7 +4,7 @@ import argparse
 
 from services.common import process, settings
 from services.common.ids import Source
-from services.common.imports import without_tls
+from services.common.imports import import_without_tls
 
 
 def main() -> None:
@@ -23,8 +23,7 @@ def main() -> None:
     async def serve(lifecycle: process.Lifecycle) -> None:
         # Imported here, so that --help and a wrong option answer at once. Whoever speaks TLS
         # to callers stands before the facade.
-        with without_tls():
-            import aiohttp.web  # noqa: F401  # for what it does without ssl, once
+        import_without_tls("aiohttp.web")
         from facade.server import Facade
 
         loaded = settings.load()

@@ -8,15 +8,15 @@ settings by themselves.
 
 import sys
 
-from services.common.imports import without_tls
+from services.common.imports import import_without_tls
 from services.orders import Orders
 
 
 def main() -> int:
     """Keep a gateway running until it is told to stop; give the exit status."""
     try:
-        with without_tls():
-            import asyncio
+        import_without_tls("asyncio")
+        import asyncio
 
         from services.common import logs
         from services.supervisor import StartError

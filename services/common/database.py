@@ -286,7 +286,7 @@ def _open_postgresql(url: str) -> AsyncEngine:
         )
 
     async def connect() -> Any:
-        import asyncpg  # type: ignore[import-untyped]  # asyncpg brings no types
+        import asyncpg
 
         # The driver reads the address itself, with all that libpq allows in it.
         return await asyncpg.connect(

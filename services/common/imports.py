@@ -1,22 +1,27 @@
 """Imports that leave out what a process has no use for."""
 
+import importlib
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import ModuleType
+from typing import cast
 
 
-@contextmanager
-def without_tls() -> Iterator[None]:
-    """Let what is imported inside find no `ssl`, as on a machine that has none.
+def import_without_tls(name: str) -> None:
+    """Import a module that finds no `ssl`, as on a machine that has none.
 
     Libraries that can do without then load no TLS and read no certificates: 3 MB each.
+
+    Raises:
+        ImportError: it cannot do without, or there is no such module.
     """
-    hidden = sys.modules.get("ssl")
-    sys.modules["ssl"] = None  # type: ignore[assignment]  # which stands for a missing module
+    # None stands for a module that cannot be found.
+    modules = cast("dict[str, ModuleType | None]", sys.modules)
+    hidden = modules.get("ssl")
+    modules["ssl"] = None
     try:
-        yield
+        importlib.import_module(name)
     finally:
         if hidden is None:
-            del sys.modules["ssl"]
+            del modules["ssl"]
         else:
-            sys.modules["ssl"] = hidden
+            modules["ssl"] = hidden

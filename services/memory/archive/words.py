@@ -141,7 +141,7 @@ def _stem(word: str) -> list[str]:
 @lru_cache
 def _stemmer(algorithm: str) -> _Stemmer:
     # It loads the rules of thirty languages, 3 MB of them.
-    import snowballstemmer  # type: ignore[import-untyped]  # it brings no types
+    import snowballstemmer
 
     stemmer: _Stemmer = snowballstemmer.stemmer(algorithm)
     return stemmer

@@ -1,25 +1,27 @@
+import importlib
+import ssl
 import subprocess
 import sys
 
 import pytest
 
-from services.common.imports import without_tls
+from services.common.imports import import_without_tls
 
 
-def test_what_is_imported_inside_finds_no_tls_and_what_comes_after_does() -> None:
-    import ssl
-
-    with without_tls(), pytest.raises(ImportError):
-        import ssl  # the second one is the test
-    assert sys.modules["ssl"] is ssl
+def test_what_is_imported_finds_no_tls_and_what_comes_after_does(tmp_path, monkeypatch) -> None:
+    (tmp_path / "needs_tls.py").write_text("import ssl")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ImportError, match="ssl"):
+        import_without_tls("needs_tls")
+    assert importlib.import_module("needs_tls").ssl is ssl
 
 
 def test_a_process_that_had_none_loaded_can_load_it_later() -> None:
     code = """
 import sys
-from services.common.imports import without_tls
-with without_tls():
-    import asyncio
+from services.common.imports import import_without_tls
+import_without_tls("asyncio")
+import asyncio
 print("ssl" in sys.modules)
 import ssl
 print(ssl.SSLContext.__name__)
@@ -29,8 +31,6 @@ print(ssl.SSLContext.__name__)
 
 
 def test_an_import_that_fails_leaves_tls_where_it_was() -> None:
-    import ssl
-
-    with pytest.raises(ModuleNotFoundError), without_tls():
-        import no_such_module  # noqa: F401  # there is none
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        import_without_tls("no_such_module")
     assert sys.modules["ssl"] is ssl
