@@ -9,6 +9,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from services.common.authentication import Caller
 from services.common.channels import open_channel, open_plain_channel
+from services.common.errors import invalid_api_key
 from services.common.server import Server
 
 MAX_MESSAGE = 1 << 20
@@ -17,14 +18,15 @@ SOON_S = 20.0
 BUSY_S = 0.4
 
 
-async def identify(key: str) -> Caller:
-    raise NotImplementedError
+async def know_nobody(key: str) -> Caller:
+    """Refuse every key; health needs none."""
+    raise invalid_api_key()
 
 
 @asynccontextmanager
 async def busy_peer() -> AsyncIterator[str]:
     """Serve health at an address where a connection takes a while to say its first word."""
-    server = Server(identify, max_message=MAX_MESSAGE)
+    server = Server(know_nobody, max_message=MAX_MESSAGE)
     port = server.listen("127.0.0.1:0")
     await server.start()
     passing: set[asyncio.Task[None]] = set()
