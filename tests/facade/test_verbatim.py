@@ -1,8 +1,11 @@
 """The table of conversations both ways: what goes verbatim says what a translation says."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+import aiohttp
 import orjson
 import pytest
 import pytest_asyncio
@@ -134,6 +137,18 @@ def answering(answer: bytes) -> web.Application:
     return app
 
 
+@asynccontextmanager
+async def told_over_http(
+    folder: Path, path: str, model: str, answer: bytes
+) -> AsyncIterator[aiohttp.ClientResponse]:
+    """Ask a model whose provider answers so."""
+    body = {"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
+    async with running(folder, answering(answer)) as gateway:
+        headers = {**gateway.bearer(), "compat-version": "2023-06-01"}
+        async with gateway.http.post(f"{gateway.url}{path}", json=body, headers=headers) as got:
+            yield got
+
+
 @pytest.mark.parametrize(
     ("path", "model", "answer"),
     [
@@ -143,16 +158,13 @@ def answering(answer: bytes) -> web.Application:
     ],
 )
 async def test_an_answer_reaches_the_caller_byte_for_byte(tmp_path, path, model, answer):
-    body = {"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
-    async with running(tmp_path, answering(answer)) as gateway:
-        headers = {**gateway.bearer(), "compat-version": "2023-06-01"}
-        async with gateway.http.post(f"{gateway.url}{path}", json=body, headers=headers) as got:
-            assert await got.read() == answer
-            assert got.status == 200
-            assert got.headers["content-type"] == "application/json"
-            assert got.headers["x-gateway-model"] == model
-            assert got.headers["x-gateway-attempts"] == "1"
-            assert got.headers["x-request-id"]
+    async with told_over_http(tmp_path, path, model, answer) as got:
+        assert await got.read() == answer
+        assert got.status == 200
+        assert got.headers["content-type"] == "application/json"
+        assert got.headers["x-gateway-model"] == model
+        assert got.headers["x-gateway-attempts"] == "1"
+        assert got.headers["x-request-id"]
 
 
 @pytest.mark.parametrize(
@@ -163,10 +175,7 @@ async def test_an_answer_reaches_the_caller_byte_for_byte(tmp_path, path, model,
     ],
 )
 async def test_no_answer_of_another_dialect_does(tmp_path, path, model, answer):
-    body = {"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
-    async with running(tmp_path, answering(answer)) as gateway:
-        headers = {**gateway.bearer(), "compat-version": "2023-06-01"}
-        async with gateway.http.post(f"{gateway.url}{path}", json=body, headers=headers) as got:
-            told = await got.json()
-            assert told["id"] in ("chatcmpl-msg_7", "msg_chatcmpl-7")
-            assert "Wörld" in str(told)
+    async with told_over_http(tmp_path, path, model, answer) as got:
+        told = await got.json()
+        assert told["id"] in ("chatcmpl-msg_7", "msg_chatcmpl-7")
+        assert "Wörld" in str(told)

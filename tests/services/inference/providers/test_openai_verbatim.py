@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from facade.dialects.openai import render_completion
 from gateway.inference.v1.inference_pb2 import GenerateResponse
-from services.common.errors import UpstreamError
 from services.inference.accumulator import Accumulator
-from services.inference.providers import failures
 from services.inference.providers.openai.events import events_from_whole
 from services.inference.providers.openai.verbatim import verbatim
 from tests.services.inference.providers.changes import (
@@ -23,6 +21,7 @@ from tests.services.inference.providers.changes import (
     spread,
     written,
 )
+from tests.services.inference.providers.openai_answers import Provider
 from tests.services.inference.providers.openai_calls import call_of
 from tests.verbatim import completion_told
 
@@ -68,19 +67,10 @@ PROMPT: Path = ("usage", "prompt_tokens_details")
 COMPLETION: Path = ("usage", "completion_tokens_details")
 
 
-class Upstream:
-    """Makes failures of what is said."""
-
-    name = "acme"
-
-    def in_band(self, body: bytes) -> UpstreamError:
-        return failures.in_band(self.name, body)
-
-
 def translated(answer: dict[str, Any], n: int = 2) -> GenerateResponse:
     accumulator = Accumulator()
     call = call_of(n=n)
-    accumulator.add(events_from_whole(answer, call, Upstream(), lambda prefix: f"{prefix}made"))
+    accumulator.add(events_from_whole(answer, call, Provider(), lambda prefix: f"{prefix}made"))
     return accumulator.response()
 
 

@@ -1,0 +1,40 @@
+"""What a process sets up before its libraries come."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+MINE = "-event_engine_fork"
+
+
+def polling(module: str, **environ: str) -> list[str]:
+    """Give whether gRPC is loaded when a program's own code begins, and how it is to poll."""
+    code = f"""
+import os, sys
+import {module}
+from services.common import process
+async def main(lifecycle):
+    print("grpc" in sys.modules, os.environ["GRPC_EXPERIMENTS"])
+process.run(main, None)
+"""
+    inherited = {name: value for name, value in os.environ.items() if name != "GRPC_EXPERIMENTS"}
+    shown = subprocess.run(
+        [sys.executable, "-c", code],
+        env=inherited | environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return shown.stdout.split()
+
+
+@pytest.mark.parametrize("module", ["facade.__main__", "services.__main__"])
+def test_grpc_comes_after_it_is_told_how_to_poll(module: str) -> None:
+    # It reads that as it is imported, and never again.
+    assert polling(module) == ["False", "-event_engine_client,-event_engine_listener"]
+
+
+def test_what_the_operator_says_of_it_counts() -> None:
+    assert polling("services.__main__", GRPC_EXPERIMENTS=MINE) == ["False", MINE]
