@@ -36,11 +36,13 @@ class Gateway:
         port: where callers go, on the loopback address.
         key: an API key.
         process: the one that stops everything when it is stopped.
+        data_dir: its data folder.
     """
 
     port: int
     key: str
     process: Running
+    data_dir: Path = Path()
 
     @property
     def address(self) -> str:
@@ -74,7 +76,7 @@ def gateway(
     arguments = [command("gateway"), "up", "--workers", str(workers)]
     with Running(arguments, environ=environ, folder=folder, cpus=cpus) as process:
         process.wait_for(_ADDRESS)
-        yield Gateway(port, _key(folder), process)
+        yield Gateway(port, _key(folder), process, folder / "var")
 
 
 @contextmanager
@@ -83,7 +85,7 @@ def gateway_behind_envoy(folder: Path, upstream_port: int) -> Iterator[Gateway]:
     environ = _environ(folder, upstream_port, free_port())
     with Running(envoy_command(), environ=environ, folder=folder) as process:
         port = int(process.wait_for(f"envoy listens on {_ADDRESS}")[1])
-        yield Gateway(port, _key(folder), process)
+        yield Gateway(port, _key(folder), process, folder / "var")
 
 
 @contextmanager

@@ -1,0 +1,57 @@
+"""A gateway of real processes for the attacks of one module, and what they may cost it."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from services.accounts.repository import AccountRepository
+from services.common.database import open_engine
+from services.common.settings import Storage
+from tests.attacks.observer import Observer
+from tests.e2e.gateway import Gateway, gateway
+
+NOBODY = 9  # a port on which no provider listens
+
+
+@pytest.fixture(scope="module")
+def settings() -> str:
+    """Return TOML that follows the settings of the providers; modules override it."""
+    return ""
+
+
+@pytest.fixture(scope="module")
+def upstream_port() -> int:
+    """Return the port of both providers; modules with an upstream of their own override it."""
+    return NOBODY
+
+
+@pytest.fixture(scope="module")
+def target(
+    tmp_path_factory: pytest.TempPathFactory, upstream_port: int, settings: str
+) -> Iterator[Gateway]:
+    """Run a gateway with one worker."""
+    folder = tmp_path_factory.mktemp("target")
+    with gateway(folder, upstream_port, settings=settings) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def attacker_key(target: Gateway) -> str:
+    """Return a key of another user than the one whose requests the observer times."""
+    storage = Storage(data_dir=target.data_dir)
+
+    async def create() -> str:
+        database = open_engine(storage)
+        try:
+            return await AccountRepository(database).create_key("attacker", plan="personal_free")
+        finally:
+            await database.dispose()
+
+    return asyncio.run(create())
+
+
+@pytest.fixture
+def observer(target: Gateway) -> Observer:
+    """Return what measures the target's memory and another caller's latency."""
+    return Observer(target)

@@ -1,0 +1,103 @@
+"""Measures what an attack costs the gateway's memory, and what another caller notices of it."""
+
+import asyncio
+import json
+import math
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench import processes
+from tests.e2e.gateway import Gateway
+from tests.e2e.processes import PYTHON, ROOT
+
+MAX_RSS_GROWTH_MB = 200
+MAX_P99_MS = 250
+_RSS_INTERVAL_S = 0.05
+_PAGE_MB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+
+@dataclass
+class Measurement:
+    """What an attack cost.
+
+    Attributes:
+        rss_growth_mb: the highest RSS of all processes of the gateway together during the
+            attack, less what it was before.
+        healthz_p99_ms: the 99th percentile of another caller's `GET /healthz`.
+        chat_p99_ms: the same of another caller's chat with `sandbox/echo`.
+        control_p99_ms: the same of a server without any work, asked at the same times:
+            what the machine itself was late by.
+        failures: what else than 200 the other caller was answered.
+    """
+
+    rss_growth_mb: float = math.nan
+    healthz_p99_ms: float = math.nan
+    chat_p99_ms: float = math.nan
+    control_p99_ms: float = math.nan
+    failures: Sequence[str] = ()
+
+    def assert_harmless(self) -> None:
+        """Assert that the attack stayed within the bounds that every attack has."""
+        assert not self.failures, self
+        assert self.rss_growth_mb < MAX_RSS_GROWTH_MB, self
+        assert self.healthz_p99_ms < MAX_P99_MS + self.control_p99_ms, self
+        assert self.chat_p99_ms < MAX_P99_MS + self.control_p99_ms, self
+
+
+class Observer:
+    """Measures attacks on one gateway::
+
+    async with observer.watch() as measured:
+        ...  # the attack
+    measured.assert_harmless()
+    """
+
+    def __init__(self, target: Gateway) -> None:
+        self._target = target
+
+    @asynccontextmanager
+    async def watch(self) -> AsyncIterator[Measurement]:
+        """Measure from the start to the end of the block, which fills the measurement in."""
+        measured = Measurement()
+        prober = await asyncio.create_subprocess_exec(
+            *(PYTHON, "-m", "tests.attacks.prober", str(self._target.port), self._target.key),
+            cwd=ROOT,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert prober.stdin is not None and prober.stdout is not None
+        await prober.stdout.readline()  # it has been answered once
+        before = self._rss_mb()
+        highest = before
+        done = asyncio.Event()
+
+        async def sample() -> None:
+            nonlocal highest
+            while not done.is_set():
+                highest = max(highest, self._rss_mb())
+                await asyncio.sleep(_RSS_INTERVAL_S)
+
+        sampling = asyncio.create_task(sample())
+        try:
+            yield measured
+        finally:
+            done.set()
+            await sampling
+            output, _ = await prober.communicate(b"\n")
+        measured.rss_growth_mb = max(highest, self._rss_mb()) - before
+        for name, value in json.loads(output).items():
+            setattr(measured, name, value)
+
+    def _rss_mb(self) -> float:
+        return sum(_rss_mb(pid) for pid in processes.family(self._target.process.pid))
+
+
+def _rss_mb(pid: int) -> float:
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0  # ended since the family was listed
+    return pages * _PAGE_MB
