@@ -28,6 +28,12 @@ class Metrics:
             multiprocess_mode="livesum",
             registry=registry,
         )
+        self.limits_reached = Counter(
+            "gateway_http_limits_reached",
+            "Requests and connections that reached a limit of the facade, by its setting's name.",
+            ("limit",),
+            registry=registry,
+        )
         # Looking a counter up by its labels costs more than counting.
         self._answered: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 

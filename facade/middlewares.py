@@ -43,7 +43,10 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             response = await handler(request)
         except Exception as error:
-            response = error_response(request, told(error, request))
+            failure = told(error, request)
+            if failure.limit:
+                context.metrics.limits_reached.labels(failure.limit).inc()
+            response = error_response(request, failure)
         status = response.status
         return response
     finally:

@@ -31,6 +31,7 @@ def from_http_exception(error: web.HTTPException, request: web.Request) -> Gatew
         return GatewayError(
             errors_pb2.REASON_TOO_LARGE,
             f"the body is larger than {request.app[LIMIT]:,} bytes",
+            limit="limits.max_body",
         )
     if error.status == 404:
         return HttpProblem(

@@ -82,7 +82,10 @@ class Services:
         )
         max_message = settings.limits.max_message
         server = Server(
-            identify, max_message=max_message, service_credential=secrets.service_credential
+            identify,
+            max_message=max_message,
+            registry=CollectorRegistry(),
+            service_credential=secrets.service_credential,
         )
         port = server.listen(address)
         # Services call one another over gRPC too, as everybody does.

@@ -93,6 +93,8 @@ class GatewayError(Exception):
         retry_after_s: whole seconds until another try makes sense, or None.
         attempts: what was tried at providers, in order.
         article_code: number of the failure in the document editing API, or None.
+        limit: name of the setting whose bound was reached (`limits.max_body`), or ""; counted
+            in the metrics of the process that raises the error, and not sent on.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class GatewayError(Exception):
         retry_after_s: int | None = None,
         attempts: Sequence[Attempt] = (),
         article_code: int | None = None,
+        limit: str = "",
     ) -> None:
         super().__init__(message)
         self.reason = reason
@@ -114,6 +117,7 @@ class GatewayError(Exception):
         self.retry_after_s = retry_after_s
         self.attempts = list(attempts)
         self.article_code = article_code
+        self.limit = limit
 
     @property
     def code(self) -> str:

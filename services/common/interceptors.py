@@ -42,9 +42,13 @@ if TYPE_CHECKING:
 class CallInterceptor(grpc.aio.ServerInterceptor):
     """Identifies the caller and translates failures, for every kind of call."""
 
-    def __init__(self, identify: Identify, door: ServiceDoor) -> None:
+    def __init__(
+        self, identify: Identify, door: ServiceDoor, count_limit: Callable[[str], None]
+    ) -> None:
+        """Return an interceptor; `count_limit` takes the name of each limit that was reached."""
         self._identify = identify
         self._door = door
+        self._count_limit = count_limit
         # A method has one handler, which is wrapped once.
         self._wrapped: dict[str, tuple[Handler, Handler]] = {}
 
@@ -87,7 +91,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                 await enter(context)
                 return await behavior(request, context)
             except Exception as error:
-                await _abort(context, error)
+                await self._abort(context, error)
 
         return call
 
@@ -100,7 +104,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                     async for response in responses:
                         yield response
             except Exception as error:
-                await _abort(context, error)
+                await self._abort(context, error)
 
         return call
 
@@ -114,23 +118,24 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         authorization = metadata.get("authorization", "")
         caller.set(self._door.admit(authorization, metadata.get(USER_ID_KEY, "")))
 
+    async def _abort(self, context: Context, error: Exception) -> None:
+        """End the call with the status of `error`; never returns."""
+        if isinstance(error, grpc.aio.AbortError):
+            raise error
+        if isinstance(error, grpc.aio.AioRpcError):
+            error = errors.from_rpc_error(error)
+        elif not isinstance(error, errors.GatewayError):
+            log.error("unforeseen failure", exc_info=error)
+            error = errors.internal()
+        if error.limit:
+            self._count_limit(error.limit)
+        code, message, details = errors.to_status(error)
+        await context.abort(code, message, ((errors.STATUS_METADATA_KEY, details),))
+        raise asyncio.CancelledError
+
 
 def _metadata(context: Context) -> dict[str, str]:
     """Give the call's metadata; its request id is taken over."""
     metadata = {key: str(value) for key, value in context.invocation_metadata() or ()}
     logs.request_id.set(metadata.get(REQUEST_ID_KEY, ""))
     return metadata
-
-
-async def _abort(context: Context, error: Exception) -> None:
-    """End the call with the status of `error`; never returns."""
-    if isinstance(error, grpc.aio.AbortError):
-        raise error
-    if isinstance(error, grpc.aio.AioRpcError):
-        error = errors.from_rpc_error(error)
-    elif not isinstance(error, errors.GatewayError):
-        log.error("unforeseen failure", exc_info=error)
-        error = errors.internal()
-    code, message, details = errors.to_status(error)
-    await context.abort(code, message, ((errors.STATUS_METADATA_KEY, details),))
-    raise asyncio.CancelledError

@@ -6,6 +6,7 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
+from prometheus_client import CollectorRegistry, Counter
 
 from gateway.link.v1 import link_pb2, link_pb2_grpc
 from services.common.authentication import Identify, ServiceDoor
@@ -30,14 +31,31 @@ class Server:
     Args:
         identify: finds the owner of a key.
         max_message: bytes of a message.
+        registry: where the limits that calls reach are counted; by default nobody reads them.
         service_credential: opens the calls that the gateway makes by itself; without it
             nobody can make them.
     """
 
     def __init__(
-        self, identify: Identify, *, max_message: int, service_credential: bytes | None = None
+        self,
+        identify: Identify,
+        *,
+        max_message: int,
+        registry: CollectorRegistry | None = None,
+        service_credential: bytes | None = None,
     ) -> None:
-        interceptors = [CallInterceptor(identify, ServiceDoor(service_credential))]
+        limits_reached = Counter(
+            "gateway_limits_reached",
+            "Calls that reached a limit, by the name of its setting.",
+            ("limit",),
+            registry=registry or CollectorRegistry(),
+        )
+
+        def count_limit(limit: str) -> None:
+            limits_reached.labels(limit).inc()
+
+        door = ServiceDoor(service_credential)
+        interceptors = [CallInterceptor(identify, door, count_limit)]
         self._server = grpc.aio.server(
             interceptors=interceptors,
             options=[*size_options(max_message), ("grpc.so_reuseport", 0)],
