@@ -1,16 +1,17 @@
 """What happens around every gRPC call of a service.
 
-In order: the request id is taken over, the key is looked up, the call runs, and a
-failure becomes a status. Health and reflection need no key, nor does a link, whose calls
-come through here one by one; background work comes with the gateway's own credential in
-place of one, and through a door of its own.
+In order: the request id is taken over, the caller is identified by the call's metadata,
+the message is read, the call runs, and a failure becomes a status. A call that is refused
+by its metadata never has its message read. Health and reflection need no key, nor does a
+link, whose calls come through here one by one; background work comes with the gateway's
+own credential in place of a key.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -26,17 +27,18 @@ from services.common.authentication import (
 )
 from services.common.channels import REQUEST_ID_KEY, USER_ID_KEY
 
-_OPEN = ("/grpc.health.v1.Health/", "/grpc.reflection.", "/gateway.link.v1.Link/")
+# Methods that need no key.
+OPEN_METHODS = ("/grpc.health.v1.Health/", "/grpc.reflection.", "/gateway.link.v1.Link/")
 # What the gateway's own credential opens, and nothing else does.
 _SERVICE_ONLY = frozenset({"/gateway.inference.v1.InferenceService/RunRole"})
+_LONGEST_REQUEST_ID = 128
 
 log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     Handler = grpc.RpcMethodHandler[Any, Any]
     Context = grpc.aio.ServicerContext[Any, Any]
-    # Finds out for whom a call is; raises GatewayError when it is for nobody.
-    Enter = Callable[[Context], Awaitable[None]]
+    Metadata = Iterable[tuple[str, str | bytes]]
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):
@@ -57,27 +59,66 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """Wrap the handler of one call."""
+        """Identify the caller of a call, and return its handler with failures translated.
+
+        It runs in the task that runs the handler, before the request message is received:
+        what it sets in context variables is set for the handler too.
+        """
         handler = await continuation(handler_call_details)
-        if handler is None or handler_call_details.method.startswith(_OPEN):
-            return handler
         method = handler_call_details.method
+        if handler is None or method.startswith(OPEN_METHODS):
+            return handler
+        try:
+            await self._identify_caller(method, handler_call_details.invocation_metadata)
+        except Exception as error:
+            return self._refusal(handler, error)
         known = self._wrapped.get(method)
         if known is None or known[0] is not handler:
-            known = self._wrapped[method] = handler, self._wrap(method, handler)
+            known = self._wrapped[method] = handler, self._wrap(handler)
         return known[1]
 
-    def _wrap(self, method: str, handler: Handler) -> Handler:
-        enter = self._by_service if method in _SERVICE_ONLY else self._by_key
+    async def _identify_caller(self, method: str, entries: Metadata | None) -> None:
+        """Set for whom the current task serves a call.
+
+        Raises:
+            GatewayError: the call is for nobody, or has two credentials.
+        """
+        metadata: dict[str, str] = {}
+        for name, value in entries or ():
+            if name == "authorization" and name in metadata:
+                raise errors.invalid("authorization", "authorization: takes one value")
+            metadata[name] = str(value)
+        request_id = metadata.get(REQUEST_ID_KEY, "")
+        logs.request_id.set(request_id if len(request_id) <= _LONGEST_REQUEST_ID else "")
+        authorization = metadata.get("authorization", "")
+        if method in _SERVICE_ONLY:
+            caller.set(self._door.admit(authorization, metadata.get(USER_ID_KEY, "")))
+        else:
+            key = bearer_key(authorization)
+            caller.set(await self._identify(key))
+            caller_key.set(key)
+
+    def _refusal(self, handler: Handler, error: Exception) -> Handler:
+        """Return a handler that ends a call of the same kind without reading its message."""
+
+        async def refuse(_: Any, context: Context) -> None:
+            await self._abort(context, error)
+
+        # Only a handler of a stream of requests is called before a message was received.
         if handler.response_streaming:
-            wrapped = self._streaming(handler.unary_stream or handler.stream_stream, enter)
+            return grpc.stream_stream_rpc_method_handler(refuse)
+        return grpc.stream_unary_rpc_method_handler(refuse)
+
+    def _wrap(self, handler: Handler) -> Handler:
+        if handler.response_streaming:
+            wrapped = self._streaming(handler.unary_stream or handler.stream_stream)
             make = (
                 grpc.stream_stream_rpc_method_handler
                 if handler.request_streaming
                 else grpc.unary_stream_rpc_method_handler
             )
         else:
-            wrapped = self._single(handler.unary_unary or handler.stream_unary, enter)
+            wrapped = self._single(handler.unary_unary or handler.stream_unary)
             make = (
                 grpc.stream_unary_rpc_method_handler
                 if handler.request_streaming
@@ -85,20 +126,18 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             )
         return make(wrapped, handler.request_deserializer, handler.response_serializer)
 
-    def _single(self, behavior: Any, enter: Enter) -> Any:
+    def _single(self, behavior: Any) -> Any:
         async def call(request: Any, context: Context) -> Any:
             try:
-                await enter(context)
                 return await behavior(request, context)
             except Exception as error:
                 await self._abort(context, error)
 
         return call
 
-    def _streaming(self, behavior: Any, enter: Enter) -> Any:
+    def _streaming(self, behavior: Any) -> Any:
         async def call(request: Any, context: Context) -> AsyncIterator[Any]:
             try:
-                await enter(context)
                 # What a servicer holds while it answers is free as soon as nobody listens.
                 async with aclosing(behavior(request, context)) as responses:
                     async for response in responses:
@@ -107,16 +146,6 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                 await self._abort(context, error)
 
         return call
-
-    async def _by_key(self, context: Context) -> None:
-        key = bearer_key(_metadata(context).get("authorization", ""))
-        caller.set(await self._identify(key))
-        caller_key.set(key)
-
-    async def _by_service(self, context: Context) -> None:
-        metadata = _metadata(context)
-        authorization = metadata.get("authorization", "")
-        caller.set(self._door.admit(authorization, metadata.get(USER_ID_KEY, "")))
 
     async def _abort(self, context: Context, error: Exception) -> None:
         """End the call with the status of `error`; never returns."""
@@ -133,9 +162,3 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         await context.abort(code, message, ((errors.STATUS_METADATA_KEY, details),))
         raise asyncio.CancelledError
 
-
-def _metadata(context: Context) -> dict[str, str]:
-    """Give the call's metadata; its request id is taken over."""
-    metadata = {key: str(value) for key, value in context.invocation_metadata() or ()}
-    logs.request_id.set(metadata.get(REQUEST_ID_KEY, ""))
-    return metadata
