@@ -84,6 +84,7 @@ class Services:
         server = Server(
             identify,
             max_message=max_message,
+            bounds=settings.grpc,
             registry=CollectorRegistry(),
             service_credential=secrets.service_credential,
         )

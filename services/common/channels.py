@@ -6,11 +6,17 @@ import grpc
 
 from services.common.link.channel import LinkChannel
 from services.common.link.frames import MAX_BATCH
+from services.common.settings import Grpc
 
 REQUEST_ID_KEY = "x-request-id"
 USER_ID_KEY = "x-user-id"
 
+# What a stream may hold that nobody has read: much on a socket of the gateway's own, over
+# which files go, and little where strangers connect.
 _LOOKAHEAD = 1 << 20
+_TCP_LOOKAHEAD = 64 << 10
+# Compression algorithms by bit; this one is none.
+_IDENTITY = 1
 # A file of many megabytes costs a third on a stream of its own, as `make bench-link` shows.
 _APART = frozenset(
     {
@@ -22,7 +28,12 @@ _APART = frozenset(
 Metadata = tuple[tuple[str, str], ...]
 
 
-def size_options(max_message: int) -> Sequence[tuple[str, int]]:
+def is_private(address: str) -> bool:
+    """Return whether an address is a Unix socket, which file modes protect."""
+    return address.startswith("unix:")
+
+
+def size_options(max_message: int, *, lookahead: int = _LOOKAHEAD) -> Sequence[tuple[str, int]]:
     """Give the gRPC options that bound what either end of a connection holds.
 
     A message has at most `max_message` bytes, or those of a link's batch where they are more.
@@ -34,16 +45,18 @@ def size_options(max_message: int) -> Sequence[tuple[str, int]]:
         ("grpc.max_receive_message_length", size),
         ("grpc.max_send_message_length", size),
         ("grpc.http2.bdp_probe", 0),
-        ("grpc.http2.lookahead_bytes", _LOOKAHEAD),
+        ("grpc.http2.lookahead_bytes", lookahead),
     )
 
 
 def open_channel(target: str, *, max_message: int) -> grpc.aio.Channel:
-    """Open a channel to `host:port` or `unix:/path`, whose calls share a link.
+    """Open a channel to `host:port` or `unix:/path`; over the latter calls share a link.
 
     It connects by itself, and again after its peer restarts, within a second.
     """
     plain = open_plain_channel(target, max_message=max_message)
+    if not is_private(target):
+        return plain
     return LinkChannel(plain, max_message=max_message, apart=_APART)
 
 
@@ -63,6 +76,32 @@ def open_plain_channel(target: str, *, max_message: int) -> grpc.aio.Channel:
             ("grpc.enable_http_proxy", 0),
         ],
     )
+
+
+def tcp_server_options(max_message: int, bounds: Grpc) -> Sequence[tuple[str, int]]:
+    """Return the options of a server that strangers can connect to."""
+    return (
+        *size_options(max_message, lookahead=_TCP_LOOKAHEAD),
+        ("grpc.max_allowed_incoming_connections", bounds.max_connections),
+        ("grpc.max_concurrent_streams", bounds.max_calls_per_connection),
+        ("grpc.max_metadata_size", bounds.max_metadata_bytes),
+        ("grpc.absolute_max_metadata_size", bounds.max_metadata_bytes),
+        ("grpc.server_handshake_timeout_ms", _ms(bounds.handshake_timeout_s)),
+        ("grpc.max_connection_idle_ms", _ms(bounds.idle_connection_s)),
+        ("grpc.max_connection_age_ms", _ms(bounds.connection_age_s)),
+        # A peer that is gone without a word is found by its silence.
+        ("grpc.keepalive_time_ms", _ms(bounds.idle_connection_s)),
+        ("grpc.keepalive_timeout_ms", 20_000),
+        # Envoy asks whether a connection lives every 30 seconds, also without calls.
+        ("grpc.http2.min_ping_interval_without_data_ms", 20_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        # A compressed message could be a thousand times as large as what comes.
+        ("grpc.compression_enabled_algorithms_bitset", _IDENTITY),
+    )
+
+
+def _ms(seconds: float) -> int:
+    return int(1000 * seconds)
 
 
 def call_metadata(key: str, request_id: str) -> Metadata:

@@ -161,4 +161,3 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         code, message, details = errors.to_status(error)
         await context.abort(code, message, ((errors.STATUS_METADATA_KEY, details),))
         raise asyncio.CancelledError
-

@@ -8,20 +8,20 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 from prometheus_client import CollectorRegistry, Counter
 
-from gateway.link.v1 import link_pb2, link_pb2_grpc
+from gateway.link.v1 import link_pb2_grpc
 from services.common.authentication import Identify, ServiceDoor
-from services.common.channels import size_options
+from services.common.channels import is_private, size_options, tcp_server_options
+from services.common.intake import IntakeInterceptor
 from services.common.interceptors import CallInterceptor
 from services.common.link.server import LinkServer
-
-_LINK = link_pb2.DESCRIPTOR.services_by_name["Link"].full_name
+from services.common.settings import Grpc
 
 
 class Server:
     """A gRPC server with health, reflection, identification and error translation.
 
-    Every service can be called by plain gRPC calls, and over links. Services are added by
-    the functions that protoc generates::
+    Every service can be called by plain gRPC calls, and on a Unix socket over links.
+    Services are added by the functions that protoc generates::
 
         server = Server(identify, max_message=80 << 20)
         server.add(add_InferenceServiceServicer_to_server, servicer, "gateway.inference.v1…")
@@ -31,6 +31,7 @@ class Server:
     Args:
         identify: finds the owner of a key.
         max_message: bytes of a message.
+        bounds: what a TCP port bounds beside messages; the defaults when left out.
         registry: where the limits that calls reach are counted; by default nobody reads them.
         service_credential: opens the calls that the gateway makes by itself; without it
             nobody can make them.
@@ -41,6 +42,7 @@ class Server:
         identify: Identify,
         *,
         max_message: int,
+        bounds: Grpc | None = None,
         registry: CollectorRegistry | None = None,
         service_credential: bytes | None = None,
     ) -> None:
@@ -55,31 +57,58 @@ class Server:
             limits_reached.labels(limit).inc()
 
         door = ServiceDoor(service_credential)
-        interceptors = [CallInterceptor(identify, door, count_limit)]
-        self._server = grpc.aio.server(
-            interceptors=interceptors,
-            options=[*size_options(max_message), ("grpc.so_reuseport", 0)],
-        )
-        self._links = LinkServer(interceptors, max_message=max_message)
+        self._interceptor = CallInterceptor(identify, door, count_limit)
+        self._max_message = max_message
+        self._bounds = bounds or Grpc()
+        self._server: grpc.aio.Server | None = None
+        self._intake: IntakeInterceptor | None = None
+        self._links: LinkServer | None = None
+        self._servicers: list[tuple[Any, object]] = []
         self._names: list[str] = []
         self._health = health.aio.HealthServicer()
 
     def add(self, register: Any, servicer: object, name: str) -> None:
         """Offer `servicer` under the full service name `name`."""
-        self._register(register, servicer)
+        self._servicers.append((register, servicer))
         self._names.append(name)
 
     def listen(self, address: str) -> int:
-        """Listen on `host:port` (port 0: any free one) or `unix:/path`; give the port."""
+        """Listen on `host:port` (port 0: any free one) or `unix:/path`; return the port.
+
+        A Unix socket is for the gateway's own processes: it carries links, and has no bounds
+        but those of messages.
+        """
+        if is_private(address):
+            self._server = grpc.aio.server(
+                interceptors=[self._interceptor], options=size_options(self._max_message)
+            )
+            self._links = LinkServer([self._interceptor], max_message=self._max_message)
+        else:
+            self._intake = IntakeInterceptor(self._bounds)
+            self._server = grpc.aio.server(
+                interceptors=[self._interceptor, self._intake],
+                options=[
+                    *tcp_server_options(self._max_message, self._bounds),
+                    ("grpc.so_reuseport", 0),
+                ],
+            )
         return self._server.add_insecure_port(address)
 
     async def start(self) -> None:
-        """Begin to serve, and say so through health."""
-        self._register(health_pb2_grpc.add_HealthServicer_to_server, self._health)
-        names: Sequence[str] = [*self._names, _LINK, health.SERVICE_NAME, reflection.SERVICE_NAME]
+        """Begin to serve on what `listen` was given, and say so through health."""
+        assert self._server is not None, "listen first"
+        names: Sequence[str] = [*self._names, health.SERVICE_NAME, reflection.SERVICE_NAME]
         reflecting = reflection.aio.ReflectionServicer(names)
-        self._register(reflection_pb2_grpc.add_ServerReflectionServicer_to_server, reflecting)
-        link_pb2_grpc.add_LinkServicer_to_server(self._links, self._server)
+        self._servicers += [
+            (health_pb2_grpc.add_HealthServicer_to_server, self._health),
+            (reflection_pb2_grpc.add_ServerReflectionServicer_to_server, reflecting),
+        ]
+        for register, servicer in self._servicers:
+            register(servicer, self._server)
+            if self._links is not None:
+                register(servicer, self._links)
+        if self._links is not None:
+            link_pb2_grpc.add_LinkServicer_to_server(self._links, self._server)
         for name in ("", *self._names):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         await self._server.start()
@@ -87,13 +116,14 @@ class Server:
     async def stop(self, grace_s: float) -> None:
         """Refuse new calls at once, give those in flight `grace_s` seconds, then cut them."""
         await self._health.enter_graceful_shutdown()
-        self._links.go_away()
-        await self._server.stop(grace_s)
+        if self._links is not None:
+            self._links.go_away()
+        if self._intake is not None:
+            self._intake.stop()
+        if self._server is not None:
+            await self._server.stop(grace_s)
 
     async def wait(self) -> None:
         """Wait until the server has stopped."""
+        assert self._server is not None, "listen first"
         await self._server.wait_for_termination()
-
-    def _register(self, register: Any, servicer: object) -> None:
-        register(servicer, self._server)
-        register(servicer, self._links)

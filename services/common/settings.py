@@ -153,6 +153,20 @@ class Limits(_Section):
     storage: StorageLimits = StorageLimits()
 
 
+class Grpc(_Section):
+    """Bounds of the gRPC door on a TCP port; calls over a Unix socket have none of them."""
+
+    max_connections: Annotated[int, Field(ge=1)] = 1000
+    max_calls_per_connection: Annotated[int, Field(ge=1)] = 1000
+    max_metadata_bytes: Annotated[int, Field(ge=1024)] = 16 << 10
+    handshake_timeout_s: Annotated[float, Field(gt=0)] = 10
+    idle_connection_s: Annotated[float, Field(gt=0)] = 300
+    connection_age_s: Annotated[float, Field(gt=0)] = 3600
+    read_timeout_s: Annotated[float, Field(gt=0)] = 60
+    max_reads_per_user: Annotated[int, Field(ge=1)] = 2
+    max_held_bytes_per_user: Annotated[int, Field(ge=1024)] = 160 << 20
+
+
 class Articles(_Section):
     """Document editing."""
 
@@ -198,6 +212,7 @@ class Settings(_Section):
     roles: Roles = Roles()
     discovery: Discovery = Discovery()
     limits: Limits = Limits()
+    grpc: Grpc = Grpc()
     articles: Articles = Articles()
     memory: Memory = Memory()
 
@@ -325,6 +340,17 @@ personal_free = 1073741824
 personal_pro = 5368709120
 team_pro = 53687091200
 enterprise = 53687091200
+
+[grpc]                        # gRPC callers over TCP (`gateway serve --listen host:port`)
+max_connections = 1000        # at a time; one more is closed at once
+max_calls_per_connection = 1000   # at a time; one more waits at its caller
+max_metadata_bytes = 16384    # of one call
+handshake_timeout_s = 10      # how long a connection may take to begin with HTTP/2
+idle_connection_s = 300       # how long a connection stays without a call
+connection_age_s = 3600       # after which a connection takes no more calls; its last ones end
+read_timeout_s = 60           # how long the message of a call may take to come
+max_reads_per_user = 2        # messages of one user that are received at a time; others wait
+max_held_bytes_per_user = 167772160   # of the messages of one user's calls together
 
 [articles]                    # document editing
 require_grant = false         # only for users with `gateway grants add`

@@ -1,0 +1,286 @@
+"""How much of the messages of plain gRPC calls over TCP is held at a time.
+
+gRPC receives a message whole before a handler sees any of it, and until it is asked for a
+message it holds no more than the stream's window. So the bounds are on how many messages
+are asked for at a time: of one user, and of callers without a key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from gateway.errors.v1 import errors_pb2
+from services.common import errors
+from services.common.authentication import caller
+from services.common.errors import GatewayError
+from services.common.interceptors import OPEN_METHODS
+from services.common.settings import Grpc
+
+if TYPE_CHECKING:
+    Handler = grpc.RpcMethodHandler[Any, Any]
+    Context = grpc.aio.ServicerContext[Any, Any]
+
+# Health checks and reflection ask for a name, which comes in one packet with its call.
+_REFLECTION = "/grpc.reflection."
+_LONGEST_OPEN_MESSAGE = 64 << 10
+_HEALTH_PATIENCE_S = 0.05
+_REFLECTION_PATIENCE_S = 5.0
+_MAX_WAITING = 20
+
+
+class IntakeInterceptor(grpc.aio.ServerInterceptor):
+    """Reads the messages of calls within bounds.
+
+    It stands inside the interceptor that identifies callers. Calls that stream requests are
+    left as they are: their servicers read message by message.
+    """
+
+    def __init__(self, bounds: Grpc) -> None:
+        self._users = _UserIntake(bounds)
+        self._health = _OpenIntake(_HEALTH_PATIENCE_S)
+        self._reflection = _OpenIntake(_REFLECTION_PATIENCE_S)
+        # A method has one handler, which is wrapped once.
+        self._wrapped: dict[str, tuple[Handler, Handler]] = {}
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler | None:
+        """Return the handler of one call, which reads within bounds."""
+        handler = await continuation(handler_call_details)
+        method = handler_call_details.method
+        is_open = method.startswith(OPEN_METHODS)
+        if handler is None or (handler.request_streaming and not is_open):
+            return handler
+        known = self._wrapped.get(method)
+        if known is None or known[0] is not handler:
+            if not is_open:
+                wrapped = self._users.wrap(handler)
+            elif method.startswith(_REFLECTION):
+                wrapped = self._reflection.wrap_stream(handler)
+            else:
+                wrapped = self._health.wrap(handler)
+            known = self._wrapped[method] = handler, wrapped
+        return known[1]
+
+    def stop(self) -> None:
+        """End the streams of callers without a key, which may wait for ever."""
+        self._health.stop()
+        self._reflection.stop()
+
+
+class _UserIntake:
+    """Reads the requests of identified callers, a few of a user at a time."""
+
+    def __init__(self, bounds: Grpc) -> None:
+        self._bounds = bounds
+        self._turns: dict[str, asyncio.Semaphore] = {}
+        self._calls: Counter[str] = Counter()
+        self._held: Counter[str] = Counter()
+
+    def wrap(self, handler: Handler) -> Handler:
+        deserialize = handler.request_deserializer
+        behavior: Any = handler.unary_stream or handler.unary_unary
+
+        async def single(_: Any, context: Context) -> Any:
+            async with self._request(deserialize, context) as request:
+                return await behavior(request, context)
+
+        async def streaming(_: Any, context: Context) -> AsyncIterator[Any]:
+            async with (
+                self._request(deserialize, context) as request,
+                aclosing(behavior(request, context)) as responses,
+            ):
+                async for response in responses:
+                    yield response
+
+        if handler.response_streaming:
+            return grpc.stream_stream_rpc_method_handler(
+                streaming, None, handler.response_serializer
+            )
+        return grpc.stream_unary_rpc_method_handler(single, None, handler.response_serializer)
+
+    @asynccontextmanager
+    async def _request(
+        self, deserialize: Callable[[bytes], Any] | None, context: Context
+    ) -> AsyncIterator[Any]:
+        """Read the request of a call, which counts as held until the call's end."""
+        user = caller.get().user_id
+        self._calls[user] += 1
+        held = 0
+        try:
+            async with self._turns.setdefault(
+                user, asyncio.Semaphore(self._bounds.max_reads_per_user)
+            ):
+                message = await self._read(context)
+                size = len(message)
+                if self._held[user] + size > self._bounds.max_held_bytes_per_user:
+                    del message  # not kept alive by the error's traceback
+                    raise GatewayError(
+                        errors_pb2.REASON_RATE_LIMITED,
+                        "the requests of one user's calls have at most "
+                        f"{self._bounds.max_held_bytes_per_user:,} bytes together; try again "
+                        "when some have ended",
+                        limit="grpc.max_held_bytes_per_user",
+                    )
+                held = size
+                self._held[user] += held
+                try:
+                    request = _decode(deserialize, message)
+                finally:
+                    del message
+            yield request
+        finally:
+            self._held[user] -= held
+            self._calls[user] -= 1
+            if not self._calls[user]:
+                del self._calls[user], self._held[user], self._turns[user]
+
+    async def _read(self, context: Context) -> Any:
+        try:
+            async with asyncio.timeout(self._bounds.read_timeout_s):
+                message: Any = await context.read()
+        except TimeoutError:
+            raise GatewayError(
+                errors_pb2.REASON_TIMEOUT,
+                f"the request did not come within {self._bounds.read_timeout_s:g} s",
+                limit="grpc.read_timeout_s",
+            ) from None
+        if message is grpc.aio.EOF:
+            raise errors.invalid("", "the call has no request message")
+        return message
+
+
+class _OpenIntake:
+    """Reads what callers without a key send to one service, one message at a time.
+
+    No more than one large message is ever held, and a caller who sends nothing keeps the
+    others waiting for a moment only.
+    """
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._lock = asyncio.Lock()
+        self._waiting = 0
+        self._streams: set[asyncio.Task[Any]] = set()
+
+    def wrap(self, handler: Handler) -> Handler:
+        """Return a handler that reads the one request of a call."""
+        deserialize = handler.request_deserializer
+        behavior: Any = handler.unary_unary or handler.unary_stream
+
+        async def call(_: Any, context: Context) -> Any:
+            async with self._turn(context):
+                message = await self._read(context)
+                if message is grpc.aio.EOF:
+                    raise errors.invalid("", "the call has no request message")
+                try:
+                    request = _decode(deserialize, message)
+                finally:
+                    del message
+            return await behavior(request, context)
+
+        if handler.response_streaming:
+            return grpc.stream_stream_rpc_method_handler(
+                self._kept(call), None, handler.response_serializer
+            )
+        return grpc.stream_unary_rpc_method_handler(call, None, handler.response_serializer)
+
+    def wrap_stream(self, handler: Handler) -> Handler:
+        """Return a handler of a stream that is the only one, and ends when it is silent."""
+        deserialize = handler.request_deserializer
+        behavior: Any = handler.stream_stream
+
+        async def call(_: Any, context: Context) -> None:
+            async def requests() -> AsyncIterator[Any]:
+                while (message := await self._read(context)) is not grpc.aio.EOF:
+                    yield _decode(deserialize, message)
+
+            async with self._turn(context):
+                async for response in behavior(requests(), context):
+                    await context.write(response)
+
+        return grpc.stream_stream_rpc_method_handler(
+            self._kept(call), None, handler.response_serializer
+        )
+
+    def stop(self) -> None:
+        """End the streams."""
+        for task in self._streams:
+            task.cancel()
+
+    def _kept(self, call: Callable[[Any, Context], Awaitable[None]]) -> Any:
+        async def stream(requests: Any, context: Context) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._streams.add(task)
+            try:
+                await call(requests, context)
+            finally:
+                self._streams.discard(task)
+
+        return stream
+
+    @asynccontextmanager
+    async def _turn(self, context: Context) -> AsyncIterator[None]:
+        """Wait for the turn of a call; a `GatewayError` in the block becomes its status."""
+        try:
+            if self._waiting >= _MAX_WAITING:
+                raise errors.unavailable("too many callers without a key; try again")
+            self._waiting += 1
+            try:
+                await self._lock.acquire()
+            finally:
+                self._waiting -= 1
+            try:
+                yield
+            finally:
+                self._lock.release()
+        except GatewayError as error:
+            await context.abort(error.grpc_status, error.message)
+
+    async def _read(self, context: Context) -> Any:
+        """Read one message, or EOF.
+
+        Raises:
+            GatewayError: it is large, or does not come.
+        """
+        reading = asyncio.ensure_future(context.read())
+        # In two steps: after a stall of the loop the first one ends before sockets are read.
+        for _ in range(2):
+            if not reading.done():
+                await asyncio.wait([reading], timeout=self._patience_s / 2)
+        if not reading.done():
+            reading.cancel()
+            raise GatewayError(
+                errors_pb2.REASON_TIMEOUT, "a call without a key sends its message at once"
+            )
+        message: Any = reading.result()
+        if message is not grpc.aio.EOF and len(message) > _LONGEST_OPEN_MESSAGE:
+            del message, reading  # not kept alive by the error's traceback
+            raise GatewayError(
+                errors_pb2.REASON_TOO_LARGE,
+                f"a call without a key takes {_LONGEST_OPEN_MESSAGE:,} bytes",
+            )
+        return message
+
+
+def _decode(deserialize: Callable[[bytes], Any] | None, message: bytes) -> Any:
+    """Return the request in a message.
+
+    Raises:
+        GatewayError: it is none.
+    """
+    try:
+        return deserialize(message) if deserialize else message
+    except DecodeError:
+        del message  # not kept alive by the error's traceback
+    raise errors.invalid("", "the request message is not what the method takes")
