@@ -17,6 +17,9 @@ def main() -> None:
     )
     parser.add_argument("--host", help="address to listen on; the settings' own when left out")
     parser.add_argument("--port", type=int, help="port; the settings' own when left out")
+    parser.add_argument(
+        "--metrics-port", type=int, help="of /metrics; the settings' own when left out"
+    )
     parser.add_argument("--parent-pipe", type=int, help="descriptor that closes with the parent")
     arguments = parser.parse_args()
 
@@ -27,12 +30,16 @@ def main() -> None:
         from facade.server import Facade
 
         loaded = settings.load()
+        server = loaded.server
         facade = await Facade.start(
             arguments.services,
-            loaded.server.host if arguments.host is None else arguments.host,
-            loaded.server.port if arguments.port is None else arguments.port,
+            server.host if arguments.host is None else arguments.host,
+            server.port if arguments.port is None else arguments.port,
             loaded,
             Source(),
+            metrics_port=(
+                server.metrics_port if arguments.metrics_port is None else arguments.metrics_port
+            ),
         )
         lifecycle.ready()
         await lifecycle.stopping.wait()

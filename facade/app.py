@@ -1,4 +1,4 @@
-"""The application: its routes and what is around them."""
+"""The applications: their routes and what is around them."""
 
 from aiohttp import web
 
@@ -37,9 +37,23 @@ def create_app(context: Context) -> web.Application:
             *articles.routes(),
             web.get("/healthz", operations.healthz),
             web.get("/readyz", operations.readyz),
-            web.get("/metrics", operations.metrics),
             web.get("/openapi.json", operations.openapi_document),
             web.get("/docs", operations.docs),
+        ]
+    )
+    return app
+
+
+def create_operations_app(context: Context) -> web.Application:
+    """Build the application of the listener for whoever runs the gateway."""
+    app = web.Application(middlewares=[middlewares.observe])
+    app[CONTEXT] = context
+    app.on_response_prepare.append(middlewares.name_answer)
+    app.add_routes(
+        [
+            web.get("/healthz", operations.healthz),
+            web.get("/readyz", operations.readyz_with_details),
+            web.get("/metrics", operations.metrics),
         ]
     )
     return app

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}", re.ASCII)
-PUBLIC = frozenset({"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"})
+PUBLIC = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs"})
 
 
 @web.middleware

@@ -9,7 +9,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from facade.access_log import AccessLog
-from facade.app import create_app
+from facade.app import create_app, create_operations_app
 from facade.context import Context
 from facade.metrics import Metrics
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
@@ -33,21 +33,40 @@ class Facade:
 
     Attributes:
         port: the port it listens on.
+        metrics_port: the port of the listener for whoever runs the gateway.
     """
 
     def __init__(
-        self, runner: web.AppRunner, channel: grpc.aio.Channel, access_log: AccessLog, port: int
+        self,
+        runner: web.AppRunner,
+        operations: web.AppRunner,
+        channel: grpc.aio.Channel,
+        access_log: AccessLog,
+        port: int,
+        metrics_port: int,
     ) -> None:
         self._runner = runner
+        self._operations = operations
         self._channel = channel
         self._access_log = access_log
         self.port = port
+        self.metrics_port = metrics_port
 
     @classmethod
     async def start(
-        cls, services: str, host: str, port: int, settings: Settings, source: Source
+        cls,
+        services: str,
+        host: str,
+        port: int,
+        settings: Settings,
+        source: Source,
+        *,
+        metrics_port: int = 0,
     ) -> Self:
-        """Listen on `host:port` (0: any free one), which other facades may share."""
+        """Listen on `host:port` and on `server.metrics_host:metrics_port`.
+
+        Other facades may share both ports; 0 is any free one.
+        """
         registry = CollectorRegistry()
         later = asyncio.get_running_loop().call_later
         access_log = AccessLog(settings.server.access_log_per_s, source.monotonic, later)
@@ -76,11 +95,28 @@ class Facade:
         await runner.setup()
         listener = _listener(host, port)
         await web.SockSite(runner, listener, backlog=_BACKLOG).start()
-        return cls(runner, channel, access_log, listener.getsockname()[1])
+        operations = web.AppRunner(
+            create_operations_app(context),
+            handler_cancellation=True,
+            access_log=None,
+            shutdown_timeout=0,
+        )
+        await operations.setup()
+        metrics_listener = _listener(settings.server.metrics_host, metrics_port)
+        await web.SockSite(operations, metrics_listener).start()
+        return cls(
+            runner,
+            operations,
+            channel,
+            access_log,
+            listener.getsockname()[1],
+            metrics_listener.getsockname()[1],
+        )
 
     async def stop(self) -> None:
         """Take no more requests, let those in hand end (`limits.drain_s`), close."""
         await self._runner.cleanup()
+        await self._operations.cleanup()
         await self._channel.close()
         self._access_log.write()
 

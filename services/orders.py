@@ -15,6 +15,8 @@ class Orders(NamedTuple):
     Attributes:
         host: address that the facades listen on.
         port: and their port; 0 for any free one.
+        metrics_host: address of their listener for whoever runs the gateway.
+        metrics_port: and its port; 0 for any free one.
         data_dir: the folder of which one gateway at a time may make use.
         drain_s: seconds that a program takes at most to end what it has in hand.
         workers: how many pairs of facade and services to run.
@@ -22,6 +24,8 @@ class Orders(NamedTuple):
 
     host: str
     port: int
+    metrics_host: str
+    metrics_port: int
     data_dir: Path
     drain_s: float
     workers: int
@@ -30,13 +34,29 @@ class Orders(NamedTuple):
     def of(cls, settings: "Settings", workers: int) -> Self:
         """Take from the settings what concerns the keeper."""
         server, drain_s = settings.server, settings.limits.drain_s
-        return cls(server.host, server.port, settings.storage.data_dir, drain_s, workers)
+        return cls(
+            server.host,
+            server.port,
+            server.metrics_host,
+            server.metrics_port,
+            settings.storage.data_dir,
+            drain_s,
+            workers,
+        )
 
     @classmethod
     def read(cls, arguments: Sequence[str]) -> Self:
         """Read the arguments that `command` gives."""
-        host, port, data_dir, drain_s, workers = arguments
-        return cls(host, int(port), Path(data_dir), float(drain_s), int(workers))
+        host, port, metrics_host, metrics_port, data_dir, drain_s, workers = arguments
+        return cls(
+            host,
+            int(port),
+            metrics_host,
+            int(metrics_port),
+            Path(data_dir),
+            float(drain_s),
+            int(workers),
+        )
 
     def command(self) -> list[str]:
         """Give the command that carries them out."""

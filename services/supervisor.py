@@ -68,6 +68,7 @@ class Supervisor:
         *,
         environ: Mapping[str, str],
         drain_s: float,
+        pass_fds: Sequence[int] = (),
         backoff_s: Callable[[int], float] = backoff_s,
         on_end: Callable[[int], None] = lambda pid: None,
     ) -> None:
@@ -77,6 +78,7 @@ class Supervisor:
             stages: programs that end together, in the order in which they end.
             environ: the environment of all of them.
             drain_s: seconds that a program takes at most to end what it has in hand.
+            pass_fds: descriptors that all of them inherit.
             backoff_s: seconds to wait before a start, by the early deaths in a row so far.
             on_end: called with the process id of each program that has ended.
         """
@@ -85,7 +87,10 @@ class Supervisor:
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
         self._stages = [
-            [_Kept(program, environ, self._read_end, backoff_s, on_end) for program in stage]
+            [
+                _Kept(program, environ, self._read_end, pass_fds, backoff_s, on_end)
+                for program in stage
+            ]
             for stage in stages
         ]
 
@@ -163,6 +168,7 @@ class _Kept:
         program: Program,
         environ: Mapping[str, str],
         parent_pipe: int,
+        pass_fds: Sequence[int],
         backoff_s: Callable[[int], float],
         on_end: Callable[[int], None],
     ) -> None:
@@ -171,6 +177,7 @@ class _Kept:
         self.ended = asyncio.Event()
         self._environ = environ
         self._parent_pipe = parent_pipe
+        self._pass_fds = (parent_pipe, *pass_fds)
         self._backoff_s = backoff_s
         self._on_end = on_end
         self._finishing = asyncio.Event()
@@ -222,7 +229,7 @@ class _Kept:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 env=self._environ,
-                pass_fds=(self._parent_pipe,),
+                pass_fds=self._pass_fds,
                 # A Ctrl-C in the terminal is for this process, which ends the others in order.
                 process_group=0,
             )

@@ -1,11 +1,12 @@
 """What `gateway up` does.
 
-1. Take the lock of the data folder: one gateway a folder.
-2. Take the port without listening on it: what is in the way is told now, and port 0
+1. Take the lock of the data folder: one gateway a folder. Clear what a killed one left in
+   the folder for sockets and counters, which is inside.
+2. Take the two ports without listening on them: what is in the way is told now, and port 0
    becomes a number.
 3. Prepare the database (`services.prepare`).
 4. Start the workers: services i on a Unix socket of their own, facade i before them, all
-   facades on the one port (SO_REUSEPORT).
+   facades on the same two ports (SO_REUSEPORT).
 5. Once all are ready, say where the gateway is and how to talk to it.
 6. On SIGTERM or SIGINT the facades take no more requests and let streams end, then the
    services leave; a second signal ends everything at once. On SIGHUP the settings are
@@ -21,7 +22,6 @@ import shutil
 import signal
 import socket
 import sys
-import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -31,6 +31,7 @@ from services.orders import Orders
 from services.supervisor import Program, StartError, Supervisor
 
 LOCK_FILE = "gateway.lock"
+RUNTIME_FOLDER = "run"
 KEY_FILE = "dev.key"
 METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
@@ -38,10 +39,14 @@ METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 _PYTHON = (sys.executable, "-P", "-m")
 # The longest path that a Unix socket may have on every system is a little above.
 _LONGEST_SOCKET = 100
+_DESCRIPTORS = Path("/proc/self/fd")
+_SETTINGS = "GATEWAY_PORT and GATEWAY_HOST"
+_METRICS_SETTINGS = "GATEWAY_METRICS_PORT and server.metrics_host"
 _WILDCARDS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
-# Gives the stages of programs to keep, from the folder for their sockets and the port.
-MakePrograms = Callable[[Path, int], Sequence[Sequence[Program]]]
+# Gives the stages of programs to keep, from the folder for their sockets, the port and the
+# port for whoever runs the gateway.
+MakePrograms = Callable[[Path, int, int], Sequence[Sequence[Program]]]
 
 
 async def up(
@@ -67,29 +72,40 @@ async def up(
     host = orders.host
     with ExitStack() as stack:
         stack.enter_context(locked(orders.data_dir))
+        folder = stack.enter_context(runtime_folder(orders.data_dir))
+        sockets, passed = stack.enter_context(short_path(folder))
         port = stack.enter_context(held_port(host, orders.port))
+        metrics_host = orders.metrics_host
+        metrics_port = stack.enter_context(
+            held_port(metrics_host, orders.metrics_port, _METRICS_SETTINGS)
+        )
         key = await (prepare or prepare_in_process)()
-        folder = stack.enter_context(runtime_folder())
         metrics = folder / "metrics"
         metrics.mkdir()
         make_programs = make_programs or gateway_programs(host, orders.workers)
         supervisor = Supervisor(
-            make_programs(folder, port),
-            environ={**os.environ, METRICS_VARIABLE: str(metrics)},
+            make_programs(sockets, port, metrics_port),
+            environ={**os.environ, METRICS_VARIABLE: str(metrics.absolute())},
+            pass_fds=passed,
             drain_s=orders.drain_s,
             on_end=lambda pid: _forget_gauges(pid, metrics),
         )
         stack.enter_context(heard(signal.SIGHUP, supervisor.reload))
         stack.enter_context(heard(signal.SIGTERM, supervisor.stop))
         stack.enter_context(heard(signal.SIGINT, supervisor.stop))
-        greet = greeting(base_url(host, port), key, orders.data_dir / KEY_FILE)
+        greet = greeting(
+            base_url(host, port),
+            base_url(metrics_host, metrics_port),
+            key,
+            orders.data_dir / KEY_FILE,
+        )
         await supervisor.run(lambda: print(greet, file=output, flush=True))
 
 
 def gateway_programs(host: str, workers: int) -> MakePrograms:
     """Give what makes the gateway's own programs: facades, which end first, and services."""
 
-    def make(folder: Path, port: int) -> Sequence[Sequence[Program]]:
+    def make(folder: Path, port: int, metrics_port: int) -> Sequence[Sequence[Program]]:
         facades, services = [], []
         for number in range(workers):
             address = f"unix:{folder}/{number}.sock"
@@ -97,7 +113,8 @@ def gateway_programs(host: str, workers: int) -> MakePrograms:
                 Program(f"services {number}", (*_PYTHON, "services", "--listen", address))
             )
             where = ("--services", address, "--host", host, "--port", str(port))
-            facades.append(Program(f"facade {number}", (*_PYTHON, "facade", *where)))
+            ports = ("--metrics-port", str(metrics_port))
+            facades.append(Program(f"facade {number}", (*_PYTHON, "facade", *where, *ports)))
         return facades, services
 
     return make
@@ -123,7 +140,8 @@ def locked(data_dir: Path) -> Iterator[None]:
             holder = file.read().strip() or "unknown"
             raise StartError(
                 f"{data_dir}: a gateway runs there already (process {holder}); stop it, or "
-                "give this one a data folder of its own (GATEWAY_DATA_DIR) and port (GATEWAY_PORT)"
+                "give this one a data folder of its own (GATEWAY_DATA_DIR) and ports "
+                "(GATEWAY_PORT, GATEWAY_METRICS_PORT)"
             ) from error
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
@@ -132,33 +150,63 @@ def locked(data_dir: Path) -> Iterator[None]:
 
 
 @contextmanager
-def held_port(host: str, port: int) -> Iterator[int]:
+def held_port(host: str, port: int, settings: str = _SETTINGS) -> Iterator[int]:
     """Keep a port (0: any free one) from every other user; give its number.
 
-    Nothing listens on it yet. Processes of the same user may, with SO_REUSEPORT.
+    Nothing listens on it yet. Processes of the same user may, with SO_REUSEPORT. `settings`
+    says where another one is chosen.
 
     Raises:
         StartError: somebody listens there, or the address is not one of this machine.
     """
     # Whoever listens with SO_REUSEPORT is found only without it.
-    with _bound(host, port, shared=False):
+    with _bound(host, port, settings, shared=False):
         pass
-    with _bound(host, port, shared=True) as holder:
+    with _bound(host, port, settings, shared=True) as holder:
         number: int = holder.getsockname()[1]
         yield number
 
 
 @contextmanager
-def runtime_folder() -> Iterator[Path]:
-    """Give a folder for sockets that this user alone may enter; it goes at the end."""
-    folder = tempfile.mkdtemp(prefix="gateway-")
-    if len(folder) > _LONGEST_SOCKET - len("/00.sock"):
-        os.rmdir(folder)
-        folder = tempfile.mkdtemp(prefix="gateway-", dir="/tmp")
+def runtime_folder(data_dir: Path) -> Iterator[Path]:
+    """Make the folder for what is of one run alone; it goes at the end.
+
+    It is in the data folder, whose lock is held: what a killed run left there goes first.
+    This user alone may enter it.
+    """
+    folder = data_dir / RUNTIME_FOLDER
+    shutil.rmtree(folder, ignore_errors=True)
     try:
-        yield Path(folder)
+        folder.mkdir(mode=0o700)
+    except OSError as error:
+        raise StartError(f"{folder}: {error.strerror} (storage.data_dir)") from error
+    try:
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def short_path(folder: Path) -> Iterator[tuple[Path, Sequence[int]]]:
+    """Return a path to a folder that sockets can have, and the descriptors it needs.
+
+    The path of a socket has 100 characters at most. A folder with a longer one is reached
+    through a descriptor, which the programs inherit.
+
+    Raises:
+        StartError: the path is too long, and this system has no such paths.
+    """
+    folder = folder.absolute()
+    if len(str(folder / "63.sock")) <= _LONGEST_SOCKET:
+        yield folder, ()
+    elif not _DESCRIPTORS.is_dir():
+        raise StartError(f"{folder}: too long for sockets; choose another storage.data_dir")
+    else:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            yield _DESCRIPTORS / str(descriptor), (descriptor,)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager
@@ -195,7 +243,7 @@ def base_url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def greeting(url: str, key: str | None, key_file: Path) -> str:
+def greeting(url: str, metrics_url: str, key: str | None, key_file: Path) -> str:
     """Give what to tell an operator once requests can come."""
     body = '{"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello"}]}'
     curl = (
@@ -206,11 +254,12 @@ def greeting(url: str, key: str | None, key_file: Path) -> str:
         said = [f"API key: {key} (kept in {key_file})", "Try it:"]
     else:
         said = ["Try it:", "  GATEWAY_KEY=$(gateway keys create --user NAME)"]
-    return "\n".join([f"The gateway listens on {url}", *said, f"  {curl}"])
+    where = [f"The gateway listens on {url}", f"Metrics are on {metrics_url}/metrics"]
+    return "\n".join([*where, *said, f"  {curl}"])
 
 
 @contextmanager
-def _bound(host: str, port: int, *, shared: bool) -> Iterator[socket.socket]:
+def _bound(host: str, port: int, settings: str, *, shared: bool) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as bound:
         # Without it connections that ended a moment ago would pass for somebody.
@@ -222,7 +271,7 @@ def _bound(host: str, port: int, *, shared: bool) -> Iterator[socket.socket]:
         except OSError as error:
             raise StartError(
                 f"{host}:{port}: {error.strerror or error}; free it, or choose another "
-                "with GATEWAY_PORT and GATEWAY_HOST"
+                f"with {settings}"
             ) from error
         yield bound
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
@@ -30,6 +31,7 @@ class Gateway:
 
     Attributes:
         url: where the facade listens.
+        metrics_url: where it listens for whoever runs it.
         key: an API key that is good.
         upstream: where the sandbox listens as a provider.
         grpc: where the services listen.
@@ -38,6 +40,7 @@ class Gateway:
     """
 
     url: str
+    metrics_url: str
     key: str
     upstream: str
     grpc: str
@@ -82,7 +85,11 @@ async def running(
     """
     source = source or Source()
     counters = CollectorRegistry()
-    async with _reached(upstream) as provider, aiohttp.ClientSession() as http:
+    async with (
+        _reached(upstream) as provider,
+        aiohttp.ClientSession() as http,
+        _socket() as grpc,
+    ):
         settings = parse(
             {
                 "storage": {"data_dir": str(folder)},
@@ -106,18 +113,25 @@ async def running(
         ):
             services = await Services.start(
                 ["accounts", "articles", "files", "inference", "memory"],
-                "127.0.0.1:0",
+                grpc,
                 settings,
                 source,
             )
-            grpc = f"127.0.0.1:{services.port}"
             facade = await Facade.start(grpc, "127.0.0.1", 0, settings, source)
         try:
             url = f"http://127.0.0.1:{facade.port}"
-            yield Gateway(url, key, provider, grpc, http, counters)
+            metrics_url = f"http://127.0.0.1:{facade.metrics_port}"
+            yield Gateway(url, metrics_url, key, provider, grpc, http, counters)
         finally:
             await facade.stop()
             await services.stop()
+
+
+@asynccontextmanager
+async def _socket() -> AsyncIterator[str]:
+    """Give the address of a Unix socket, whose path must be short."""
+    with TemporaryDirectory(prefix="gateway-") as folder:
+        yield f"unix:{folder}/services"
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
 """Endpoints for whoever runs the gateway: health, metrics, and its own description."""
 
-import ipaddress
+from collections.abc import Mapping
 
 import grpc
 from aiohttp import web
@@ -10,9 +10,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from facade import openapi
 from facade.context import CONTEXT
-from facade.problems import HttpProblem
 
-_READY_TIMEOUT_S = 2.0
+_READY_TIMEOUT_S = 1.0
 
 
 async def healthz(request: web.Request) -> web.Response:
@@ -21,33 +20,25 @@ async def healthz(request: web.Request) -> web.Response:
 
 
 async def readyz(request: web.Request) -> web.Response:
-    """Say whether requests can be served: 200, or 503 while the services do not answer.
+    """Say whether requests can be served: 200, or 503 while the services do not answer."""
+    return _readiness(await _state_of_services(request), {})
+
+
+async def readyz_with_details(request: web.Request) -> web.Response:
+    """Say whether requests can be served, on the listener for whoever runs the gateway.
 
     With `?verbose` it names the state of the services, and the models that are left alone
-    because they keep failing, on loopback alone.
+    because they keep failing.
     """
-    verbose = "verbose" in request.query
-    if verbose:
-        _check_reader(request)
-    health = health_pb2_grpc.HealthStub(request.app[CONTEXT].channel)
-    try:
-        answer = await health.Check(
-            health_pb2.HealthCheckRequest(), timeout=_READY_TIMEOUT_S, wait_for_ready=True
-        )
-        state = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status).lower()
-    except grpc.aio.AioRpcError as error:
-        state = error.code().name.lower()
-    ready = state == "serving"
-    body: dict[str, object] = {"status": "ready" if ready else "not ready"}
-    if verbose:
-        body["services"] = state
-        body["breakers"] = _breakers(request.app[CONTEXT].registry)
-    return web.json_response(body, status=200 if ready else 503)
+    state = await _state_of_services(request)
+    if "verbose" not in request.query:
+        return _readiness(state, {})
+    breakers = _breakers(request.app[CONTEXT].registry)
+    return _readiness(state, {"services": state, "breakers": breakers})
 
 
 async def metrics(request: web.Request) -> web.Response:
     """Show the counters of all processes, in Prometheus' text format."""
-    _check_reader(request)
     body = generate_latest(request.app[CONTEXT].registry)
     return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
@@ -62,6 +53,24 @@ async def docs(request: web.Request) -> web.Response:
     return web.Response(text=openapi.page(), content_type="text/html")
 
 
+async def _state_of_services(request: web.Request) -> str:
+    """Return "serving", or why the services do not; it never waits for them to come up."""
+    health = health_pb2_grpc.HealthStub(request.app[CONTEXT].channel)
+    try:
+        answer = await health.Check(health_pb2.HealthCheckRequest(), timeout=_READY_TIMEOUT_S)
+    except grpc.aio.AioRpcError as error:
+        state: str = error.code().name
+    else:
+        state = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
+    return state.lower()
+
+
+def _readiness(state: str, details: Mapping[str, object]) -> web.Response:
+    ready = state == "serving"
+    body = {"status": "ready" if ready else "not ready", **details}
+    return web.json_response(body, status=200 if ready else 503)
+
+
 def _breakers(registry: CollectorRegistry) -> dict[str, str]:
     """Give the models whose breaker is not closed, as the services count them."""
     return {
@@ -72,16 +81,3 @@ def _breakers(registry: CollectorRegistry) -> dict[str, str]:
         for sample in metric.samples
         if sample.name == "gateway_breaker_open" and sample.value
     }
-
-
-def _check_reader(request: web.Request) -> None:
-    """Refuse a reader that is neither on this machine nor where the operator allows it."""
-    address = ipaddress.ip_address(request.remote or "0.0.0.0")
-    allowed = request.app[CONTEXT].settings.server.metrics_host
-    if address.is_loopback or (allowed and address in ipaddress.ip_network(allowed, strict=False)):
-        return
-    raise HttpProblem(
-        403,
-        "permission_denied",
-        f"{request.path} answers on loopback; server.metrics_host allows another reader",
-    )

@@ -28,6 +28,7 @@ DEFAULT_FILE = Path("gateway.toml")
 ENVIRONMENT = {
     "GATEWAY_HOST": ("server", "host"),
     "GATEWAY_PORT": ("server", "port"),
+    "GATEWAY_METRICS_PORT": ("server", "metrics_port"),
     "GATEWAY_DATA_DIR": ("storage", "data_dir"),
     "GATEWAY_DATABASE_URL": ("storage", "database_url"),
     "GATEWAY_BLOB_URL": ("storage", "blob_url"),
@@ -49,18 +50,21 @@ class _Section(BaseModel):
 
 
 class Server(_Section):
-    """Where the facade listens."""
+    """Where the facades listen."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
-    metrics_host: str = ""
+    metrics_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    metrics_port: Annotated[int, Field(ge=0, le=65535)] = 8081
     access_log_per_s: Annotated[int, Field(ge=0)] = 50
 
     @field_validator("metrics_host")
     @classmethod
-    def _is_network(cls, value: str) -> str:
-        if value:
-            ipaddress.ip_network(value, strict=False)
+    def _is_address(cls, value: str) -> str:
+        try:
+            ipaddress.ip_address(value)
+        except ValueError:
+            raise ValueError("an IP address of this machine to listen on is needed") from None
         return value
 
 
@@ -274,13 +278,15 @@ def parse(content: Mapping[str, Any], source: str) -> Settings:
 EXAMPLE = """\
 # Settings of the gateway. Every key is optional; what stands here is the default
 # unless it is marked as an example. Environment over this file: GATEWAY_HOST,
-# GATEWAY_PORT, GATEWAY_DATA_DIR, GATEWAY_DATABASE_URL, GATEWAY_BLOB_URL; GATEWAY_CONFIG
-# names the file. SIGHUP makes a running gateway read it again (providers, models, roles).
+# GATEWAY_PORT, GATEWAY_METRICS_PORT, GATEWAY_DATA_DIR, GATEWAY_DATABASE_URL,
+# GATEWAY_BLOB_URL; GATEWAY_CONFIG names the file. SIGHUP makes a running gateway read it
+# again (providers, models, roles).
 
 [server]
 host = "127.0.0.1"
 port = 8080
-metrics_host = ""             # address or network that may read /metrics beside loopback
+metrics_host = "127.0.0.1"    # where /metrics and /readyz?verbose are served: an address of
+metrics_port = 8081           # this machine, and a port of its own; 0: any free one
 access_log_per_s = 50         # requests of a second with a line in the log; server errors always
 
 [storage]

@@ -34,19 +34,27 @@ class Gateway:
 
     Attributes:
         port: where callers go, on the loopback address.
+        metrics_port: where whoever runs it goes.
         key: an API key.
         process: the one that stops everything when it is stopped.
         data_dir: its data folder.
+        services_port: where gRPC callers go, past Envoy; 0 where there is no such port.
     """
 
     port: int
+    metrics_port: int
     key: str
     process: Running
     data_dir: Path = Path()
+    services_port: int = 0
 
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def metrics_url(self) -> str:
+        return f"http://127.0.0.1:{self.metrics_port}"
 
 
 @contextmanager
@@ -71,21 +79,25 @@ def gateway(
 
     `settings` is TOML that follows the settings of the two providers.
     """
-    port = free_port()
-    environ = _environ(folder, upstream_port, port, settings)
+    environ = _environ(folder, upstream_port, 0, settings)
     arguments = [command("gateway"), "up", "--workers", str(workers)]
     with Running(arguments, environ=environ, folder=folder, cpus=cpus) as process:
-        process.wait_for(_ADDRESS)
-        yield Gateway(port, _key(folder), process, folder / "var")
+        port = int(process.wait_for(f"listens on {_ADDRESS}")[1])
+        metrics_port = int(process.wait_for(f"Metrics are on {_ADDRESS}")[1])
+        yield Gateway(port, metrics_port, _key(folder), process, folder / "var")
 
 
 @contextmanager
 def gateway_behind_envoy(folder: Path, upstream_port: int) -> Iterator[Gateway]:
     """Run `envoy/run.py`, which starts a gateway and Envoy in front of it."""
     environ = _environ(folder, upstream_port, free_port())
-    with Running(envoy_command(), environ=environ, folder=folder) as process:
+    services_port = free_port()
+    arguments = [*envoy_command(), "--services-port", str(services_port)]
+    with Running(arguments, environ=environ, folder=folder) as process:
+        metrics_port = int(process.wait_for(f"Metrics are on {_ADDRESS}")[1])
         port = int(process.wait_for(f"envoy listens on {_ADDRESS}")[1])
-        yield Gateway(port, _key(folder), process, folder / "var")
+        data_dir = folder / "var"
+        yield Gateway(port, metrics_port, _key(folder), process, data_dir, services_port)
 
 
 @contextmanager
@@ -93,7 +105,7 @@ def envoy_before(facade_port: int) -> Iterator[Gateway]:
     """Run Envoy alone, in front of whatever listens on a port; there is no key."""
     with Running([*envoy_command(), "--facade-port", str(facade_port)]) as process:
         port = int(process.wait_for(f"envoy listens on {_ADDRESS}")[1])
-        yield Gateway(port, "", process)
+        yield Gateway(port, 0, "", process)
 
 
 def envoy_command() -> list[str]:
@@ -112,6 +124,7 @@ def _environ(folder: Path, upstream_port: int, port: int, settings: str = "") ->
         "GATEWAY_DATA_DIR": str(folder / "var"),
         "GATEWAY_HOST": "127.0.0.1",
         "GATEWAY_PORT": str(port),
+        "GATEWAY_METRICS_PORT": "0",
         "PATH": f"{Path(PYTHON).parent}{os.pathsep}{os.environ.get('PATH', '')}",
     }
 

@@ -119,7 +119,7 @@ class Callers:
 
     async def live_calls(self) -> float:
         """Give how many calls at providers the services count."""
-        async with self._http.get(f"{self._at.address}/metrics") as answer:
+        async with self._http.get(f"{self._at.metrics_url}/metrics") as answer:
             lines = (await answer.text()).splitlines()
         (line,) = [one for one in lines if one.startswith("gateway_upstream_live_calls")]
         return float(line.split()[-1])

@@ -174,7 +174,7 @@ class Setting:
 
     async def show(self, page: str) -> str:
         """Give a page for operators."""
-        async with self._http.get(self.gateway.url + page) as response:
+        async with self._http.get(self.gateway.metrics_url + page) as response:
             assert response.status == 200
             return await response.text()
 

@@ -26,6 +26,7 @@ class Command:
             "GATEWAY_DATA_DIR": str(folder / "var"),
             "GATEWAY_HOST": None,
             "GATEWAY_PORT": None,
+            "GATEWAY_METRICS_PORT": None,
             "GATEWAY_DATABASE_URL": None,
         }
 

@@ -29,11 +29,13 @@ from services.up import (
     locked,
     prepare_in_process,
     runtime_folder,
+    short_path,
     up,
 )
 from tests.services.stand_ins import PATIENCE_S, StandIns, stand_ins
 
 KEY = "gw-" + "k" * 43
+METRICS = "http://127.0.0.1:8081"
 BODY = '{"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello"}]}'
 
 
@@ -58,9 +60,9 @@ class Up:
     """`gateway up` with stand-ins, in this process."""
 
     def __init__(self, programs: StandIns, data_dir: Path) -> None:
-        self.orders = Orders("127.0.0.1", 0, data_dir, drain_s=0, workers=1)
+        self.orders = Orders("127.0.0.1", 0, "127.0.0.1", 0, data_dir, drain_s=0, workers=1)
         self.output = Output()
-        self.port = 0
+        self.port = self.metrics_port = 0
         self.folder = Path()
         self._programs = programs
 
@@ -70,8 +72,8 @@ class Up:
 
         await up(self.orders, make_programs=self._make, prepare=prepare, output=self.output)
 
-    def _make(self, folder: Path, port: int) -> Sequence[Sequence[Program]]:
-        self.folder, self.port = folder, port
+    def _make(self, folder: Path, port: int, metrics_port: int) -> Sequence[Sequence[Program]]:
+        self.folder, self.port, self.metrics_port = folder, port, metrics_port
         return [[self._programs.program("facade")], [self._programs.program("services")]]
 
 
@@ -92,7 +94,8 @@ async def test_it_says_where_it_is_once_it_is_ready(gateway: Up, programs: Stand
     await gateway.output.written.wait()
     lines = gateway.output.getvalue().splitlines()
     assert lines[0] == f"The gateway listens on http://127.0.0.1:{gateway.port}"
-    assert KEY in lines[1]
+    assert lines[1] == f"Metrics are on http://127.0.0.1:{gateway.metrics_port}/metrics"
+    assert KEY in lines[2]
     _signal(signal.SIGTERM)
     _signal(signal.SIGINT)
     await task
@@ -246,25 +249,48 @@ def test_programs_may_listen_on_a_held_port_and_connections_reach_them() -> None
                 facade.accept()[0].close()
 
 
-def test_a_long_temporary_folder_still_gives_sockets_a_short_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    long = tmp_path / ("x" * 100)
+def test_a_taken_port_is_told_with_the_settings_that_choose_another(tmp_path: Path) -> None:
+    with held_port("127.0.0.1", 0) as port, socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        with (
+            pytest.raises(StartError, match="GATEWAY_METRICS_PORT"),
+            held_port("127.0.0.1", port, "GATEWAY_METRICS_PORT"),
+        ):
+            pass
+
+
+def test_what_a_killed_run_left_is_cleared(tmp_path: Path) -> None:
+    (tmp_path / "run" / "metrics").mkdir(parents=True)
+    (tmp_path / "run" / "0.sock").touch()
+    with runtime_folder(tmp_path) as folder:
+        assert folder == tmp_path / "run"
+        assert list(folder.iterdir()) == []
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("length", [10, 200])
+def test_sockets_in_a_folder_with_a_long_path_have_a_short_one(tmp_path: Path, length: int) -> None:
+    long = tmp_path / ("x" * length)
     long.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(long))
-    with runtime_folder() as folder:
+    with short_path(long) as (folder, passed), socket.socket(socket.AF_UNIX) as one:
         assert len(str(folder / "63.sock")) <= 100
-    assert list(long.iterdir()) == []
+        assert len(passed) == (length > 100)
+        one.bind(str(folder / "63.sock"))
+        assert [each.name for each in long.iterdir()] == ["63.sock"]
 
 
 def test_each_worker_is_a_facade_before_services_of_its_own() -> None:
-    facades, services = gateway_programs("127.0.0.1", 2)(Path("/run/gw"), 8080)
+    facades, services = gateway_programs("127.0.0.1", 2)(Path("/run/gw"), 8080, 8081)
     assert [program.name for program in facades] == ["facade 0", "facade 1"]
     for number in (0, 1):
         address = f"unix:/run/gw/{number}.sock"
         python = [sys.executable, "-P", "-m"]
         assert list(services[number].argv) == [*python, "services", "--listen", address]
         where = ["--services", address, "--host", "127.0.0.1", "--port", "8080"]
+        where += ["--metrics-port", "8081"]
         assert list(facades[number].argv) == [*python, "facade", *where]
 
 
@@ -283,7 +309,7 @@ def test_the_address_shown_is_one_that_can_be_asked(host: str, url: str) -> None
 
 
 def test_the_curl_line_works_as_pasted() -> None:
-    *_, line = greeting("http://127.0.0.1:8080", KEY, Path("var/dev.key")).splitlines()
+    *_, line = greeting("http://127.0.0.1:8080", METRICS, KEY, Path("var/dev.key")).splitlines()
     command = shlex.split(line)
     assert command[:2] == ["curl", "http://127.0.0.1:8080/beta/v1/chat/completions"]
     assert f"Authorization: Bearer {KEY}" in command
@@ -292,7 +318,7 @@ def test_the_curl_line_works_as_pasted() -> None:
 
 
 def test_without_a_key_the_lines_make_one_and_use_it() -> None:
-    *_, make, line = greeting("http://10.0.0.1:80", None, Path("var/dev.key")).splitlines()
+    *_, make, line = greeting("http://10.0.0.1:80", METRICS, None, Path("var/dev.key")).splitlines()
     script = f'gateway() {{ echo "{KEY}"; }}; curl() {{ printf "%s\\n" "$@"; }}\n{make}\n{line}'
     shown = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout
     assert f"Authorization: Bearer {KEY}" in shown.splitlines()
@@ -325,14 +351,14 @@ def _point_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "gateway.toml").touch()
     monkeypatch.setenv("GATEWAY_CONFIG", str(folder / "gateway.toml"))
     monkeypatch.setenv("GATEWAY_DATA_DIR", str(folder / "var"))
-    for name in ("GATEWAY_HOST", "GATEWAY_PORT", "GATEWAY_DATABASE_URL"):
+    for name in ("GATEWAY_HOST", "GATEWAY_PORT", "GATEWAY_METRICS_PORT", "GATEWAY_DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)
 
 
 def test_no_folder_of_the_working_directory_passes_for_the_gateway(tmp_path: Path) -> None:
     (tmp_path / "services").mkdir()
     (tmp_path / "services" / "__init__.py").write_text("raise SystemExit('not the gateway')")
-    _, ((services,)) = gateway_programs("127.0.0.1", 1)(tmp_path, 80)
+    _, ((services,)) = gateway_programs("127.0.0.1", 1)(tmp_path, 80, 81)
     shown = subprocess.run(
         [*services.argv, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
     )

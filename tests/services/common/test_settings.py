@@ -15,7 +15,7 @@ def load(tmp_path, text: str = "", **environ: str) -> settings.Settings:
 def test_the_example_is_valid_and_names_every_key_with_its_default():
     example = tomllib.loads(settings.EXAMPLE)
     parsed = settings.parse(example, "the example")
-    for name in ("server", "storage", "roles", "limits", "discovery", "articles"):
+    for name in ("server", "storage", "roles", "limits", "grpc", "discovery", "articles"):
         section = getattr(parsed, name)
         assert section == type(section)(), f"[{name}] does not show the defaults"
         assert set(example[name]) == set(type(section).model_fields), f"[{name}] leaves keys out"
@@ -37,7 +37,8 @@ def test_the_environment_goes_over_the_file(tmp_path):
         ("[providers.a]\nkind = 'openai'", "providers.a"),
         ("[providers.a]\nkind = 'cohere'\nbase_url = 'http://a'", "providers.a.kind"),
         ("[[models]]\nname = 'a'\nprovider = 'b'", "models[0].provider"),
-        ("[server]\nmetrics_host = 'everyone'", "server.metrics_host"),
+        ("[server]\nmetrics_host = '10.0.0.0/8'", "server.metrics_host"),
+        ("[server]\nmetrics_host = ''", "server.metrics_host"),
         (
             "[[models]]\nname = 'a'\nprovider = 'sandbox'\n"
             "[[models]]\nname = 'a'\nprovider = 'sandbox'",
