@@ -28,7 +28,7 @@ class Answer(web.StreamResponse):
         self._second = int(now)
         self._json = body
         self._fields = headers
-        self._stays = False
+        self._stays = self._closes = False
         self._head = b""
         self._to: AbstractStreamWriter | None = None
 
@@ -37,11 +37,15 @@ class Answer(web.StreamResponse):
         """Whether the connection may be used again."""
         return self._stays
 
+    def force_close(self) -> None:
+        """Have the connection closed behind this answer; said in its head."""
+        self._closes = True
+
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
         """Put the head together; it goes with the body."""
         if self._to is None:
             self._to = request.writer
-            self._stays = request.keep_alive
+            self._stays = request.keep_alive and not self._closes
             own = "".join(f"{name}: {value}\r\n" for name, value in self._fields.items())
             last = ""
             if not self._stays:

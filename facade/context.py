@@ -7,6 +7,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from facade.access_log import AccessLog
+from facade.draining import Drain
 from facade.metrics import Metrics
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
@@ -33,6 +34,7 @@ class Context:
         metrics: what this process counts.
         registry: what /metrics shows.
         source: identifiers and clocks.
+        drain: the requests in hand.
     """
 
     settings: Settings
@@ -46,9 +48,12 @@ class Context:
     metrics: Metrics
     registry: CollectorRegistry
     source: Source
+    drain: Drain
 
 
 CONTEXT = web.AppKey("context", Context)
-# Of a request: its id, and the caller's API key once it has been looked up.
+# Of a request: its id, the caller's API key once it has been looked up, and whether the head
+# of its answer is on its way.
 REQUEST_ID = web.RequestKey("request_id", str)
 API_KEY = web.RequestKey("api_key", str)
+HAS_BEGUN = web.RequestKey("has_begun", bool)

@@ -5,6 +5,7 @@ answer of the endpoint's own shape, counts and logs. `authenticate` lets nobody 
 without a key, before a body is read.
 """
 
+import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
@@ -13,8 +14,8 @@ import grpc
 from aiohttp import web
 from multidict import CIMultiDict
 
-from facade import credentials, dialects, problems
-from facade.context import API_KEY, CONTEXT, REQUEST_ID
+from facade import credentials, dialects, draining, problems
+from facade.context import API_KEY, CONTEXT, HAS_BEGUN, REQUEST_ID
 from services.common import errors, logs
 from services.common.errors import GatewayError
 from services.common.ids import new_request_id
@@ -39,17 +40,22 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
     route = _route_of(request)
     status = 499
     context.metrics.live.inc()
+    task = context.drain.enter(request)
     try:
         try:
             response = await handler(request)
         except Exception as error:
-            failure = told(error, request)
-            if failure.limit:
-                context.metrics.limits_reached.labels(failure.limit).inc()
-            response = error_response(request, failure)
+            response = _failed(request, told(error, request))
+        except asyncio.CancelledError:
+            if HAS_BEGUN in request or not context.drain.take_over():
+                raise
+            response = _failed(request, draining.stopping())
+        if context.drain.is_draining:
+            response.force_close()
         status = response.status
         return response
     finally:
+        context.drain.leave(task)
         seconds = context.source.monotonic() - began
         context.metrics.live.dec()
         context.metrics.answered(route, status, seconds)
@@ -71,6 +77,7 @@ async def authenticate(request: web.Request, handler: Handler) -> web.StreamResp
 
 async def name_answer(request: web.Request, response: web.StreamResponse) -> None:
     """Put the request's id on its answer, under the name either kind of client looks for."""
+    request[HAS_BEGUN] = True
     request_id = request.get(REQUEST_ID)
     if request_id is not None:
         response.headers["x-request-id"] = response.headers["request-id"] = request_id
@@ -99,6 +106,12 @@ def error_response(request: web.Request, error: GatewayError) -> web.Response:
         # The gateway has tried more than once already; a client that retries would multiply it.
         headers["x-should-retry"] = "false"
     return web.Response(body=body, status=status, headers=headers, content_type="application/json")
+
+
+def _failed(request: web.Request, failure: GatewayError) -> web.Response:
+    if failure.limit:
+        request.app[CONTEXT].metrics.limits_reached.labels(failure.limit).inc()
+    return error_response(request, failure)
 
 
 def _route_of(request: web.Request) -> str:

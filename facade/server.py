@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from facade.access_log import AccessLog
 from facade.app import create_app, create_operations_app
 from facade.context import Context
+from facade.draining import Drain
 from facade.metrics import Metrics
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
@@ -26,6 +27,8 @@ from services.common.settings import Settings
 
 _BACKLOG = 2048
 _HEADER_BYTES = 32 << 10
+# What aiohttp gets to close connections, twice, after their requests have been drained.
+_CLOSE_S = 0.1
 
 
 class Facade:
@@ -42,11 +45,15 @@ class Facade:
         operations: web.AppRunner,
         channel: grpc.aio.Channel,
         access_log: AccessLog,
+        drain: Drain,
+        drain_s: float,
         port: int,
         metrics_port: int,
     ) -> None:
         self._runner = runner
         self._operations = operations
+        self._drain = drain
+        self._drain_s = drain_s
         self._channel = channel
         self._access_log = access_log
         self.port = port
@@ -83,6 +90,7 @@ class Facade:
             metrics=Metrics(registry),
             registry=metrics.shown(registry),
             source=source,
+            drain=Drain(),
         )
         runner = web.AppRunner(
             create_app(context),
@@ -90,7 +98,7 @@ class Facade:
             access_log=None,
             max_line_size=_HEADER_BYTES,
             max_field_size=_HEADER_BYTES,
-            shutdown_timeout=settings.limits.drain_s,
+            shutdown_timeout=_CLOSE_S,
         )
         await runner.setup()
         listener = _listener(host, port)
@@ -99,7 +107,7 @@ class Facade:
             create_operations_app(context),
             handler_cancellation=True,
             access_log=None,
-            shutdown_timeout=0,
+            shutdown_timeout=_CLOSE_S,
         )
         await operations.setup()
         metrics_listener = _listener(settings.server.metrics_host, metrics_port)
@@ -109,12 +117,19 @@ class Facade:
             operations,
             channel,
             access_log,
+            context.drain,
+            settings.limits.drain_s,
             listener.getsockname()[1],
             metrics_listener.getsockname()[1],
         )
 
     async def stop(self) -> None:
         """Take no more requests, let those in hand end (`limits.drain_s`), close."""
+        for site in list(self._runner.sites):
+            await site.stop()
+        server = self._runner.server
+        assert server is not None, "it has been started"
+        await self._drain.finish(self._drain_s, lambda: server.connections)
         await self._runner.cleanup()
         await self._operations.cleanup()
         await self._channel.close()

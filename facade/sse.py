@@ -14,6 +14,7 @@ import grpc
 from aiohttp import web
 
 from facade.context import CONTEXT
+from facade.draining import stopping
 from facade.middlewares import told
 from facade.served import served_headers
 from gateway.inference.v1.inference_pb2 import Event
@@ -62,6 +63,13 @@ async def relay(request: web.Request, call: Any, encoder: Encoder) -> web.Stream
             if not answer.has_begun:
                 raise
             return await answer.end(encoder.error(told(error, request)))
+        except asyncio.CancelledError:
+            context = request.app[CONTEXT]
+            if not answer.has_begun or not context.drain.take_over():
+                raise
+            failure = stopping()
+            context.metrics.limits_reached.labels(failure.limit).inc()
+            return await answer.end(encoder.error(failure))
         return await answer.end(encoder.finish())
     finally:
         call.cancel()

@@ -41,7 +41,7 @@ def main() -> None:
         lifecycle.on_reload = services.reload
         lifecycle.ready()
         await lifecycle.stopping.wait()
-        await services.stop()
+        await services.stop(lifecycle.hurrying)
 
     process.run(serve, arguments.parent_pipe)
 

@@ -153,18 +153,30 @@ class Services:
                 one.reload(settings)
         log.info("settings reloaded")
 
-    async def stop(self) -> None:
-        """Take no more calls, let those in hand end, close."""
-        stopping = [self._server.stop(self._drain_s)]
-        if self._inferring is not None:
-            # An answer whose caller has left is no call any more.
-            stopping.append(self._inferring.settle(self._drain_s))
-        await asyncio.gather(*stopping)
+    async def stop(self, hurrying: asyncio.Event | None = None) -> None:
+        """Take no more calls, let those in hand end, close.
+
+        Those in hand have `limits.drain_s`, and no more time once `hurrying` is set.
+        """
+        hurry = asyncio.create_task(self._hurry(hurrying or asyncio.Event()))
+        await self._drain(self._drain_s)
+        hurry.cancel()
         for one in (self._inferring, self._filing, self._editing, self._remembering):
             if one is not None:
                 await one.stop()
         await self._channel.close()
         await self._database.dispose()
+
+    async def _drain(self, within_s: float) -> None:
+        draining = [self._server.stop(within_s)]
+        if self._inferring is not None:
+            # An answer whose caller has left is no call any more.
+            draining.append(self._inferring.settle(within_s))
+        await asyncio.gather(*draining)
+
+    async def _hurry(self, hurrying: asyncio.Event) -> None:
+        await hurrying.wait()
+        await self._drain(0)
 
 
 def _reachable(address: str, port: int) -> str:

@@ -23,7 +23,8 @@ from typing import Any
 READY = b"READY"
 # A program that ran this long before it died starts again at once.
 STEADY_S = 10.0
-# What a program gets beyond its own time to drain, to cut what is left and close.
+# What a stage gets beyond the time to drain before it is told to hurry, and after that.
+HURRY_AFTER_S = 0.5
 MARGIN_S = 3.0
 READY_WITHIN_S = 60.0
 
@@ -77,7 +78,8 @@ class Supervisor:
         Args:
             stages: programs that end together, in the order in which they end.
             environ: the environment of all of them.
-            drain_s: seconds that a program takes at most to end what it has in hand.
+            drain_s: seconds that the stages have together to end what they have in hand. A
+                program that still runs then gets SIGTERM again, and SIGKILL after that.
             pass_fds: descriptors that all of them inherit.
             backoff_s: seconds to wait before a start, by the early deaths in a row so far.
             on_end: called with the process id of each program that has ended.
@@ -148,12 +150,18 @@ class Supervisor:
             await asyncio.wait([ready])
 
     async def _end(self) -> None:
+        loop = asyncio.get_running_loop()
+        drained = loop.time() + self._drain_s
         for stage in self._stages:
             for kept in stage:
                 kept.finish()
             ended = asyncio.create_task(_all_set(kept.ended for kept in stage))
             hurry = asyncio.create_task(self._hurry.wait())
-            await _first([ended, hurry], self._drain_s + MARGIN_S)
+            left_s = max(drained - loop.time(), 0)
+            if not await _first([ended, hurry], left_s + HURRY_AFTER_S):
+                for kept in stage:
+                    kept.finish()
+                await _first([ended, hurry], MARGIN_S)
             for kept in stage:
                 kept.kill()
             await ended
@@ -271,7 +279,7 @@ class _Kept:
             self._reload_when_ready = True
 
     def finish(self) -> None:
-        """Tell the program to end, and do not start it again."""
+        """Tell the program to end, or to hurry, and do not start it again."""
         self._finishing.set()
         self._signal(signal.SIGTERM)
 

@@ -54,7 +54,9 @@ async def docs(request: web.Request) -> web.Response:
 
 
 async def _state_of_services(request: web.Request) -> str:
-    """Return "serving", or why the services do not; it never waits for them to come up."""
+    """Return "serving", or why requests are not; it never waits for the services to come up."""
+    if request.app[CONTEXT].drain.is_draining:
+        return "stopping"
     health = health_pb2_grpc.HealthStub(request.app[CONTEXT].channel)
     try:
         answer = await health.Check(health_pb2.HealthCheckRequest(), timeout=_READY_TIMEOUT_S)

@@ -34,18 +34,25 @@ class Lifecycle:
 
     Attributes:
         stopping: set once the process is to leave.
+        hurrying: set once it is told so again: it has no more time for what it has in hand.
         on_reload: called on SIGHUP.
     """
 
     def __init__(self, parent_pipe: int | None) -> None:
         self.stopping = asyncio.Event()
+        self.hurrying = asyncio.Event()
         self.on_reload: Callable[[], None] = lambda: None
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stopping.set)
+            loop.add_signal_handler(number, self._stop)
         loop.add_signal_handler(signal.SIGHUP, lambda: self.on_reload())
         if parent_pipe is not None:
             loop.add_reader(parent_pipe, _leave)
+
+    def _stop(self) -> None:
+        if self.stopping.is_set():
+            self.hurrying.set()
+        self.stopping.set()
 
     def ready(self) -> None:
         """Tell the parent that requests can come."""

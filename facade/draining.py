@@ -1,0 +1,91 @@
+"""How a facade ends what it has in hand when it stops.
+
+1. Connections without a request are closed at once, and every answer closes its own.
+2. Requests, also those whose body is still coming, have `limits.drain_s` to end.
+3. Those left then are answered 503; a stream that has begun ends with an error event, and
+   anything else that has begun is cut off.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import GatewayError
+
+# What requests that are cut get to send their last bytes, and their callers to read them.
+_LAST_WORDS_S = 0.5
+_READING_S = 0.2
+
+Connections = Callable[[], Iterable[RequestHandler]]
+
+
+class Drain:
+    """The requests in hand.
+
+    Attributes:
+        is_draining: whether no more are taken.
+    """
+
+    def __init__(self) -> None:
+        self.is_draining = False
+        self._in_hand: dict[asyncio.Task[object], web.Request] = {}
+        self._cut: set[asyncio.Task[object]] = set()
+
+    def enter(self, request: web.Request) -> "asyncio.Task[object]":
+        """Note that the current task serves a request, and return the task."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._in_hand[task] = request
+        return task
+
+    def leave(self, task: "asyncio.Task[object]") -> None:
+        """Note that a request has been served."""
+        del self._in_hand[task]
+
+    def take_over(self) -> bool:
+        """Return whether the current task was cancelled here, and let it go on if so."""
+        task = asyncio.current_task()
+        if task is None or task not in self._cut:
+            return False
+        self._cut.discard(task)
+        task.uncancel()
+        return True
+
+    async def finish(self, drain_s: float, connections: Connections) -> None:
+        """Let the requests in hand end, and answer those that do not."""
+        self.is_draining = True
+        # What has been read from sockets so far becomes requests.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        busy = {request.protocol for request in self._in_hand.values()}
+        for connection in connections():
+            if connection not in busy:
+                connection.force_close()
+        if await self._ended(drain_s):
+            return
+        self._cut |= self._in_hand.keys()
+        for task in self._cut:
+            task.cancel()
+        await self._ended(_LAST_WORDS_S)
+        # A connection that is closed while its caller still sends loses the answer.
+        await asyncio.sleep(_READING_S)
+
+    async def _ended(self, within_s: float) -> bool:
+        """Wait until no request is in hand; return whether that came in time."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + within_s
+        while self._in_hand and (left := end - loop.time()) > 0:
+            await asyncio.wait(set(self._in_hand), timeout=left)
+        return not self._in_hand
+
+
+def stopping() -> GatewayError:
+    """Return the error that requests end with that the gateway could not finish: 503."""
+    return GatewayError(
+        errors_pb2.REASON_UNAVAILABLE,
+        "the gateway is stopping; try again",
+        limit="limits.drain_s",
+    )
