@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 # Health checks and reflection ask for a name, which comes in one packet with its call.
 _REFLECTION = "/grpc.reflection."
 _LONGEST_OPEN_MESSAGE = 64 << 10
-_HEALTH_PATIENCE_S = 0.05
-_REFLECTION_PATIENCE_S = 5.0
+_PATIENCE_S = 0.05
+# What else a stream asks for comes after an answer.
+_NEXT_PATIENCE_S = 5.0
 _MAX_WAITING = 20
 
 
@@ -44,8 +45,8 @@ class IntakeInterceptor(grpc.aio.ServerInterceptor):
 
     def __init__(self, bounds: Grpc) -> None:
         self._users = _UserIntake(bounds)
-        self._health = _OpenIntake(_HEALTH_PATIENCE_S)
-        self._reflection = _OpenIntake(_REFLECTION_PATIENCE_S)
+        self._health = _OpenIntake()
+        self._reflection = _OpenIntake()
         # A method has one handler, which is wrapped once.
         self._wrapped: dict[str, tuple[Handler, Handler]] = {}
 
@@ -166,8 +167,7 @@ class _OpenIntake:
     others waiting for a moment only.
     """
 
-    def __init__(self, patience_s: float) -> None:
-        self._patience_s = patience_s
+    def __init__(self) -> None:
         self._lock = asyncio.Lock()
         self._waiting = 0
         self._streams: set[asyncio.Task[Any]] = set()
@@ -201,8 +201,10 @@ class _OpenIntake:
 
         async def call(_: Any, context: Context) -> None:
             async def requests() -> AsyncIterator[Any]:
-                while (message := await self._read(context)) is not grpc.aio.EOF:
+                patience_s = _PATIENCE_S
+                while (message := await self._read(context, patience_s)) is not grpc.aio.EOF:
                     yield _decode(deserialize, message)
+                    patience_s = _NEXT_PATIENCE_S
 
             async with self._turn(context):
                 async for response in behavior(requests(), context):
@@ -247,7 +249,7 @@ class _OpenIntake:
         except GatewayError as error:
             await context.abort(error.grpc_status, error.message)
 
-    async def _read(self, context: Context) -> Any:
+    async def _read(self, context: Context, patience_s: float = _PATIENCE_S) -> Any:
         """Read one message, or EOF.
 
         Raises:
@@ -257,7 +259,7 @@ class _OpenIntake:
         # In two steps: after a stall of the loop the first one ends before sockets are read.
         for _ in range(2):
             if not reading.done():
-                await asyncio.wait([reading], timeout=self._patience_s / 2)
+                await asyncio.wait([reading], timeout=patience_s / 2)
         if not reading.done():
             reading.cancel()
             raise GatewayError(

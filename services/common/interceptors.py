@@ -85,7 +85,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         """
         metadata: dict[str, str] = {}
         for name, value in entries or ():
-            if name == "authorization" and name in metadata:
+            # A proxy may have made two values one.
+            if name == "authorization" and (name in metadata or "," in str(value)):
                 raise errors.invalid("authorization", "authorization: takes one value")
             metadata[name] = str(value)
         request_id = metadata.get(REQUEST_ID_KEY, "")
