@@ -13,15 +13,22 @@ WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wh
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
 
-$(VENV)/.installed: requirements.lock pyproject.toml
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
+
+# What running needs; all else is added to it.
+$(VENV)/.runs: requirements-run.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP_INSTALL) --no-compile --require-hashes -r requirements-run.lock
+	$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.installed: requirements.lock $(VENV)/.runs
+	$(PIP_INSTALL) --require-hashes -r requirements.lock
 	@touch $@
 
 setup: $(VENV)/.installed ## install what the lock file names into .venv
 
-run: setup ## start the gateway on 127.0.0.1:8080 with embedded defaults
+run: $(VENV)/.runs ## start the gateway on 127.0.0.1:8080 with embedded defaults
 	@exec $(BIN)/gateway up
 
 tests/clients/node_modules/.installed: $(VENV)/.installed tests/clients/package.json tests/clients/package-lock.json
@@ -61,9 +68,11 @@ generate: setup ## write generated/ anew from proto/
 	  --mypy_out=quiet:$(GENERATED) --mypy_grpc_out=quiet:$(GENERATED) \
 	  $(PROTOS:proto/%=%)
 
-lock: setup ## write requirements.lock anew from pyproject.toml
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
-	  --no-emit-index-url --no-emit-find-links --no-header --output-file requirements.lock pyproject.toml
+LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-header pyproject.toml
+lock: setup ## write both lock files anew from pyproject.toml
+	$(LOCK) --all-extras --output-file requirements.lock
+	$(LOCK) --extra build --constraint requirements.lock --output-file requirements-run.lock
 
 bench: setup ## measure the gateway against a bare proxy in the same run
 	$(BIN)/python -m tests.bench
