@@ -18,7 +18,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
 # What running needs; all else is added to it.
 $(VENV)/.runs: requirements-run.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(PIP_INSTALL) --no-compile --require-hashes -r requirements-run.lock
+	$(PIP_INSTALL) --no-compile --no-deps --require-hashes -r requirements-run.lock
 	$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -170,6 +170,7 @@ class _OpenIntake:
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
         self._waiting = 0
+        self._is_stopping = False
         self._streams: set[asyncio.Task[Any]] = set()
 
     def wrap(self, handler: Handler) -> Handler:
@@ -216,6 +217,7 @@ class _OpenIntake:
 
     def stop(self) -> None:
         """End the streams."""
+        self._is_stopping = True
         for task in self._streams:
             task.cancel()
 
@@ -226,6 +228,12 @@ class _OpenIntake:
             self._streams.add(task)
             try:
                 await call(requests, context)
+            except asyncio.CancelledError:
+                if not self._is_stopping:
+                    raise
+                # gRPC itself would leave the call open.
+                task.uncancel()
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "the server is shutting down")
             finally:
                 self._streams.discard(task)
 
