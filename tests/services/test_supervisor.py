@@ -256,6 +256,22 @@ async def test_a_stop_before_all_are_ready_says_nothing_and_ends(
     assert not notes.ready.is_set()
 
 
+async def test_the_stages_share_the_time_to_drain(
+    supervise: Start, programs: StandIns, notes: Notes
+) -> None:
+    supervisor = supervise("facade", "services", drain_s=0.05)
+    async with running(supervisor, notes) as task:
+        facade, services = await programs.ready("facade", "services")
+        await notes.ready.wait()
+        supervisor.stop()
+        # A program whose time is over is told to hurry, whichever stage used it up.
+        for run in (facade, services):
+            for _ in range(2):
+                assert await run.heard() == "SIGTERM"
+            run.tell("exit 0")
+        await task
+
+
 async def test_a_program_that_outstays_its_time_is_killed(
     supervise: Start, programs: StandIns, notes: Notes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
