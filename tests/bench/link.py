@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import grpc
@@ -75,12 +76,13 @@ async def _identify(key: str) -> Caller:
     return Caller("bench", "", PLAN_ENTERPRISE)
 
 
-async def _serve() -> None:
+async def _serve(address: str) -> None:
     server = Server(CachedIdentify(_identify, ttl_s=3600), max_message=_MAX_MESSAGE)
     server.add(inference_pb2_grpc.add_InferenceServiceServicer_to_server, _Inference(), "inference")
     server.add(files_pb2_grpc.add_FileStoreServiceServicer_to_server, _Files(), "files")
-    print(f"on port {server.listen('127.0.0.1:0')}", flush=True)
+    server.listen(address)
     await server.start()
+    print("READY", flush=True)
     await server.wait()
 
 
@@ -152,10 +154,12 @@ async def _upload(channel: Any) -> int:
 async def _measure(rounds: int, seconds: float) -> Samples:
     available = sorted(os.sched_getaffinity(0))
     samples: Samples = defaultdict(list)
-    command = [PYTHON, "-m", "tests.bench.link", "--serve"]
-    with Running(command, cpus=available[:1]) as process:
-        port = process.wait_for(r"on port (\d+)")[1]
-        address = f"127.0.0.1:{port}"
+    # As between the processes of a gateway; links are for Unix sockets alone.
+    folder = TemporaryDirectory(prefix="bench-")
+    address = f"unix:{folder.name}/s"
+    command = [PYTHON, "-m", "tests.bench.link", "--serve", address]
+    with folder, Running(command, cpus=available[:1]) as process:
+        process.wait_for("READY")
         processes.pin(available[1:2] or available)
         plain = open_plain_channel(address, max_message=_MAX_MESSAGE)
         links = [open_channel(address, max_message=_MAX_MESSAGE) for _ in range(max(LINKS))]
@@ -211,10 +215,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.link", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one short round: does it work?")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
-        uvloop.run(_serve())
+        uvloop.run(_serve(arguments.serve))
         return
     samples = uvloop.run(_measure(*((1, 0.2) if arguments.quick else (5, 1.0))))
     print("CPU time of both ends a message (a stream's, or a unary call), rate, time of a call")
