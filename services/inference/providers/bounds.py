@@ -114,7 +114,7 @@ def tokens(value: object) -> int:
     return int(value)
 
 
-def name(value: object) -> str:
+def name_of(value: object) -> str:
     """Return what an answer is called.
 
     Raises:

@@ -194,28 +194,29 @@ async def test_a_stream_without_events_is_left(beside: bytes) -> None:
         assert error.limit == "limits.max_answer"
 
 
-async def test_a_large_read_lets_others_have_their_turn(here: Setting) -> None:
+async def test_a_large_read_lets_others_have_their_turn() -> None:
     turns = 0
 
     async def count() -> None:
         nonlocal turns
         while True:
-            await asyncio.sleep(0)
             turns += 1
+            await asyncio.sleep(0)
 
     async def script(connection: Connection) -> None:
         await connection.send(SSE_HEAD)
         await connection.chunk(b"data: x\n\n" * 100_000 + b"data: last\n\n")
         await connection.send(END)
 
-    here.server.plays(script)
     between: list[int] = []
-    async with aclosing(here.upstream().stream("/x", b"{}", has_ended=lambda: False)) as texts:
-        counting = asyncio.create_task(count())
-        async for text in texts:
-            assert len(text) <= (1 << 16) + len(b"data: x\n\n")
-            between.append(turns)
-        counting.cancel()
+    async with setting() as here:
+        here.server.plays(script)
+        async with aclosing(here.upstream().stream("/x", b"{}", has_ended=lambda: False)) as texts:
+            counting = asyncio.create_task(count())
+            async for text in texts:
+                assert len(text) <= (1 << 16) + len(b"data: x\n\n")
+                between.append(turns)
+            counting.cancel()
     assert len(set(between)) == len(between)
 
 
