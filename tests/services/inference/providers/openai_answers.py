@@ -23,7 +23,8 @@ class Provider:
     """Makes failures as an upstream does."""
 
     name = "acme"
-    limits = Limits()
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
 
     def in_band(self, body: bytes) -> UpstreamError:
         return failures.in_band(self.name, body)
