@@ -155,9 +155,7 @@ class UpstreamError(GatewayError):
         param: str = "",
         limit: str = "",
     ) -> None:
-        super().__init__(
-            reason, message, retry_after_s=retry_after_s, param=param, limit=limit
-        )
+        super().__init__(reason, message, retry_after_s=retry_after_s, param=param, limit=limit)
         self.status = status
         self.body = body
         self.asked_wait_s = retry_after_s

@@ -138,6 +138,7 @@ class Limits(_Section):
     max_answer: Annotated[int, Field(ge=1 << 16)] = 80 << 20
     max_answer_parts: Annotated[int, Field(ge=16)] = 10_000
     max_answer_values: Annotated[int, Field(ge=1024)] = 1_000_000
+    max_recovered: Annotated[int, Field(ge=0)] = 4 << 20
     max_sse_line: Annotated[int, Field(ge=1 << 16)] = 32 << 20
     upstream_idle_s: Annotated[float, Field(gt=0)] = 30
     max_idle_upstream_connections: Annotated[int, Field(ge=0)] = 256
@@ -312,6 +313,7 @@ max_message = 83886080        # bytes of a message between processes
 max_answer = 83886080         # bytes of a provider's answer, as it comes and unpacked
 max_answer_parts = 10000      # blocks and tool calls of an answer, and pieces that wait for others
 max_answer_values = 1000000   # JSON values in an answer, or in one event of it
+max_recovered = 4194304       # characters of an answer that broke off with which another goes on
 max_sse_line = 33554432       # bytes of one event of a provider's stream
 upstream_idle_s = 30          # after which an unused connection to a provider is closed
 max_idle_upstream_connections = 256   # of a process; more are closed as soon as they are unused

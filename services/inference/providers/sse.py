@@ -64,13 +64,11 @@ class EventCutter:
             self._after_cr = chunk.endswith(b"\r")
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if self._held:
-            if _BLANK not in chunk and not (
-                chunk.startswith(b"\n") and self._held.endswith(b"\n")
-            ):
+            if _BLANK not in chunk and not (chunk.startswith(b"\n") and self._held.endswith(b"\n")):
                 self._hold(chunk)
                 return b""
             # Joined once an event, so a long one that comes in pieces stays linear.
-            chunk = b"%b%b" % (self._held, chunk)
+            chunk = b"".join((self._held, chunk))
             self._held = bytearray()
         end = chunk.rfind(_BLANK) + len(_BLANK)
         if end < len(_BLANK):

@@ -391,9 +391,7 @@ def _usage(given: Json) -> Event:
         "completion_tokens_details": _told(completion),
     }
     if further := _told(further):
-        usage.extra.CopyFrom(
-            Opaque(dialect=conversation_pb2.DIALECT_OPENAI, json=dump(further))
-        )
+        usage.extra.CopyFrom(Opaque(dialect=conversation_pb2.DIALECT_OPENAI, json=dump(further)))
     return event
 
 

@@ -23,6 +23,7 @@ class Provider:
     """Makes failures as an upstream does."""
 
     name = "acme"
+
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
 

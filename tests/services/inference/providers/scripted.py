@@ -178,5 +178,8 @@ class Setting:
 @asynccontextmanager
 async def setting(client: Any = None) -> AsyncIterator[Setting]:
     """Give a server and upstreams for it; `client` stands in for the gateway's own."""
-    async with scripted_server() as server, client or Client(connect_timeout_s=5, settle_s=0) as using:
+    async with (
+        scripted_server() as server,
+        client or Client(connect_timeout_s=5, settle_s=0) as using,
+    ):
         yield Setting(server, using)

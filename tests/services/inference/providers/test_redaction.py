@@ -45,9 +45,11 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "base64url without padding": lambda key: (
         base64.urlsafe_b64encode(f"?{key}\xff".encode()).decode().rstrip("=")
     ),
-    "base64 in lines": lambda key: binascii.b2a_base64(key.encode()).decode()[:20]
-    + "\n"
-    + binascii.b2a_base64(key.encode()).decode()[20:],
+    "base64 in lines": lambda key: (
+        binascii.b2a_base64(key.encode()).decode()[:20]
+        + "\n"
+        + binascii.b2a_base64(key.encode()).decode()[20:]
+    ),
     "base64 twice": lambda key: base64.b64encode(base64.b64encode(key.encode())).decode(),
     "hex": lambda key: key.encode().hex(),
     "hex with colons": lambda key: key.encode().hex(":").upper(),
@@ -59,9 +61,9 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "upper case": str.upper,
     "lower case": str.lower,
     "with blanks": " ".join,
-    "with zero-width blanks": "​".join,
+    "with zero-width blanks": "\u200b".join,
     "in lines": lambda key: "\n".join(key[at : at + 5] for at in range(0, len(key), 5)),
-    "other hyphens": lambda key: key.replace("-", "‑"),
+    "other hyphens": lambda key: key.replace("-", "\u2011"),
     "backwards": lambda key: key[::-1],
     "its beginning": lambda key: key[:24],
     "its end": lambda key: key[-20:],
@@ -77,7 +79,9 @@ def test_a_disguised_key_does_not_go_out(disguise: Callable[[str], str]) -> None
 
 
 def test_words_without_a_key_go_out_as_they_are() -> None:
-    words = "messages[3].content: text exceeds 100% of the \\u00e9-limit (YWJjZGVmZ2hpamtsbW5v) &amp;"
+    words = (
+        "messages[3].content: text exceeds 100% of the \\u00e9-limit (YWJjZGVmZ2hpamtsbW5v) &amp;"
+    )
     assert redact(words, (f"Bearer {KEY}", KEY, "ollama", "upstream-key")) == words
 
 

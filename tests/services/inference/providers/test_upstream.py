@@ -23,7 +23,8 @@ from tests.services.inference.providers.scripted import (
 
 
 @pytest.fixture(
-    params=[lambda: Client(connect_timeout_s=5, settle_s=0), ReferenceClient], ids=["own", "aiohttp"]
+    params=[lambda: Client(connect_timeout_s=5, settle_s=0), ReferenceClient],
+    ids=["own", "aiohttp"],
 )
 async def here(request: pytest.FixtureRequest) -> AsyncIterator[Setting]:
     """An upstream through the gateway's client, and through the library's as a reference."""
