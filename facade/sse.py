@@ -59,7 +59,8 @@ async def relay(request: web.Request, call: Any, encoder: Encoder) -> web.Stream
         try:
             while (message := await call.read()) is not grpc.aio.EOF:
                 await answer.go_on(message.events)
-        except grpc.aio.AioRpcError as error:
+        except (grpc.aio.AioRpcError, LookupError, TypeError, ValueError) as error:
+            # Also of events that no service of ours sends.
             if not answer.has_begun:
                 raise
             return await answer.end(encoder.error(told(error, request)))

@@ -8,6 +8,7 @@ from facade.context import CONTEXT, REQUEST_ID
 from facade.dialects import anthropic
 from facade.routes.generation import generate, metadata, read_json, stream
 from facade.served import served_headers
+from services.common.errors import invalid
 
 
 async def create(request: web.Request) -> web.StreamResponse:
@@ -60,6 +61,13 @@ async def _count_tokens(request: web.Request, *, coding: bool) -> web.Response:
 
 
 def _betas(request: web.Request) -> list[str]:
-    """Give the names in `anthropic-beta`, which may come in several headers."""
+    """Return the names in `anthropic-beta`, which may come in several headers.
+
+    Raises:
+        GatewayError: invalid, when they are no words.
+    """
     lines = request.headers.getall("anthropic-beta", [])
+    for line in lines:
+        if not (line.isascii() and line.isprintable()):
+            raise invalid("anthropic-beta", "anthropic-beta: names of beta features are needed")
     return [name for line in lines for part in line.split(",") if (name := part.strip())]

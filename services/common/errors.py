@@ -153,8 +153,9 @@ class UpstreamError(GatewayError):
         body: str = "",
         retry_after_s: int | None = None,
         param: str = "",
+        limit: str = "",
     ) -> None:
-        super().__init__(reason, message, retry_after_s=retry_after_s, param=param)
+        super().__init__(reason, message, retry_after_s=retry_after_s, param=param, limit=limit)
         self.status = status
         self.body = body
         self.asked_wait_s = retry_after_s

@@ -139,7 +139,13 @@ class Limits(_Section):
 
     max_body: Annotated[int, Field(ge=1024)] = 64 << 20
     max_message: Annotated[int, Field(ge=1024)] = 80 << 20
+    max_answer: Annotated[int, Field(ge=1 << 16)] = 80 << 20
+    max_answer_parts: Annotated[int, Field(ge=16)] = 10_000
+    max_answer_values: Annotated[int, Field(ge=1024)] = 1_000_000
+    max_recovered: Annotated[int, Field(ge=0)] = 4 << 20
     max_sse_line: Annotated[int, Field(ge=1 << 16)] = 32 << 20
+    upstream_idle_s: Annotated[float, Field(gt=0)] = 30
+    max_idle_upstream_connections: Annotated[int, Field(ge=0)] = 256
     connect_timeout_s: Annotated[float, Field(gt=0)] = 10
     step_timeout_s: Annotated[float, Field(gt=0)] = 600
     stream_idle_s: Annotated[float, Field(gt=0)] = 30
@@ -325,7 +331,13 @@ embed = ""
 [limits]
 max_body = 67108864           # bytes of a chat or messages body
 max_message = 83886080        # bytes of a message between processes
+max_answer = 83886080         # bytes of a provider's answer, as it comes and unpacked
+max_answer_parts = 10000      # blocks and tool calls of an answer, and pieces that wait for others
+max_answer_values = 1000000   # JSON values in an answer, or in one event of it
+max_recovered = 4194304       # characters of an answer that broke off with which another goes on
 max_sse_line = 33554432       # bytes of one event of a provider's stream
+upstream_idle_s = 30          # after which an unused connection to a provider is closed
+max_idle_upstream_connections = 256   # of a process; more are closed as soon as they are unused
 connect_timeout_s = 10
 step_timeout_s = 600          # one model: until its first content, or a whole answer
 stream_idle_s = 30            # silence in a stream that has begun

@@ -19,6 +19,7 @@ from gateway.inference.v1.inference_pb2 import (
     Start,
     Verbatim,
 )
+from services.inference.pieces import keep
 
 # Of each delta: the kind of block it lies in.
 _BLOCK_OF_DELTA = {
@@ -171,7 +172,7 @@ class _Choice:
         if self._kind != _BLOCK_OF_DELTA[kind] and (kind, self._kind) != ("input", "opaque"):
             raise self._broken(kind, event, f"in a block of kind {self._kind}")
         pieces = self._signature if kind == "signature" else self._pieces
-        pieces.append(getattr(event, kind))
+        keep(pieces, getattr(event, kind))
 
     def _open(self, event: Event) -> None:
         if self._kind is not None:
@@ -219,12 +220,24 @@ class _Choice:
 
 
 def _merge_logprobs(pieces: Sequence[bytes]) -> bytes:
-    """Join log probabilities: their lists (`content`, `refusal`) one after the other."""
+    """Join log probabilities: their lists (`content`, `refusal`) one after the other.
+
+    The items of lists stay JSON, since as objects they would take many times as much.
+    """
     if len(pieces) < 2:
         return pieces[0] if pieces else b""
     merged: dict[str, Any] = {}
+    lists: dict[str, list[bytes]] = {}
     for piece in pieces:
-        _merge(merged, _object(piece))
+        for key, value in _object(piece).items():
+            if isinstance(value, list):
+                merged[key] = None
+                lists.setdefault(key, []).append(orjson.dumps(value)[1:-1])
+            elif value is not None or key not in merged:
+                lists.pop(key, None)
+                merged[key] = value
+    for key, items in lists.items():
+        merged[key] = orjson.Fragment(b"[%b]" % b",".join(filter(None, items)))
     return orjson.dumps(merged)
 
 

@@ -74,7 +74,14 @@ class Inference:
         environ: Mapping[str, str] = os.environ,
     ) -> Self:
         """Build it, over files to read and memories; nothing waits for a provider."""
-        client = Client(settings.limits.connect_timeout_s, monotonic=source.monotonic)
+        limits = settings.limits
+        client = Client(
+            limits.connect_timeout_s,
+            monotonic=source.monotonic,
+            max_answer=limits.max_answer,
+            idle_s=limits.upstream_idle_s,
+            max_idle=limits.max_idle_upstream_connections,
+        )
         return cls(settings, secrets, source, counters, client, files, memories, environ)
 
     def reload(self, settings: Settings) -> None:

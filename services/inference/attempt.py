@@ -8,6 +8,7 @@ from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, Served
 from services.common.tokens import estimate_tokens
 from services.inference import estimate, thinking
 from services.inference.memory.apart import takes_part
+from services.inference.pieces import keep
 from services.inference.prefill import WithoutEcho, prefill_of
 from services.inference.providers.base import Call, Provider, Target
 from services.inference.stops import StopMatcher
@@ -117,7 +118,7 @@ class _Ending:
         """
         passed, self.done = self._stops.feed(batch)
         for event in passed:
-            self._written.append(event.text or event.thinking)
+            keep(self._written, event.text or event.thinking)
             self._counted = self._counted or event.HasField("usage")
         if not self.done or self._counted:
             return passed

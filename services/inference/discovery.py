@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 
 _PROBE_TIMEOUT_S = 2.0
 _MAX_LIST_BYTES = 1 << 20
+_MAX_NAME = 256  # characters of a model's name, as in the settings
 
 # Of each provider: its kind, where its key is, where its address may be, its own address.
 _KEYED = {
@@ -81,7 +82,9 @@ async def _models_of(client: http.Client, provider: Provider) -> list[str] | Non
             return [
                 model["id"]
                 for model in models
-                if isinstance(model, dict) and isinstance(model.get("id"), str)
+                if isinstance(model, dict)
+                and isinstance(model.get("id"), str)
+                and 0 < len(model["id"]) <= _MAX_NAME
             ]
     return None
 

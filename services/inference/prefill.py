@@ -10,6 +10,9 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
 
+# Events of a choice that are held back; a prefill repeated in more of them is not taken out.
+_MAX_HELD = 10_000
+
 
 def prefill_of(request: GenerateRequest) -> str | None:
     """Give the text that the answer continues, or None when there is none.
@@ -91,6 +94,8 @@ class _Choice:
             self._open(event, out)
         elif kind == "finish" or (kind == "block_stop" and self._inside):
             self._release(event, out)
+        elif len(self._held) >= _MAX_HELD:
+            self._release(event, out)
         elif self._held:
             self._held.append(event)
         else:
@@ -112,7 +117,7 @@ class _Choice:
         text = event.text if self._matched else event.text.lstrip()
         missing = len(self._prefill) - self._matched
         if len(text) < missing:
-            if self._prefill.startswith(text, self._matched):
+            if len(self._held) < _MAX_HELD and self._prefill.startswith(text, self._matched):
                 self._matched += len(text)
                 self._held.append(event)
             else:

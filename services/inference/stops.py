@@ -20,6 +20,9 @@ from services.common.errors import unsupported
 
 # The automaton has a state for each character, and is built on the event loop.
 MAX_CHARACTERS = 16_384
+# Events of a choice that are held back: each has a character at least, but for those that a
+# provider sends for no reason. Those let the beginning of a string go.
+_MAX_HELD = 2 * MAX_CHARACTERS
 
 
 class StopMatcher:
@@ -119,7 +122,9 @@ class _Choice:
         self._held.append((event, len(text)))
         if not stop:
             self._length += len(text)
-            self._release(self._length - automaton.depths[state], out)
+            if len(self._held) > _MAX_HELD:
+                self._state = 0
+            self._release(self._length - automaton.depths[self._state], out)
             return False
         self._release(self._length + end - len(stop), out)
         self.ended = True
@@ -131,7 +136,7 @@ class _Choice:
     def other(self, kind: str | None, event: Event, out: list[Event]) -> None:
         """Take an event that brings no text, and keep it in its place."""
         if self._held:
-            if kind != "block_stop":
+            if kind != "block_stop" and len(self._held) <= _MAX_HELD:
                 self._held.append((event, 0))
                 return
             self._release(self._length, out)

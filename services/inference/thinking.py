@@ -16,6 +16,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Dialect, Message, Thinking
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
+from services.inference.pieces import keep
 
 # No base64 text holds a dot, so no provider's signature begins like this.
 _PREFIX = "gw1."
@@ -212,7 +213,7 @@ class SignThinking:
         elif not self._open:
             pass
         elif kind == "thinking" and event.choice in self._open:
-            self._open[event.choice].append(event.thinking)
+            keep(self._open[event.choice], event.thinking)
         elif kind == "signature" and event.signature:
             self._open.pop(event.choice, None)
         elif kind == "block_stop" and event.choice in self._open:

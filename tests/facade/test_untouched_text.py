@@ -13,6 +13,7 @@ from facade.sse import Encoder
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, GenerateResponse
 from services.common.errors import UpstreamError
+from services.common.settings import Limits
 from services.inference.accumulator import Accumulator
 from services.inference.providers import failures
 from services.inference.providers.anthropic.events import StreamReader as AnthropicReader
@@ -33,6 +34,7 @@ class Provider:
     """Makes failures as an upstream does."""
 
     name = "acme"
+    limits = Limits()
 
     def in_band(self, body: bytes) -> UpstreamError:
         return failures.in_band(self.name, body)
@@ -55,7 +57,7 @@ def from_openai(pieces: Iterable[bytes]) -> tuple[Batches, str]:
 
 def from_anthropic(pieces: Iterable[bytes]) -> tuple[Batches, str]:
     cutter = EventCutter(1 << 20)
-    reader = AnthropicReader("acme", Provider().in_band)
+    reader = AnthropicReader(Provider())
     batches = [reader.feed(cutter.feed(piece)) for piece in pieces]
     try:
         reader.end()

@@ -20,6 +20,10 @@ from services.common.errors import GatewayError
 _DONE = b"data: [DONE]\n\n"
 _KEEPALIVE = b": keep-alive\n\n"
 
+# The most that a request asks for (the contract's `n`).
+_MAX_CHOICES = 128
+# Bytes of further fields that every chunk repeats; more of them are told once.
+_MAX_REPEATED = 2048
 _RUNNING_ON = b',"logprobs":null,"finish_reason":null}]'
 
 
@@ -58,7 +62,7 @@ class ChatStream:
                 else:
                     out += (head, orjson.dumps(event.text), tail)
             elif kind == "start":
-                self._start(event.start)
+                self._start(event.start, out)
             elif kind == "usage":
                 self._usage = event.usage
             elif kind == "finish":
@@ -84,15 +88,20 @@ class ChatStream:
         """Give what ends an answer that broke off: the failure, and no terminator."""
         return b"data: %s\n\n" % orjson.dumps({"error": error_object(error)})
 
-    def _start(self, start: Start) -> None:
+    def _start(self, start: Start, out: list[bytes]) -> None:
         envelope = {
-            **unnamed(start.extra),
             "id": completion_id(start.id),
             "object": "chat.completion.chunk",
             "created": self._created,
             "model": start.model,
         }
-        self._head = b'data: %s,"choices":' % orjson.dumps(envelope)[:-1]
+        if further := unnamed(start.extra):
+            if len(start.extra.json) > _MAX_REPEATED:
+                # In a chunk of its own, as Azure tells what its filter found.
+                out += (_head(further | envelope), b"[]", self._end)
+            else:
+                envelope = further | envelope
+        self._head = _head(envelope)
 
     def _block_start(self, event: Event, out: list[bytes]) -> None:
         choice, opening = self._begun(event.choice, out)
@@ -127,6 +136,8 @@ class ChatStream:
     def _begun(self, index: int, out: list[bytes]) -> tuple["_Choice", dict[str, Any]]:
         """Give a choice and the opening of its delta: the role, where the choice is new."""
         known = len(self._choices)
+        if index >= _MAX_CHOICES:
+            raise ValueError(f"choice {index} of an answer")
         for number in range(known, index + 1):
             choice = _Choice(self._head + b'[{"index":%d,"delta":' % number)
             self._choices.append(choice)
@@ -151,6 +162,11 @@ class ChatStream:
 def _copy(pieces: Iterable[bytes], head: bytes, tail: bytes, out: list[bytes]) -> None:
     """Write a chunk for each of the insides of JSON strings."""
     out += (head, b'"', (b'"' + tail + head + b'"').join(pieces), b'"', tail)
+
+
+def _head(envelope: dict[str, Any]) -> bytes:
+    """Return the beginning of a chunk, up to its choices."""
+    return b'data: %s,"choices":' % orjson.dumps(envelope)[:-1]
 
 
 def _opening() -> dict[str, Any]:

@@ -62,7 +62,7 @@ class Chain:
             GatewayError: nothing of the plan answered, or the answer broke off.
         """
         opened = await self._open()
-        sent = Sent() if self._plan.recovers else None
+        sent = Sent() if self._plan.max_recovered is not None else None
         try:
             while True:
                 try:
@@ -81,7 +81,8 @@ class Chain:
                         opened.record.served()
                         return  # all that was missing is the usage
                     opened.record.failed(error)
-                    if sent is None:
+                    if sent is None or error.limit:
+                        # An answer of which there is too much is not gone on with.
                         raise self._with_attempts(error) from None
                     opened = await self._recover(opened, error, sent)
                 except GatewayError as error:
@@ -156,7 +157,7 @@ class Chain:
         self._sent = sent
         recoveries = self._ledger.metrics.recoveries
         try:
-            if not sent.comparable:
+            if not sent.comparable or sent.size() > (self._plan.max_recovered or 0):
                 raise error
             turn = broken.turn
             turn.renew(sent)

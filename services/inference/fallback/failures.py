@@ -49,7 +49,7 @@ class DivergedError(UpstreamError):
 
 def is_transient(error: UpstreamError) -> bool:
     """Tell whether the same request may succeed a moment later."""
-    if isinstance(error, DivergedError):
+    if isinstance(error, DivergedError) or error.limit:
         return False
     if error.reason != errors_pb2.REASON_UPSTREAM_ERROR:
         return error.reason in _TRANSIENT

@@ -74,7 +74,8 @@ class Plan(NamedTuple):
         max_retries: over all steps together; no bound when None.
         hedge_after_s: how long a model may be silent before the next is asked beside
             it; 0 for ever.
-        recovers: whether an answer that breaks off in the middle may be gone on with.
+        max_recovered: characters of an answer that breaks off in the middle which may be gone
+            on with; None where none may.
         is_patient: whether a wait that a provider asks for is kept however long it is.
     """
 
@@ -82,7 +83,7 @@ class Plan(NamedTuple):
     timeout_s: float | None = None
     max_retries: int | None = None
     hedge_after_s: float = 0.0
-    recovers: bool = True
+    max_recovered: int | None = None
     is_patient: bool = True
 
 
@@ -96,14 +97,15 @@ def make_plan(request: GenerateRequest, models: Models, limits: Limits) -> Plan:
     mode = request.fallback
     if mode == inference_pb2.FALLBACK_MODE_DISABLED:
         alone = _primary(request, models, limits, _NO_RETRIES)
-        return Plan((alone,), recovers=False)
+        return Plan((alone,))
+    max_recovered = limits.max_recovered if request.n <= 1 else None
     if mode not in (inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRICT):
         first = _primary(request, models, limits, _AUTO_RETRIES)
         steps = (first, *_configured(first, models, limits))
         return Plan(
             steps,
             hedge_after_s=limits.hedge_after_s,
-            recovers=request.n <= 1,
+            max_recovered=max_recovered,
             is_patient=False,
         )
     _check_config(request)
@@ -118,7 +120,7 @@ def make_plan(request: GenerateRequest, models: Models, limits: Limits) -> Plan:
         chain,
         timeout_s=config.global_timeout_ms / 1000 if config.HasField("global_timeout_ms") else None,
         max_retries=config.max_total_retries if config.HasField("max_total_retries") else None,
-        recovers=request.n <= 1,
+        max_recovered=max_recovered,
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from gateway.conversation.v1.conversation_pb2 import Block
 from gateway.inference.v1.inference_pb2 import BlockStop, Event
 from services.inference.fallback.failures import DivergedError
+from services.inference.pieces import join, keep
 
 # Of each kind of block whose beginning can be compared: its deltas.
 _DELTAS = {"text": "text", "refusal": "refusal", "thinking": "thinking", "tool_use": "input"}
@@ -54,6 +55,7 @@ class Sent:
                 self._pieces.append(text)
             else:
                 self._other(event)
+        join(self._pieces)
 
     @property
     def text(self) -> str | None:
@@ -61,6 +63,10 @@ class Sent:
         if any(block.kind != "text" for block in self.blocks):
             return None
         return "".join(block.content() for block in self.blocks) or None
+
+    def size(self) -> int:
+        """Return the number of characters that were sent."""
+        return sum(len(piece) for block in self.blocks for piece in block.pieces)
 
     def _other(self, event: Event) -> None:
         kind = event.WhichOneof("kind")
@@ -73,7 +79,7 @@ class Sent:
         elif kind == "signature":
             self.blocks[-1].signed = True
         elif kind in ("thinking", "refusal", "input"):
-            self.blocks[-1].pieces.append(getattr(event, kind))
+            keep(self.blocks[-1].pieces, getattr(event, kind))
         elif kind == "opaque":
             self.comparable = False
 

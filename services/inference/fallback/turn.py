@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
 from services.common.errors import GatewayError, UpstreamError
+from services.inference.accumulator import Accumulator, events_of
 from services.inference.attempt import Attempt, Batch, Batches
 from services.inference.fallback.backoff import LONGEST_DELAY_S, Uniform
 from services.inference.fallback.breakers import Key
@@ -260,21 +261,32 @@ class Turn:
                     await batches.aclose()
 
     async def _listen(self, batches: Batches, record: Record, spoken: Spoken) -> list[Batch]:
-        """Give what comes until the model speaks, or all of a whole answer."""
+        """Give what comes until the model speaks, or all of a whole answer.
+
+        A whole answer that comes as a stream is put together as it comes, since its events
+        take many times as much as what they say.
+        """
         head: list[Batch] = []
+        whole: Accumulator | None = None
         speaks = False
         async for batch in batches:
-            head.append(batch)
             if not speaks and any(map(is_content, batch)):
                 speaks = True
                 record.answers()
                 spoken()
                 if not self._course.whole:
-                    return head
+                    return [*head, batch]
+            if self._course.whole and head:
+                if whole is None:
+                    whole = Accumulator()
+                    whole.add(head[0])
+                whole.add(batch)
+            else:
+                _announce(batch, head)
         if not speaks:
             raise cut_off(self.step.target.provider)
         record.served()
-        return head
+        return head if whole is None else [events_of(whole.response())]
 
     def _tell_served(self, head: list[Batch], attempt: Attempt) -> None:
         first = head[0][0]
@@ -290,6 +302,16 @@ class Turn:
             errors_pb2.REASON_UPSTREAM_TIMEOUT,
             f"the provider {self.step.target.provider} did not answer within the time limit",
         )
+
+
+def _announce(batch: Batch, head: list[Batch]) -> None:
+    """Add what comes before the content to what came of it; of counts the last says all."""
+    if head and all(event.HasField("usage") for event in batch):
+        if len(head) > 1 and head[-1][0].HasField("usage"):
+            head.pop()
+        head.append(batch[-1:])
+    else:
+        head.append(batch)
 
 
 def out_of_time() -> GatewayError:

@@ -20,6 +20,7 @@ from services.inference.http.errors import (
     CutOffError,
     HttpError,
     NotHttpError,
+    TooLargeError,
 )
 from services.inference.http.fields import fields
 from services.inference.http.origins import Origin, origin_of
@@ -34,6 +35,7 @@ __all__ = [
     "Origin",
     "Proxies",
     "Response",
+    "TooLargeError",
     "fields",
     "origin_of",
 ]

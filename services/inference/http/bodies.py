@@ -33,7 +33,7 @@ class Unpacker:
         """Give what a piece holds, in parts of bounded size.
 
         Raises:
-            NotHttpError: it is not packed as was said.
+            NotHttpError: it is not packed as was said, or goes on after its end.
         """
         self._has_begun = True
         try:
@@ -43,3 +43,5 @@ class Unpacker:
                 piece = self._inner.unconsumed_tail
         except zlib.error as error:
             raise NotHttpError from error
+        if self._inner.unused_data:
+            raise NotHttpError

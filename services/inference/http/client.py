@@ -14,9 +14,10 @@ from services.inference.http.errors import ConnectionBrokenError
 from services.inference.http.origins import Origin
 from services.inference.http.proxies import Proxies, Proxy
 
-# Servers close what lies idle after 60 s or more; a request that meets the end of its
-# connection on the way fails, so ours ends before.
-_IDLE_S = 30.0
+# How long a connection must have been silent before it is used again. A server that answers
+# a request twice does so within moments, and the second answer would be taken for that to
+# the next request.
+_SETTLE_S = 0.05
 # How long one address of a host is tried alone before the next is tried beside it
 # (RFC 8305, section 5).
 _NEXT_ADDRESS_S = 0.25
@@ -27,6 +28,12 @@ class Client:
 
     Args:
         connect_timeout_s: seconds for a connection to stand, TLS included.
+        max_answer: bytes that an answer may have, as it comes and unpacked.
+        idle_s: seconds after which a connection is closed that nobody uses. Servers close
+            theirs after 60 s or more; a request that meets the end of its connection on the
+            way fails.
+        max_idle: connections that are kept for the next request.
+        settle_s: seconds after an answer before its connection is used again.
         proxies: what stands between.
         tls: what servers must prove; the system's authorities when None.
         monotonic: seconds of a clock that never goes back.
@@ -38,12 +45,24 @@ class Client:
         proxies: Proxies | None = None,
         tls: ssl.SSLContext | None = None,
         monotonic: Callable[[], float] = time.monotonic,
+        *,
+        max_answer: int = 80 << 20,
+        idle_s: float = 30,
+        max_idle: int = 256,
+        settle_s: float = _SETTLE_S,
     ) -> None:
         self._connect_timeout_s = connect_timeout_s
+        self._max_answer = max_answer
+        self._idle_s = idle_s
+        self._max_idle = max_idle
+        self._settle_s = settle_s
         self._proxies = proxies or Proxies()
         self._tls = tls
         self._monotonic = monotonic
-        self._idle: dict[Origin, list[Connection]] = {}
+        # Of each server, those that wait, the longest first.
+        self._idle: dict[Origin, dict[Connection, None]] = {}
+        self._idle_count = 0
+        self._sweep: asyncio.TimerHandle | None = None
         self._open: set[Connection] = set()
         self._is_closed = False
         self._none_open = asyncio.Event()
@@ -93,43 +112,81 @@ class Client:
     async def close(self) -> None:
         """Close every connection."""
         self._is_closed = True
+        if self._sweep is not None:
+            self._sweep.cancel()
         for connection in self._open:
             connection.close()
         if self._open:
             await self._none_open.wait()
 
     def _take(self, origin: Origin) -> Connection | None:
-        """Give the idle connection used last, if there is one; it is the freshest."""
+        """Return a connection that can be used, if one is idle."""
         idle = self._idle.get(origin)
-        if not idle:
+        if idle is None:
             return None
-        oldest = self._monotonic() - _IDLE_S
-        while idle and idle[0].idle_since < oldest:
-            idle.pop(0).close_idle()
+        now = self._monotonic()
         while idle:
-            connection = idle.pop()
-            if connection.is_usable:
+            connection = next(iter(idle))
+            if connection.idle_since > now - self._settle_s:
+                return None
+            self._remove(origin, connection)
+            is_fresh = connection.idle_since >= now - self._idle_s
+            if is_fresh and connection.is_usable and connection.is_silent():
                 return connection
+            connection.close_idle()
         return None
+
+    def _keep(self, origin: Origin, connection: Connection) -> None:
+        """Keep a connection for the next request."""
+        if self._is_closed:
+            connection.close()
+            return
+        if self._idle_count >= self._max_idle:
+            connection.close_idle()
+            return
+        connection.idle_since = self._monotonic()
+        self._idle.setdefault(origin, {})[connection] = None
+        self._idle_count += 1
+        if self._sweep is None:
+            loop = asyncio.get_running_loop()
+            self._sweep = loop.call_later(self._idle_s, self._close_old)
+
+    def _remove(self, origin: Origin, connection: Connection) -> None:
+        """Keep a connection no more, if it was kept."""
+        idle = self._idle.get(origin)
+        if idle is None or connection not in idle:
+            return
+        del idle[connection]
+        self._idle_count -= 1
+        if not idle:
+            del self._idle[origin]
+
+    def _close_old(self) -> None:
+        """Close what has been idle for too long, and look again while anything is."""
+        self._sweep = None
+        oldest = self._monotonic() - self._idle_s
+        for origin, idle in list(self._idle.items()):
+            for connection in list(idle):
+                if connection.idle_since > oldest:
+                    break
+                self._remove(origin, connection)
+                connection.close_idle()
+        if self._idle:
+            first = min(next(iter(idle)).idle_since for idle in self._idle.values())
+            self._sweep = asyncio.get_running_loop().call_later(first - oldest, self._close_old)
 
     async def _connect(self, origin: Origin) -> Connection:
         def released(connection: Connection) -> None:
-            if self._is_closed:
-                connection.close()
-            else:
-                connection.idle_since = self._monotonic()
-                self._idle.setdefault(origin, []).append(connection)
+            self._keep(origin, connection)
 
         def lost(connection: Connection) -> None:
             self._open.discard(connection)
             if self._is_closed and not self._open:
                 self._none_open.set()
-            idle = self._idle.get(origin)
-            if idle and connection in idle:
-                idle.remove(connection)
+            self._remove(origin, connection)
 
         proxy = self._proxies.before(origin)
-        connection = Connection(released, lost)
+        connection = Connection(self._max_answer, released, lost)
         try:
             async with asyncio.timeout(self._connect_timeout_s):
                 await self._reach(connection, origin, proxy)

@@ -1,6 +1,7 @@
 """One connection to a server: a request goes out, its answer is read as it comes."""
 
 import asyncio
+import select
 import ssl
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -15,10 +16,13 @@ from services.inference.http.errors import (
     CutOffError,
     HttpError,
     NotHttpError,
+    TooLargeError,
 )
 
 # Bytes of an answer that wait for their reader before the server is let wait.
 _READ_AHEAD = 1 << 18
+# Bytes in a row that are no body: a head with the interim answers before it, the extensions
+# of a chunk, trailers.
 _MAX_HEAD = 64 << 10
 
 
@@ -31,7 +35,11 @@ class Response:
     """
 
     def __init__(
-        self, connection: "Connection", status: int, headers: CIMultiDictProxy[str]
+        self,
+        connection: "Connection",
+        status: int,
+        headers: CIMultiDictProxy[str],
+        max_answer: int,
     ) -> None:
         self.status = status
         self.headers = headers
@@ -39,6 +47,7 @@ class Response:
         encoding = headers.get("content-encoding", "identity").lower()
         self._unpacker = None if encoding in ("identity", "") else Unpacker(encoding)
         self._unpacked: Iterator[bytes] = iter(())
+        self._left = max_answer  # bytes that may still be unpacked
 
     async def read(self) -> bytes:
         """Give what has come of the body, at least a byte; b"" at its end.
@@ -46,12 +55,18 @@ class Response:
         Raises:
             CutOffError: the connection ended before it.
             NotHttpError: what came does not follow the rules of HTTP.
+            TooLargeError: the answer is larger than the client takes.
         """
         unpacker = self._unpacker
         if unpacker is None:
             return await self._connection.read()
         while True:
             if part := next(self._unpacked, b""):
+                self._left -= len(part)
+                if self._left < 0:
+                    raise TooLargeError
+                # Unpacking may go on for long without anything to wait for.
+                await asyncio.sleep(0)
                 return part
             piece = await self._connection.read()
             if not piece:
@@ -73,6 +88,7 @@ class Connection(asyncio.Protocol):
     """A connection, used by one request at a time.
 
     Args:
+        max_answer: bytes that an answer may have, its head and framing among them.
         released: is called when a request has had its whole answer and the server keeps
             the connection open: another may follow.
         lost: is called when the connection is gone.
@@ -84,11 +100,13 @@ class Connection(asyncio.Protocol):
 
     def __init__(
         self,
+        max_answer: int,
         released: Callable[["Connection"], None],
         lost: Callable[["Connection"], None],
     ) -> None:
         self.is_usable = True
         self.idle_since = 0.0
+        self._max_answer = max_answer
         self._released = released
         self._lost = lost
         self._transport: asyncio.Transport
@@ -101,7 +119,8 @@ class Connection(asyncio.Protocol):
 
     def _begin(self) -> None:
         self._headers: CIMultiDict[str] = CIMultiDict()
-        self._head_size = 0
+        self._received = 0  # bytes of the answer
+        self._without_body = 0  # the last of them that were no body
         self._has_head = self._is_complete = self._ends_with_connection = self._stays = False
         self._pieces: deque[bytes] = deque()
         self._size = 0
@@ -124,7 +143,12 @@ class Connection(asyncio.Protocol):
             if self._failure is not None:
                 raise self._failure
             await self._change()
-        return Response(self, self._parser.get_status_code(), CIMultiDictProxy(self._headers))
+        return Response(
+            self,
+            self._parser.get_status_code(),
+            CIMultiDictProxy(self._headers),
+            self._max_answer,
+        )
 
     async def open_tunnel(self, head: bytes, tls: ssl.SSLContext, host: str) -> None:
         """Ask a proxy for a way to a server, and begin TLS with the server on it.
@@ -161,6 +185,15 @@ class Connection(asyncio.Protocol):
             self._is_paused = False
             self._transport.resume_reading()
         return data
+
+    def is_silent(self) -> bool:
+        """Return whether the server has sent nothing since the last answer, not even an end.
+
+        The event loop may not have told yet of what has come.
+        """
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return not poll.poll(0)
 
     def leave(self) -> None:
         """Have done with the request: give the connection back, or close it."""
@@ -212,23 +245,34 @@ class Connection(asyncio.Protocol):
         if not self._busy:
             self.close()  # nobody has asked
             return
-        if not self._has_head:
-            self._head_size += len(data)
+        if self._is_complete:
+            self.is_usable = False  # the answer had ended
+            return
+        size = len(data)
+        self._received += size
+        self._without_body += size
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError:
-            if not self._is_complete:
-                self._fail(NotHttpError())
-                self._transport.abort()
-            self.is_usable = False
-        else:
-            if not self._has_head and self._head_size > _MAX_HEAD:
-                self._fail(NotHttpError())
-                self._transport.abort()
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            if self._is_complete:
+                self.is_usable = False
+            else:
+                self._refuse(NotHttpError())
+        if not self._is_complete:
+            if self._received > self._max_answer:
+                self._refuse(TooLargeError())
+            elif self._without_body > _MAX_HEAD:
+                self._refuse(NotHttpError())
+        # Not only bytes of the body count: a body of tiny chunks is larger here than there.
+        self._size += size
         if self._size > _READ_AHEAD and not self._is_paused and not self._is_complete:
             self._is_paused = True
             self._transport.pause_reading()
         self._wake()
+
+    def _refuse(self, error: HttpError) -> None:
+        self._fail(error)
+        self._transport.abort()
 
     def eof_received(self) -> bool:
         """Have nothing more to come; what was to be sent is of no more use either."""
@@ -249,8 +293,8 @@ class Connection(asyncio.Protocol):
             self.is_usable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a line of the head."""
-        if not self._is_complete:
+        """Take a line of the head; those of trailers say nothing that is needed."""
+        if not self._has_head:
             self._headers.add(name.decode("latin-1"), value.decode("latin-1"))
 
     def on_headers_complete(self) -> None:
@@ -270,7 +314,7 @@ class Connection(asyncio.Protocol):
         """Take a piece of the body."""
         if not self._is_complete:
             self._pieces.append(piece)
-            self._size += len(piece)
+            self._without_body = 0
 
     def on_message_complete(self) -> None:
         """Have the whole answer, unless it is an interim one."""

@@ -15,3 +15,7 @@ class NotHttpError(HttpError):
 
 class CutOffError(HttpError):
     """The connection ended within the body of an answer."""
+
+
+class TooLargeError(HttpError):
+    """An answer is larger than the client takes."""

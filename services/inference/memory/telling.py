@@ -143,10 +143,16 @@ class _Telling:
 def _without_end(batch: Batch, held: list[Event]) -> Sequence[Event]:
     """Give what may pass of a batch before the answer is remembered; hold back the rest.
 
-    That is the end of each choice, and the usage that comes after the first of them.
+    That is the end of each choice, and the last usage that comes after the first of them.
     """
     passed: list[Event] = []
     for event in batch:
-        ends = event.HasField("finish") or (bool(held) and event.HasField("usage"))
-        (held if ends else passed).append(event)
+        if event.HasField("finish"):
+            held.append(event)
+        elif held and event.HasField("usage"):
+            if held[-1].HasField("usage"):
+                held.pop()
+            held.append(event)
+        else:
+            passed.append(event)
     return passed

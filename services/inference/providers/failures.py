@@ -18,17 +18,14 @@ import orjson
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import UpstreamError
+from services.inference.providers.redaction import redact
 
 MAX_ERROR_BODY = 64 << 10  # bytes of an error answer that are read at all
 _KEPT_BODY = 4 << 10  # bytes of it kept for matching
-_MAX_MESSAGE = 2_000  # characters of a provider's words
+_MAX_WORDS = 8_000  # characters of a provider's message that are looked at
+_MAX_WORD = 200  # characters of a type or code
+_MAX_DATE = 64
 _MAX_RETRY_AFTER_S = 86_400
-_SHORTEST_SECRET = 6  # shorter header values are words, not keys
-
-_REDACTED = "[redacted]"
-_KEY_LIKE = re.compile(
-    r"\b(?:sk|pk|rk|gsk|xai|key|api)[-_][\w*.-]{6,}|\bAIza[\w-]{20,}|\bBearer\s+\S+", re.IGNORECASE
-)
 _CONTEXT_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 _CONTEXT_WORDS = re.compile(
     r"context_length_exceeded|prompt is too long|maximum context length|maximum model length"
@@ -39,6 +36,7 @@ _CONTEXT_WORDS = re.compile(
 _FILTER_CODES = frozenset(
     {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
 )
+_STATUS = re.compile(r"[45][0-9]{2}")
 # Anthropic tells an operator's unpaid bill as a fault of the request.
 _BILLING_WORDS = "credit balance is too low"
 
@@ -119,6 +117,19 @@ def broken_answer(provider: str, what: str, body: bytes = b"") -> UpstreamError:
         f"the provider {provider} {what}",
         status=200,
         body=_kept(body),
+    )
+
+
+def over_limit(provider: str, what: str, limit: str) -> UpstreamError:
+    """Return the failure of a provider whose answer goes over a limit of the gateway's.
+
+    Args:
+        provider: its name in the settings.
+        what: what it did, in words of ours.
+        limit: the full name of the setting.
+    """
+    return UpstreamError(
+        errors_pb2.REASON_UPSTREAM_ERROR, f"the provider {provider} {what}", status=200, limit=limit
     )
 
 
@@ -203,57 +214,52 @@ def _judge_refusal(
     return reason, words or f"{refused} (status {status})", ""
 
 
-def redact(words: str, secrets: Iterable[str] = ()) -> str:
-    """Give a provider's words, at most 2,000 characters, without anything like a key."""
-    for secret in secrets:
-        words = words.replace(secret, _REDACTED)
-    return _KEY_LIKE.sub(_REDACTED, words[: 2 * _MAX_MESSAGE])[:_MAX_MESSAGE]
-
-
-def secrets_of(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """Give the texts in the gateway's own request headers that may be keys."""
-    found = [
-        word for value in headers.values() for word in (value, value.rpartition(" ")[2]) if word
-    ]
-    return tuple(dict.fromkeys(word for word in found if len(word) >= _SHORTEST_SECRET))
-
-
 def _read(body: bytes) -> _Told:
     """Find message, type and code in the shapes that providers and their servers use.
 
     `{"error": {…}}` (OpenAI, Anthropic, Google, the last one also in a list),
     `{"error": "…"}` (Ollama), `{"message": …}` (vLLM, Mistral), `{"detail": …}` (FastAPI);
-    anything else is taken for text, unless it is a page of HTML.
+    anything else is taken for text, unless it is a page of HTML. What is larger than an
+    error's body may be says nothing.
     """
+    if len(body) > MAX_ERROR_BODY:
+        return _Told()
     try:
         value: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
         text = body.decode("utf-8", "replace").strip()
-        return _Told("" if text.startswith("<") else text)
+        return _Told("" if text.startswith("<") else text[:_MAX_WORDS])
     if isinstance(value, list) and value:
         value = value[0]
     if isinstance(value, dict) and isinstance(value.get("error"), dict | str):
         value = value["error"]
     if isinstance(value, str):
-        return _Told(value)
+        return _Told(value[:_MAX_WORDS])
     if not isinstance(value, dict):
         return _Told()
     message = value.get("message") or value.get("detail") or ""
     if not isinstance(message, str):
-        message = orjson.dumps(message).decode()
+        message = _as_text(message)
     inner = value.get("innererror")
     code = value.get("code")
     if isinstance(inner, dict) and str(inner.get("code", "")).lower() in _FILTER_CODES:
         code = inner["code"]
-    return _Told(message, _word(value.get("type")), _word(code))
+    return _Told(message[:_MAX_WORDS], _word(value.get("type")), _word(code))
+
+
+def _as_text(value: object) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        return ""  # nested more deeply than anybody reads
 
 
 def _word(value: object) -> str:
-    return str(value) if isinstance(value, str | int) else ""
+    return str(value)[:_MAX_WORD] if isinstance(value, str | int) else ""
 
 
 def _in_band_status(told: _Told) -> int:
-    if told.code.isascii() and told.code.isdigit() and 400 <= int(told.code[:4]) < 600:
+    if _STATUS.fullmatch(told.code):
         return int(told.code)
     for word in (told.kind.lower(), told.code.lower()):
         if word in _IN_BAND_STATUSES:
@@ -276,10 +282,12 @@ def _number(text: str) -> float | None:
 
 
 def _until(text: str, now: Callable[[], float]) -> float | None:
+    if len(text) > _MAX_DATE:
+        return None
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    if moment.tzinfo is None:  # an HTTP date is GMT by definition
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - datetime.fromtimestamp(now(), UTC)).total_seconds()
+        if moment.tzinfo is None:  # an HTTP date is GMT by definition
+            moment = moment.replace(tzinfo=UTC)
+        return (moment - datetime.fromtimestamp(now(), UTC)).total_seconds()
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return None  # the library's parser takes much for a date, and stumbles over some of it

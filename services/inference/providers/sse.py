@@ -6,12 +6,17 @@ LF, comments and unknown fields go. `id` and `retry` serve reconnecting, which a
 generated answer has no use for, so they go as well.
 """
 
+import re
 from typing import NamedTuple
 
 _BOM = b"\xef\xbb\xbf"
 _DATA = b"data: "
 _BLANK = b"\n\n"
 _DEFAULT_EVENT = "message"
+# Lines that are no part of any event, where one may begin.
+_NOTHING = re.compile(rb"(?:\n|:[^\n]*\n)*+")
+# A line takes some 50 bytes, whatever it holds.
+_MAX_LINES = 1 << 18
 
 
 class ServerSentEvent(NamedTuple):
@@ -42,14 +47,13 @@ class EventCutter:
         self._max_event = max_event
         self._opening: bytes | None = b""  # what may yet become a BOM; None past it
         self._after_cr = False
-        self._held: list[bytes] = []  # an event without its end, in pieces
-        self._held_size = 0
+        self._held = bytearray()  # an event without its end
 
     def feed(self, chunk: bytes) -> bytes:
         """Take the next bytes; give the text of the events they complete, for `read_event`.
 
         Raises:
-            SseTooLongError: an event is over the bound.
+            SseTooLongError: an event is over the bound, or has far too many lines.
         """
         if self._opening is not None:
             chunk = self._without_bom(chunk)
@@ -60,15 +64,12 @@ class EventCutter:
             self._after_cr = chunk.endswith(b"\r")
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if self._held:
-            if _BLANK not in chunk and not (
-                chunk.startswith(b"\n") and self._held[-1].endswith(b"\n")
-            ):
+            if _BLANK not in chunk and not (chunk.startswith(b"\n") and self._held.endswith(b"\n")):
                 self._hold(chunk)
                 return b""
             # Joined once an event, so a long one that comes in pieces stays linear.
-            chunk = b"".join((*self._held, chunk))
-            self._held.clear()
-            self._held_size = 0
+            chunk = b"".join((self._held, chunk))
+            self._held = bytearray()
         end = chunk.rfind(_BLANK) + len(_BLANK)
         if end < len(_BLANK):
             self._hold(chunk)
@@ -77,6 +78,8 @@ class EventCutter:
             self._hold(chunk[end:])
         text = chunk[:end]
         if len(text) > self._max_event and max(map(len, text.split(_BLANK))) > self._max_event:
+            raise SseTooLongError
+        if len(text) > _MAX_LINES and text.count(b"\n") > _MAX_LINES:
             raise SseTooLongError
         return text
 
@@ -89,12 +92,10 @@ class EventCutter:
         return opening.removeprefix(_BOM)
 
     def _hold(self, piece: bytes) -> None:
-        if piece:
-            self._held.append(piece)
-            self._held_size += len(piece)
-            # The last of its line ends may be there already.
-            if self._held_size > self._max_event + 1:
-                raise SseTooLongError
+        self._held += piece
+        # The last of its line ends may be there already.
+        if len(self._held) > self._max_event + 1:
+            raise SseTooLongError
 
 
 def read_event(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
@@ -108,7 +109,7 @@ def read_event(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
         None in place of an event that has no data, and thus is none.
     """
     if text.startswith(b"\n", at):
-        return None, at + 1
+        return None, _after_nothing(text, at)
     end = text.index(_BLANK, at)
     lines = text[at:end]
     if lines.startswith(_DATA) and b"\n" not in lines:
@@ -121,9 +122,16 @@ def read_event(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
         elif field == b"event":
             name = value.removeprefix(b" ")
     if not data:
-        return None, end + len(_BLANK)
+        return None, _after_nothing(text, end + len(_BLANK))
     event = name.decode("utf-8", "replace") or _DEFAULT_EVENT
     return ServerSentEvent(event, b"\n".join(data)), end + len(_BLANK)
+
+
+def _after_nothing(text: bytes, at: int) -> int:
+    """Return where what begins at `at` says something, or the text ends."""
+    match = _NOTHING.match(text, at)
+    assert match is not None, "it matches anything"
+    return match.end()
 
 
 def has_event(text: bytes) -> bool:

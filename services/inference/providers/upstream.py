@@ -7,18 +7,20 @@ events, one batch for each read. Everything that can go wrong on the way is an
 
 import asyncio
 import base64
+import math
 import time
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from io import BytesIO
 from typing import Any, Protocol
 
-import orjson
 from yarl import URL
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
 from services.inference import http
-from services.inference.providers import failures
+from services.inference.providers import failures, redaction
+from services.inference.providers.bounds import parse
 from services.inference.providers.silence import PatientReader
 from services.inference.providers.sse import EventCutter, SseTooLongError, has_event
 
@@ -26,6 +28,8 @@ from services.inference.providers.sse import EventCutter, SseTooLongError, has_e
 # can be used again; most servers end it in the same packet.
 _ENDING_GRACE_S = 0.25
 _EVENT_STREAM = "text/event-stream"
+# Bytes of a stream that are read without letting others have their turn.
+_AT_ONCE = 1 << 16
 _TRANSLATED = (TimeoutError, http.HttpError, SseTooLongError)
 
 Headers = Mapping[str, str]
@@ -51,7 +55,7 @@ class Upstream:
         name: the provider's name in the settings, for messages.
         base_url: what paths are appended to; its query goes with every request.
         headers: go with every request, credentials among them.
-        limits: bounds on time and size.
+        limits: bounds on time and size, also on what is in an answer; it is an attribute too.
         client: the shared client; it belongs to whoever made it, and is not closed here.
         live: counts the calls under way.
         now: Unix seconds.
@@ -77,10 +81,10 @@ class Upstream:
         self._fields = http.fields(
             {"content-type": "application/json", "user-agent": "llm-gateway", **sent}.items()
         )
-        self._secrets = failures.secrets_of(headers)
+        self._secrets = redaction.secrets_of(headers)
         if self._base.password:
             self._secrets += (self._base.password,)
-        self._limits = limits
+        self.limits = limits
         self._client = client
         self._live = live
         self._now = now
@@ -98,7 +102,7 @@ class Upstream:
         It may take `limits.step_timeout_s`; else as `post_unbounded`.
         """
         try:
-            async with asyncio.timeout(self._limits.step_timeout_s):
+            async with asyncio.timeout(self.limits.step_timeout_s):
                 return await self.post_unbounded(path, body, headers=headers)
         except TimeoutError as error:
             raise self._failure(error) from error
@@ -124,12 +128,7 @@ class Upstream:
         response: http.Response | None = None
         try:
             response = await self._open(path, body, headers)
-            whole = await self._read(response, self._limits.max_message)
-            if len(whole) > self._limits.max_message:
-                raise failures.broken_answer(
-                    self.name, f"answered more than {self._limits.max_message} bytes"
-                )
-            return whole
+            return await self._read(response)
         except _TRANSLATED as error:
             raise self._failure(error) from error
         finally:
@@ -168,18 +167,26 @@ class Upstream:
         try:
             response = await self._open(path, body, headers)
             self._check_event_stream(response)
-            cutter, text = EventCutter(self._limits.max_sse_line), b""
-            while not has_event(text) and (chunk := await response.read()):
-                text = cutter.feed(chunk)
-            reader = PatientReader(response, self._limits.stream_idle_s)
+            cutter = EventCutter(self.limits.max_sse_line)
+            chunk, rest = await response.read(), b""
             while chunk:
-                if text:
+                if len(chunk) > _AT_ONCE:
+                    chunk, rest = chunk[:_AT_ONCE], chunk[_AT_ONCE:]
+                text = cutter.feed(chunk)
+                if reader is None and has_event(text):
+                    reader = PatientReader(response, self.limits.stream_idle_s)
+                if text and reader is not None:
                     yield text
                     if has_ended():
                         await self._let_end(response)
                         break
-                chunk = await reader.read()
-                text = cutter.feed(chunk)
+                if rest:
+                    await asyncio.sleep(0)
+                    chunk, rest = rest, b""
+                elif reader is None:
+                    chunk = await response.read()
+                else:
+                    chunk = await reader.read()
         except _TRANSLATED as error:
             raise self._failure(error) from error
         finally:
@@ -199,10 +206,11 @@ class Upstream:
         Raises:
             UpstreamError: it is no JSON object, or one that tells an error.
         """
-        try:
-            value = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            value = None
+        return self.json_object_of(body, self.limits.max_answer_values)
+
+    def json_object_of(self, body: bytes, max_values: int) -> dict[str, Any]:
+        """Read a whole answer that may hold so many values; see `json_object`."""
+        value = parse(body, self.name, max_values)
         if not isinstance(value, dict):
             raise failures.broken_answer(
                 self.name, "answered something that is no JSON object", body
@@ -220,7 +228,7 @@ class Upstream:
         if 200 <= response.status < 300:
             return response
         try:
-            async with asyncio.timeout(self._limits.stream_idle_s):
+            async with asyncio.timeout(self.limits.stream_idle_s):
                 told = await self._read(response, failures.MAX_ERROR_BODY)
         except (http.HttpError, TimeoutError):
             told = b""  # the status says enough
@@ -242,14 +250,12 @@ class Upstream:
             target = self._targets[path] = url.raw_path_qs
         return target
 
-    async def _read(self, response: http.Response, bound: int) -> bytes:
+    async def _read(self, response: http.Response, bound: float = math.inf) -> bytes:
         """Read the body, or just over `bound` bytes of it."""
-        pieces: list[bytes] = []
-        size = 0
-        while size <= bound and (piece := await response.read()):
-            pieces.append(piece)
-            size += len(piece)
-        return b"".join(pieces)
+        body = BytesIO()
+        while body.tell() <= bound and (piece := await response.read()):
+            body.write(piece)
+        return body.getvalue()
 
     def _check_event_stream(self, response: http.Response) -> None:
         # Servers that leave the header out are taken at their word that they stream.
@@ -278,9 +284,17 @@ class Upstream:
                 return failures.broken_answer(self.name, "answered something that is not HTTP")
             case http.CutOffError():
                 return failures.cut_off(self.name)
+            case http.TooLargeError():
+                return failures.over_limit(
+                    self.name,
+                    f"answered more than {self.limits.max_answer:,} bytes",
+                    "limits.max_answer",
+                )
             case SseTooLongError():
-                return failures.broken_answer(
-                    self.name, f"streamed an event over {self._limits.max_sse_line} bytes"
+                return failures.over_limit(
+                    self.name,
+                    f"streamed an event over {self.limits.max_sse_line:,} bytes",
+                    "limits.max_sse_line",
                 )
             case _:
                 return UpstreamError(

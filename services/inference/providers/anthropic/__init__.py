@@ -19,6 +19,7 @@ from services.inference.providers.anthropic.request import (
 )
 from services.inference.providers.anthropic.verbatim import verbatim
 from services.inference.providers.base import Call, Target
+from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
 from services.inference.providers.upstream import Upstream
 
@@ -65,7 +66,7 @@ class AnthropicProvider:
         if not call.stream:
             yield await self._whole(call, body, betas)
             return
-        reader = StreamReader(self.name, self._upstream.in_band)
+        reader = StreamReader(self._upstream)
         stream = self._upstream.stream(
             _MESSAGES, body, headers=betas, has_ended=lambda: reader.ended
         )
@@ -85,16 +86,16 @@ class AnthropicProvider:
         parsed = self._upstream.json_object(answer)
         if call.takes_verbatim and (event := verbatim(answer, parsed)):
             return [event]
-        return events_from_whole(parsed, self.name)
+        return events_from_whole(parsed, self._upstream)
 
     async def count_tokens(self, call: Call) -> int:
         """Give the provider's own count of the input tokens."""
         body = build_count(call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls)
         whole = await self._upstream.post(_COUNT, body, headers=beta_header(call.request))
-        counted = self._upstream.json_object(whole).get("input_tokens")
-        if not isinstance(counted, int) or counted < 0:
-            raise broken_answer(self.name, "answered no count of tokens")
-        return counted
+        try:
+            return tokens(self._upstream.json_object(whole).get("input_tokens"))
+        except ValueError as error:
+            raise broken_answer(self.name, "answered no count of tokens") from error
 
     async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
         """Refuse: the API makes no vectors."""

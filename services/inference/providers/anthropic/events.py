@@ -5,14 +5,14 @@ its stream add up to the same.
 """
 
 from collections.abc import Callable
-from typing import Any
-
-import orjson
+from typing import Any, Protocol
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Opaque, Thinking, ToolUse, Usage
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish, Start
 from services.common.errors import UpstreamError
+from services.common.settings import Limits
+from services.inference.providers.bounds import Bounds, dump, name_of, tokens
 from services.inference.providers.failures import broken_answer, cut_off
 from services.inference.providers.frames import Frames, delta_of
 from services.inference.providers.sse import ServerSentEvent, read_event
@@ -34,7 +34,8 @@ _COUNTS = (
     "cache_creation_input_tokens",
     "cache_read_input_tokens",
 )
-_MOST_TOKENS = 2**63
+# Bytes of JSON that usage without a name may have; each event tells all of it again.
+_MAX_USAGE = 16 << 10
 # Fields of a message that a stream tells at its end.
 _OF_THE_END = ("stop_details", "container", "context_management")
 # Fields of a message that have a name in the canonical answer.
@@ -55,22 +56,34 @@ class _MalformedError(Exception):
     """The provider's JSON is not of the shape that its protocol gives it."""
 
 
-def events_from_whole(message: Json, provider: str) -> list[Event]:
+class Failures(Protocol):
+    """What makes a failure of a provider's words (an `Upstream`)."""
+
+    name: str
+    limits: Limits
+
+    def in_band(self, body: bytes) -> UpstreamError:
+        """Return the failure that an error object stands for."""
+
+
+def events_from_whole(message: Json, upstream: Failures) -> list[Event]:
     """Give the events of a whole answer, each block whole in its `block_start`.
 
     Args:
         message: the answer's body.
-        provider: its name in the settings, for failures.
+        upstream: makes failures of what the provider says.
 
     Raises:
         UpstreamError: the body is no message, or one without an end.
     """
+    bounds = Bounds(upstream.name, upstream.limits)
     try:
         events = [Event(start=_start(message, but=_OF_THE_END))]
         content = message.get("content")
         if not isinstance(content, list):
             raise _MalformedError("content")
         for index, raw in enumerate(content):
+            bounds.part()
             block = _block(_an_object(raw, "content"))
             if block.HasField("tool_use") and not block.tool_use.input:
                 block.tool_use.input = "{}"
@@ -84,7 +97,7 @@ def events_from_whole(message: Json, provider: str) -> list[Event]:
         events.append(Event(usage=counts.usage()))
         events.append(Event(finish=_finish(message, end)))
     except _MalformedError as error:
-        raise broken_answer(provider, f"answered a message with a wrong `{error}`") from error
+        raise broken_answer(upstream.name, f"answered a message with a wrong `{error}`") from error
     return events
 
 
@@ -96,12 +109,12 @@ class StreamReader:
         failure: what broke the answer off, or None; the events before it stay good.
     """
 
-    def __init__(self, provider: str, in_band: Callable[[bytes], UpstreamError]) -> None:
-        """Take the provider's name, and what an error event stands for."""
+    def __init__(self, upstream: Failures) -> None:
+        """Return a reader; `upstream` makes failures of what the provider says."""
         self.ended = False
         self.failure: UpstreamError | None = None
-        self._provider = provider
-        self._in_band = in_band
+        self._upstream = upstream
+        self._bounds = Bounds(upstream.name, upstream.limits)
         self._counts = _Counts()
         self._frames = Frames(_said)
         self._started = self._finished = False
@@ -145,9 +158,11 @@ class StreamReader:
     def _take(self, sent: ServerSentEvent, events: list[Event]) -> None:
         try:
             self._read(sent, events)
+        except UpstreamError as error:
+            self.failure = error
         except _MalformedError as error:
             self.failure = broken_answer(
-                self._provider, f"streamed an event with a wrong `{error}`", sent.data
+                self._upstream.name, f"streamed an event with a wrong `{error}`", sent.data
             )
 
     def _learn(self, sent: bytes, event: Event) -> None:
@@ -165,17 +180,16 @@ class StreamReader:
         if self.failure:
             raise self.failure
         if not self._finished:
-            raise cut_off(self._provider)
+            raise cut_off(self._upstream.name)
 
     def _read(self, sent: ServerSentEvent, events: list[Event]) -> None:
-        try:
-            told = orjson.loads(sent.data)
-        except orjson.JSONDecodeError as error:
-            raise _MalformedError("data") from error
-        kind = _an_object(told, "data").get("type", sent.event)
+        told = _an_object(self._bounds.parse(sent.data), "data")
+        kind = told.get("type", sent.event)
         if kind == "error":
-            self.failure = self._in_band(sent.data)
+            self.failure = self._upstream.in_band(sent.data)
             return
+        if not isinstance(kind, str):
+            raise _MalformedError("type")
         reader = self._readers.get(kind)
         if reader is None:
             return  # a ping, or an event that newer versions of the protocol have
@@ -196,9 +210,12 @@ class StreamReader:
         if self._finished:
             raise _MalformedError("type")
         self._close_block(events)
+        self._bounds.part()
         block = _block(_an_object(told.get("content_block"), "content_block"))
         self._kind = block.WhichOneof("kind") or ""
         self._index = told.get("index")
+        if not isinstance(self._index, int | None):
+            raise _MalformedError("index")
         self._number += 1
         self._has_input = bool(block.tool_use.input)
         events.append(Event(block=self._number, block_start=block))
@@ -208,8 +225,11 @@ class StreamReader:
             raise _MalformedError("index")
         delta = _an_object(told.get("delta"), "delta")
         kind = delta.get("type")
+        if not isinstance(kind, str):
+            raise _MalformedError("delta.type")
         if self._kind == "opaque" or kind not in _DELTAS:
-            events.append(Event(block=self._number, opaque=_opaque(delta)))
+            opaque = Opaque(dialect=conversation_pb2.DIALECT_ANTHROPIC, json=self._kept(delta))
+            events.append(Event(block=self._number, opaque=opaque))
             return
         owner, field = _DELTAS[kind]
         if owner != self._kind:
@@ -226,6 +246,12 @@ class StreamReader:
         else:
             self._has_input = True
             events.append(Event(block=self._number, input=text))
+
+    def _kept(self, delta: Json) -> bytes:
+        try:
+            return self._bounds.keep_delta(delta)
+        except ValueError as error:
+            raise _MalformedError("delta") from error
 
     def _block_stop(self, told: Json, events: list[Event]) -> None:
         if not self._kind or told.get("index") != self._index:
@@ -281,6 +307,8 @@ class _Counts:
                 self._known["reasoning_tokens"] = _count(value.get("thinking_tokens", 0))
             else:
                 self._extra[name] = value
+        if self._extra and len(_dumped(self._extra, "usage")) > _MAX_USAGE:
+            raise _MalformedError("usage")
 
     def usage(self) -> Usage:
         """Give all that is known."""
@@ -290,7 +318,7 @@ class _Counts:
 def _start(message: Json, but: tuple[str, ...] = ()) -> Start:
     rest = {name: value for name, value in message.items() if name not in (*_OF_MESSAGES, *but)}
     return Start(
-        id=_text(message, "id"), model=_text(message, "model"), extra=_opaque_or_none(rest)
+        id=_name(message, "id"), model=_name(message, "model"), extra=_opaque_or_none(rest)
     )
 
 
@@ -323,7 +351,7 @@ def _block(told: Json) -> Block:
         call = ToolUse(
             id=_text(told, "id"),
             name=_text(told, "name"),
-            input=orjson.dumps(arguments).decode() if arguments else "",
+            input=_dumped(arguments, "input").decode() if arguments else "",
         )
         return Block(tool_use=call, extra=_rest(told, "id", "name", "input"))
     if not isinstance(kind, str):
@@ -343,7 +371,15 @@ def _opaque_or_none(fields: Json) -> Opaque | None:
 
 
 def _opaque(value: Json) -> Opaque:
-    return Opaque(dialect=conversation_pb2.DIALECT_ANTHROPIC, json=orjson.dumps(value))
+    kept = _dumped(value, "fields")
+    return Opaque(dialect=conversation_pb2.DIALECT_ANTHROPIC, json=kept)
+
+
+def _dumped(value: Json, name: str) -> bytes:
+    try:
+        return dump(value)
+    except ValueError as error:
+        raise _MalformedError(name) from error
 
 
 def _said(told: Any) -> str | None:
@@ -370,7 +406,15 @@ def _text(holder: Json, name: str) -> str:
     return value
 
 
+def _name(holder: Json, name: str) -> str:
+    try:
+        return name_of(_text(holder, name))
+    except ValueError as error:
+        raise _MalformedError(name) from error
+
+
 def _count(value: object) -> int:
-    if not isinstance(value, int) or not 0 <= value < _MOST_TOKENS:
-        raise _MalformedError("usage")
-    return value
+    try:
+        return tokens(value)
+    except ValueError as error:
+        raise _MalformedError("usage") from error

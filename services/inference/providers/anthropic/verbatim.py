@@ -10,6 +10,7 @@ from typing import Any
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event
+from services.inference.providers.bounds import MAX_TOKENS
 
 Json = dict[str, Any]
 
@@ -17,7 +18,6 @@ _REASONS = (
     *("end_turn", "max_tokens", "stop_sequence"),
     *("refusal", "pause_turn", "model_context_window_exceeded"),
 )
-_MOST_TOKENS = 2**63
 
 
 def verbatim(body: bytes, message: Json) -> Event | None:
@@ -82,7 +82,7 @@ def _read_usage(told: Any, usage: Usage) -> bool:
     cache_read = told.get("cache_read_input_tokens", -1)
     cache_written = told.get("cache_creation_input_tokens", -1)
     for count in (read, written, cache_read, cache_written, thoughts):
-        if type(count) is not int or not 0 <= count < _MOST_TOKENS:
+        if type(count) is not int or not 0 <= count < MAX_TOKENS:
             return False
     usage.input_tokens = read
     usage.output_tokens = written

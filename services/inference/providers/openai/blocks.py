@@ -8,7 +8,7 @@ are a whole JSON value, else at the end of the choice.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,12 +16,38 @@ import orjson
 
 from gateway.conversation.v1.conversation_pb2 import Block, ToolUse
 from gateway.inference.v1.inference_pb2 import BlockStop, Event
+from services.inference.pieces import keep
+from services.inference.providers.bounds import Bounds
 from services.inference.providers.frames import delta_of
 
 TextKind = Literal["text", "thinking", "refusal"]
 _STOP = BlockStop()
 
-Piece = tuple[str, bytes]  # a delta and its log probabilities
+
+class _Waiting:
+    """Pieces that wait until their block begins, with their log probabilities."""
+
+    __slots__ = ("_bounds", "_pieces")
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._pieces: list[tuple[list[str], bytes]] = []
+
+    def add(self, text: str, logprobs: bytes) -> None:
+        """Add a piece."""
+        if not isinstance(text, str):
+            raise TypeError("no text")
+        if self._pieces and not (logprobs or self._pieces[-1][1]):
+            keep(self._pieces[-1][0], text)
+            return
+        self._bounds.part()
+        self._pieces.append(([text], logprobs))
+
+    def take(self) -> Iterator[tuple[str, bytes]]:
+        """Return all pieces, those without log probabilities joined; none are left."""
+        pieces, self._pieces = self._pieces, []
+        for texts, logprobs in pieces:
+            yield "".join(texts), logprobs
 
 
 @dataclass(slots=True)
@@ -29,20 +55,20 @@ class ToolCall:
     """A call of a tool as far as it has come.
 
     Attributes:
+        waiting: what has come of the arguments and not gone out.
         id: the provider's, or "" while it has told none.
         name: the tool's; without it the call cannot begin.
         freeform: whether the arguments are free text.
         said: the arguments that have gone out.
-        waiting: what has come of them and not gone out.
         queued: whether it has its place among the blocks.
         closed: whether its block has ended.
     """
 
+    waiting: _Waiting
     id: str = ""
     name: str = ""
     freeform: bool = False
     said: list[str] = field(default_factory=list)
-    waiting: list[Piece] = field(default_factory=list)
     queued: bool = False
     closed: bool = False
 
@@ -62,7 +88,7 @@ class _Text:
     """Text that came behind a tool call that is not done."""
 
     kind: TextKind
-    waiting: list[Piece] = field(default_factory=list)
+    waiting: _Waiting
 
 
 class Blocks:
@@ -71,15 +97,17 @@ class Blocks:
     Args:
         choice: its number.
         new_id: makes the id of a tool call that the provider gave none.
+        bounds: what may still come of the answer.
 
     Attributes:
         kinds: what there has been so far.
     """
 
-    def __init__(self, choice: int, new_id: Callable[[str], str]) -> None:
+    def __init__(self, choice: int, new_id: Callable[[str], str], bounds: Bounds) -> None:
         self.kinds: set[TextKind | Literal["tool"]] = set()
         self._choice = choice
         self._new_id = new_id
+        self._bounds = bounds
         self._number = 0  # of the block that is open, or comes next
         self._open: TextKind | ToolCall | None = None
         # What comes after the open block, in order: behind a call that is not done, or
@@ -93,9 +121,9 @@ class Blocks:
             if isinstance(self._open, ToolCall):
                 last = self._pending[-1] if self._pending else None
                 if not isinstance(last, _Text) or last.kind != kind:
-                    last = _Text(kind)
+                    last = _Text(kind, _Waiting(self._bounds))
                     self._pending.append(last)
-                last.waiting.append((text, logprobs))
+                last.waiting.add(text, logprobs)
                 return
             self._close(out)
             self._begin(kind, out)
@@ -123,7 +151,7 @@ class Blocks:
             self._make_way(out)
             self._pending.append(call)
         if piece or logprobs:
-            call.waiting.append((piece, logprobs))
+            call.waiting.add(piece, logprobs)
         if call.name and call is self._pending[0] and not isinstance(self._open, ToolCall):
             self._close(out)
             self._play(self._pending.popleft(), out)
@@ -134,8 +162,12 @@ class Blocks:
         kind = self._open if isinstance(self._open, str) else "input"
         event = delta_of(self._choice, self._number, kind, pieces)
         if call is not None:
-            call.said.append(event.input)
+            keep(call.said, event.input)
         out.append(event)
+
+    def new_call(self) -> ToolCall:
+        """Return a call of which nothing has come."""
+        return ToolCall(_Waiting(self._bounds))
 
     def end(self, out: list[Event]) -> bool:
         """Close and write all that is left; tell whether every call had a name."""
@@ -160,15 +192,15 @@ class Blocks:
         """Open a block that waited and write what it holds."""
         if isinstance(pending, ToolCall):
             self._begin_call(pending, out)
-            for text, logprobs in pending.waiting:
+            for text, logprobs in pending.waiting.take():
                 self._say_input(pending, text, logprobs, out)
         else:
             self._begin(pending.kind, out)
-            for text, logprobs in pending.waiting:
+            for text, logprobs in pending.waiting.take():
                 self._say(pending.kind, text, logprobs, out)
-        pending.waiting.clear()
 
     def _begin(self, kind: TextKind, out: list[Event]) -> None:
+        self._bounds.part()
         event = Event(choice=self._choice, block=self._number)
         block = event.block_start
         if kind == "text":
@@ -199,7 +231,7 @@ class Blocks:
         out.append(event)
 
     def _say_input(self, call: ToolCall, text: str, logprobs: bytes, out: list[Event]) -> None:
-        call.said.append(text)
+        keep(call.said, text)
         out.append(Event(choice=self._choice, block=self._number, input=text, logprobs=logprobs))
 
     def _close(self, out: list[Event]) -> None:

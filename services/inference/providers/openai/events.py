@@ -7,14 +7,14 @@ deltas that hold everything.
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-import orjson
-
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import FinishReason, Opaque
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
+from services.common.settings import Limits
 from services.inference.providers import failures
 from services.inference.providers.base import Call
+from services.inference.providers.bounds import Bounds, dump, name_of, tokens
 from services.inference.providers.frames import Frames
 from services.inference.providers.openai.blocks import Blocks, TextKind, ToolCall
 from services.inference.providers.openai.caller import Json
@@ -34,6 +34,8 @@ _REASONS = {
 _FAILURES = frozenset({"error", "insufficient_system_resource", "abort"})
 # Fields of an answer that the canonical model has names for, or that serve one chunk alone.
 _NAMED = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation"})
+# What reading a value raises that has another type than it has to have, at whatever depth.
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 # Fields of a delta that say something.
 _SAID = frozenset({"content", "reasoning_content", "reasoning", "refusal", "tool_calls"})
 
@@ -42,6 +44,7 @@ class Failures(Protocol):
     """What makes a failure of a provider's words (an `Upstream`)."""
 
     name: str
+    limits: Limits
 
     def in_band(self, body: bytes) -> UpstreamError:
         """Give the failure that an error object stands for."""
@@ -65,8 +68,10 @@ class StreamReader:
         self._new_id = new_id
         self.ended = False
         self._started = False
+        self._bounds = Bounds(upstream.name, upstream.limits)
         self._choices: dict[int, _Choice] = {}
-        self._running = max(1, call.request.n)  # choices that have not ended
+        self._n = max(1, call.request.n)
+        self._running = self._n  # choices that have not ended
         self._dialect = call.request.dialect
         self._frames = Frames(_said, "obfuscation")
         self._speaker: _Choice | None = None  # whose delta the frames know again
@@ -101,24 +106,20 @@ class StreamReader:
     def _take(self, sent: ServerSentEvent, out: list[Event]) -> None:
         """Read one server-sent event."""
         name, data = sent
-        if data == DONE:
-            self.end_all(out)
-            self.ended = True
-            return
-        try:
-            chunk = orjson.loads(data)
-        except orjson.JSONDecodeError:
-            chunk = None
         if name == "error":
             raise self._upstream.in_band(data)
-        if not isinstance(chunk, dict):
-            raise self._broken("streamed something that is no JSON object", data)
-        if chunk.get("error"):
-            raise self._upstream.in_band(data)
         try:
+            if data == DONE:
+                self.end_all(out)
+                self.ended = True
+                return
+            chunk = self._bounds.parse(data)
+            if not isinstance(chunk, dict):
+                raise self._broken("streamed something that is no JSON object", data)
+            if chunk.get("error"):
+                raise self._upstream.in_band(data)
             self.read(chunk, "delta", out)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            # A field of another type than it has to be, at whatever depth.
+        except _MALFORMED as error:
             raise self._broken("streamed a malformed chunk", data) from error
 
     def _learn(self, sent: bytes, event: Event) -> None:
@@ -146,9 +147,7 @@ class StreamReader:
             self._start(chunk, out)
         for given in choices or ():
             number = given.get("index") or 0
-            choice = self._choices.get(number)
-            if choice is None:
-                choice = self._choices[number] = _Choice(number, self._new_id)
+            choice = self._choices.get(number) or self._begin(number)
             if choice.ended:
                 continue
             choice.read(given.get(key) or {}, given.get("logprobs"), out)
@@ -157,6 +156,13 @@ class StreamReader:
         if usage:
             out.append(_usage(usage))
 
+    def _begin(self, number: object) -> "_Choice":
+        """Return a new choice; raise ValueError where it was not asked for."""
+        if type(number) is not int or not 0 <= number < self._n:
+            raise ValueError("a choice that was not asked for")
+        choice = self._choices[number] = _Choice(number, self._new_id, self._bounds)
+        return choice
+
     def _start(self, chunk: Json, out: list[Event]) -> None:
         self._started = True
         extra = {
@@ -164,11 +170,11 @@ class StreamReader:
         }
         event = Event()
         start = event.start
-        start.id = chunk.get("id") or self._new_id("chatcmpl-")
-        start.model = chunk.get("model") or self._call.target.upstream
+        start.id = name_of(chunk.get("id") or self._new_id("chatcmpl-"))
+        start.model = name_of(chunk.get("model") or self._call.target.upstream)
         if extra:
             start.extra.dialect = conversation_pb2.DIALECT_OPENAI
-            start.extra.json = orjson.dumps(extra)
+            start.extra.json = dump(extra)
         out.append(event)
 
     def _finish(self, choice: "_Choice", reason: str, matched: object, out: list[Event]) -> None:
@@ -204,9 +210,10 @@ class StreamReader:
         """Take the provider's word that all is said, also of choices it gave no reason for.
 
         Raises:
-            UpstreamError: there was no choice.
+            UpstreamError: there was no choice, or one was left out.
         """
-        if not self._choices:
+        # None is beyond those that were asked for.
+        if not self._choices or max(self._choices) >= len(self._choices):
             raise failures.cut_off(self._upstream.name)
         for choice in self._choices.values():
             if not choice.ended:
@@ -232,27 +239,33 @@ def events_from_whole(
         raise failures.broken_answer(upstream.name, "answered without a choice")
     try:
         reader.read(answer, "message", out)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        reader.end_all(out)
+    except _MALFORMED as error:
         raise failures.broken_answer(upstream.name, "answered something malformed") from error
-    reader.end_all(out)
     return out
 
 
 class _Choice:
     """One of the answers to one request, as it comes."""
 
-    __slots__ = ("_calls", "_last", "blocks", "ended", "number")
+    __slots__ = ("_bounds", "_calls", "_last", "_next", "blocks", "ended", "number")
 
-    def __init__(self, number: int, new_id: Callable[[str], str]) -> None:
+    def __init__(self, number: int, new_id: Callable[[str], str], bounds: Bounds) -> None:
         self.number = number
         self.ended = False
-        self.blocks = Blocks(number, new_id)
+        self.blocks = Blocks(number, new_id, bounds)
+        self._bounds = bounds
         self._calls: dict[int, ToolCall] = {}
         self._last = -1  # index of the call that came last
+        self._next = 0  # index after all of them
 
     def read(self, delta: Json, given_logprobs: object, out: list[Event]) -> None:
         """Read a delta; fields without a name here say nothing."""
-        logprobs = orjson.dumps(given_logprobs) if given_logprobs else b""
+        logprobs = b""
+        if given_logprobs:
+            if not isinstance(given_logprobs, dict):
+                raise TypeError("logprobs")
+            logprobs = dump(given_logprobs)
         said: list[tuple[TextKind, str]] = []
         if thoughts := delta.get("reasoning_content") or delta.get("reasoning"):
             said.append(("thinking", thoughts))
@@ -285,14 +298,14 @@ class _Choice:
     def _read_call(self, given: Json, logprobs: bytes, out: list[Event]) -> None:
         function: Json = given.get("function") or given.get("custom") or {}
         call = self._call_of(given, function)
-        call.id = call.id or given.get("id") or ""
-        call.name = call.name or function.get("name") or ""
+        call.id = call.id or _text(given.get("id"))
+        call.name = call.name or _text(function.get("name"))
         piece = function.get("arguments")
         if given.get("type") == "custom" or given.get("custom") is not None:
             call.freeform = True
             piece = function.get("input")
         if piece is not None and not isinstance(piece, str):
-            piece = orjson.dumps(piece).decode()  # some servers parse the arguments
+            piece = dump(piece).decode()  # some servers parse the arguments
         self.blocks.tool(call, piece or "", logprobs, out)
 
     def _call_of(self, given: Json, function: Json) -> ToolCall:
@@ -303,15 +316,26 @@ class _Choice:
         """
         index = given.get("index")
         begins = bool(given.get("id") and function.get("name"))
-        if not isinstance(index, int):
+        if not isinstance(index, int) or index < 0:
             index = self._last + 1 if begins or self._last < 0 else self._last
         elif begins and index in self._calls and self._calls[index].id not in ("", given["id"]):
-            index = max(self._calls) + 1
+            index = self._next
         self._last = index
         call = self._calls.get(index)
         if call is None:
-            call = self._calls[index] = ToolCall()
+            self._bounds.part()
+            self._next = max(self._next, index + 1)
+            call = self._calls[index] = self.blocks.new_call()
         return call
+
+
+def _text(value: object) -> str:
+    """Return a text, "" where there is none."""
+    if not value:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value
 
 
 def _said(chunk: Any) -> str | None:
@@ -351,25 +375,23 @@ def _usage(given: Json) -> Event:
     """Read token counts. OpenAI's `prompt_tokens` include those that came from its cache."""
     prompt: Json = {**(given.get("prompt_tokens_details") or {})}
     completion: Json = {**(given.get("completion_tokens_details") or {})}
-    total = given.get("prompt_tokens") or 0
+    total = tokens(given.get("prompt_tokens") or 0)
     # DeepSeek has names of its own.
-    read = prompt.pop("cached_tokens", None) or given.get("prompt_cache_hit_tokens") or 0
-    written = prompt.pop("cache_write_tokens", None) or 0
+    cached = prompt.pop("cached_tokens", None) or given.get("prompt_cache_hit_tokens")
+    read, written = tokens(cached or 0), tokens(prompt.pop("cache_write_tokens", None) or 0)
     event = Event()
     usage = event.usage
     usage.input_tokens = max(0, total - read - written)
-    usage.output_tokens = given.get("completion_tokens") or 0
+    usage.output_tokens = tokens(given.get("completion_tokens") or 0)
     usage.cache_creation_input_tokens = written
     usage.cache_read_input_tokens = read
-    usage.reasoning_tokens = completion.pop("reasoning_tokens", None) or 0
+    usage.reasoning_tokens = tokens(completion.pop("reasoning_tokens", None) or 0)
     further: dict[str, Any] = {
         "prompt_tokens_details": _told(prompt),
         "completion_tokens_details": _told(completion),
     }
     if further := _told(further):
-        usage.extra.CopyFrom(
-            Opaque(dialect=conversation_pb2.DIALECT_OPENAI, json=orjson.dumps(further))
-        )
+        usage.extra.CopyFrom(Opaque(dialect=conversation_pb2.DIALECT_OPENAI, json=dump(further)))
     return event
 
 

@@ -13,7 +13,7 @@ from services.inference.providers.base import Call, Target
 from services.inference.providers.openai.caller import Server
 from services.inference.providers.openai.events import StreamReader, events_from_whole
 from services.inference.providers.openai.request import build_request
-from services.inference.providers.openai.vectors import read_vectors
+from services.inference.providers.openai.vectors import MAX_LENGTH, read_vectors
 from services.inference.providers.openai.verbatim import verbatim
 from services.inference.providers.upstream import Upstream
 
@@ -95,7 +95,10 @@ class OpenAIProvider:
         """Give a vector for each text; see `Provider.embed`."""
         body = orjson.dumps({"model": target.upstream, "input": list(texts)})
         answer = await self._upstream.post(_EMBEDDINGS, body)
-        return read_vectors(self._upstream.json_object(answer), len(texts), self.name)
+        # The fields beside a vector's numbers, and those beside the vectors, are few.
+        at_most = (len(texts) + 1) * (MAX_LENGTH + 64)
+        parsed = self._upstream.json_object_of(answer, at_most)
+        return read_vectors(parsed, len(texts), self.name)
 
     async def close(self) -> None:
         """Do nothing: connections belong to the session that providers share."""

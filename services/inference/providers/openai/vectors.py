@@ -1,10 +1,13 @@
 """Reads OpenAI's embeddings: `{"data": [{"index": 0, "embedding": [0.1, …]}, …]}`."""
 
 from collections.abc import Mapping
-from math import isfinite
 from typing import Any
 
 from services.inference.providers.failures import broken_answer
+
+# Numbers of a vector, beyond those of any model.
+MAX_LENGTH = 1 << 13
+_MAX_NUMBER = 3.4e38  # that a float of 32 bits holds
 
 
 def read_vectors(answer: Mapping[str, Any], count: int, provider: str) -> list[list[float]]:
@@ -18,7 +21,7 @@ def read_vectors(answer: Mapping[str, Any], count: int, provider: str) -> list[l
     found = dict(_embedding(place, item) for place, item in enumerate(items))
     vectors = [found.get(place) for place in range(count)]
     length = len(vectors[0]) if isinstance(vectors[0], list) else 0
-    if len(items) != count or not length:
+    if len(items) != count or not 0 < length <= MAX_LENGTH:
         raise broken_answer(provider, f"did not answer {count} vectors")
     read: list[list[float]] = []
     for vector in vectors:
@@ -37,4 +40,4 @@ def _embedding(place: int, item: Any) -> tuple[int, Any]:
 
 
 def _are_numbers(vector: list[Any]) -> bool:
-    return all(isinstance(value, int | float) and isfinite(value) for value in vector)
+    return all(isinstance(value, int | float) and abs(value) < _MAX_NUMBER for value in vector)

@@ -11,6 +11,7 @@ from typing import Any
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event
+from services.inference.providers.bounds import MAX_TOKENS
 from services.inference.providers.openai.caller import Json
 
 # Others have another word for callers, or none.
@@ -100,7 +101,7 @@ def _read_usage(told: Any, usage: Usage) -> bool:
     read, written = of_prompt.get("cached_tokens", 0), of_prompt.get("cache_write_tokens", 0)
     reasoning = of_completion.get("reasoning_tokens", 0)
     for count in (prompt, completion, total, read, written, reasoning):
-        if type(count) is not int or count < 0:
+        if type(count) is not int or not 0 <= count < MAX_TOKENS:
             return False
     if prompt + completion != total or read + written > prompt:
         return False

@@ -43,7 +43,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 async def client(clock: Clock) -> AsyncIterator[http.Client]:
-    async with http.Client(5, http.Proxies({}), monotonic=clock) as one:
+    async with http.Client(5, http.Proxies({}), monotonic=clock, settle_s=0) as one:
         yield one
 
 
@@ -282,7 +282,7 @@ def test_an_answer_cut_anywhere_reads_the_same(cuts: list[int], chunked: bool) -
 
     async def read() -> tuple[int, list[str], bytes]:
         released = asyncio.Event()
-        connection = ClientConnection(lambda _: released.set(), lambda _: None)
+        connection = ClientConnection(1 << 20, lambda _: released.set(), lambda _: None)
         connection.connection_made(_Sink())
         asking = asyncio.ensure_future(connection.request(b"", b""))
         await asyncio.sleep(0)

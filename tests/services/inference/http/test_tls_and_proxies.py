@@ -43,7 +43,7 @@ async def name_targets(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 async def test_a_server_with_tls_is_asked_over_it_and_its_connection_kept(tls: Tls) -> None:
     async with (
         serving(name_targets, tls.serving) as port,
-        http.Client(5, http.Proxies({}), tls.trusting) as client,
+        http.Client(5, http.Proxies({}), tls.trusting, settle_s=0) as client,
     ):
         for target in ("/a", "/b"):
             assert await ask(client, f"https://127.0.0.1:{port}{target}", b"") == (
@@ -122,7 +122,7 @@ async def test_a_proxy_is_asked_for_the_whole_address_and_told_who_asks() -> Non
 async def test_tls_goes_through_a_proxy_to_the_server_itself(tls: Tls) -> None:
     async with serving(name_targets, tls.serving) as port, proxy_server(port) as proxy:
         proxies = http.Proxies({"https": f"127.0.0.1:{proxy.port}"}, lambda host: False)
-        async with http.Client(5, proxies, tls.trusting) as client:
+        async with http.Client(5, proxies, tls.trusting, settle_s=0) as client:
             for target in ("/a", "/b"):
                 found = await ask(client, f"https://models.test:{port}{target}", b"")
                 assert found == (200, target.encode())

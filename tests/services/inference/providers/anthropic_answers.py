@@ -5,6 +5,10 @@ from typing import Any
 
 import orjson
 
+from services.common.errors import UpstreamError
+from services.common.settings import Limits
+from services.inference.providers import failures
+
 CITATION = {
     "type": "char_location",
     "cited_text": "c",
@@ -124,6 +128,18 @@ STREAM = [
     ),
     OVER,
 ]
+
+
+class Provider:
+    """Makes failures as an upstream does."""
+
+    name = "claude"
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+
+    def in_band(self, body: bytes) -> UpstreamError:
+        return failures.in_band(self.name, body)
 
 
 def wire(events: Iterable[dict[str, Any]]) -> bytes:

@@ -10,6 +10,7 @@ from gateway.conversation.v1.conversation_pb2 import Dialect, FinishReason
 from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import UpstreamError
+from services.common.settings import Limits
 from services.inference.accumulator import Accumulator
 from services.inference.providers import failures
 from services.inference.providers.openai.events import StreamReader, events_from_whole
@@ -22,6 +23,9 @@ class Provider:
     """Makes failures as an upstream does."""
 
     name = "acme"
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
 
     def in_band(self, body: bytes) -> UpstreamError:
         return failures.in_band(self.name, body)

@@ -74,12 +74,14 @@ class ScriptedServer:
         url: the base URL.
         requests: what came, in order.
         connections: how many were opened.
+        writers: of the connections that are open.
         left: set when a script was still waiting and the client left.
     """
 
     url: str = ""
     requests: list[Request] = field(default_factory=list)
     connections: int = 0
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
     left: asyncio.Event = field(default_factory=asyncio.Event)
     script: Script | None = None
 
@@ -90,6 +92,7 @@ class ScriptedServer:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection."""
         self.connections += 1
+        self.writers.append(writer)
         connection = Connection(reader, writer)
         try:
             while request := await _read(reader):
@@ -102,6 +105,7 @@ class ScriptedServer:
             pass
         finally:
             self.left.set()
+            self.writers.remove(writer)
             writer.close()
 
 
@@ -174,5 +178,8 @@ class Setting:
 @asynccontextmanager
 async def setting(client: Any = None) -> AsyncIterator[Setting]:
     """Give a server and upstreams for it; `client` stands in for the gateway's own."""
-    async with scripted_server() as server, client or Client(connect_timeout_s=5) as using:
+    async with (
+        scripted_server() as server,
+        client or Client(connect_timeout_s=5, settle_s=0) as using,
+    ):
         yield Setting(server, using)

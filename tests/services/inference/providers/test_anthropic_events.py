@@ -16,7 +16,6 @@ from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish, Generat
 from services.common.errors import UpstreamError
 from services.inference.accumulator import Accumulator
 from services.inference.providers.anthropic.events import StreamReader, events_from_whole
-from services.inference.providers.failures import in_band
 from services.inference.providers.sse import EventCutter
 from tests.services.inference.providers.anthropic_answers import (
     BEGIN,
@@ -27,6 +26,7 @@ from tests.services.inference.providers.anthropic_answers import (
     STREAM,
     TEXT,
     WHOLE,
+    Provider,
     delta,
     ended,
     started,
@@ -39,7 +39,7 @@ STOP = BlockStop()
 
 
 def reader() -> StreamReader:
-    return StreamReader("claude", lambda body: in_band("claude", body))
+    return StreamReader(Provider())
 
 
 def read(*chunks: bytes) -> tuple[list[Event], UpstreamError | None]:
@@ -128,7 +128,7 @@ def test_a_stream_becomes_events_in_order() -> None:
 
 
 def test_a_whole_answer_and_its_stream_add_up_to_the_same() -> None:
-    assert added_up(events_from_whole(WHOLE, "claude")) == added_up(events_of(*STREAM))
+    assert added_up(events_from_whole(WHOLE, Provider())) == added_up(events_of(*STREAM))
 
 
 @settings(deadline=None)
@@ -338,7 +338,7 @@ def test_fields_without_a_name_here_are_kept_where_they_were() -> None:
     kept = {"context_management": {"applied_edits": []}, "stop_details": {"type": "refusal"}}
     assert events[-1].finish.extra == opaque(kept)
     whole = {**WHOLE, "diagnostics": {"x": 1}, **kept, "container": None}
-    answer = added_up(events_from_whole(whole, "claude"))
+    answer = added_up(events_from_whole(whole, Provider()))
     assert answer.extra == opaque({"diagnostics": {"x": 1}})
     assert orjson.loads(answer.choices[0].finish.extra.json) == kept
 
@@ -359,10 +359,10 @@ def test_fields_without_a_name_here_are_kept_where_they_were() -> None:
 )
 def test_a_whole_answer_of_the_wrong_shape_is_the_providers_failure(change: dict[str, Any]) -> None:
     with pytest.raises(UpstreamError) as raised:
-        events_from_whole({**WHOLE, **change}, "claude")
+        events_from_whole({**WHOLE, **change}, Provider())
     assert raised.value.reason == errors_pb2.REASON_UPSTREAM_ERROR
 
 
 def test_a_whole_answer_without_content_is_empty_and_not_a_failure() -> None:
-    answer = added_up(events_from_whole({**WHOLE, "content": []}, "claude"))
+    answer = added_up(events_from_whole({**WHOLE, "content": []}, Provider()))
     assert list(answer.choices[0].blocks) == []

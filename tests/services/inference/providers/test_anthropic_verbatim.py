@@ -12,7 +12,7 @@ from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.inference.accumulator import Accumulator
 from services.inference.providers.anthropic.events import events_from_whole
 from services.inference.providers.anthropic.verbatim import verbatim
-from tests.services.inference.providers.anthropic_answers import CITATION
+from tests.services.inference.providers.anthropic_answers import CITATION, Provider
 from tests.services.inference.providers.changes import (
     GONE,
     Path,
@@ -56,7 +56,7 @@ DETAILS: Path = ("usage", "output_tokens_details")
 
 def translated(answer: dict[str, Any]) -> GenerateResponse:
     accumulator = Accumulator()
-    accumulator.add(events_from_whole(answer, "claude"))
+    accumulator.add(events_from_whole(answer, Provider()))
     return accumulator.response()
 
 

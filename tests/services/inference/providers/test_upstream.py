@@ -23,7 +23,8 @@ from tests.services.inference.providers.scripted import (
 
 
 @pytest.fixture(
-    params=[lambda: Client(connect_timeout_s=5), ReferenceClient], ids=["own", "aiohttp"]
+    params=[lambda: Client(connect_timeout_s=5, settle_s=0), ReferenceClient],
+    ids=["own", "aiohttp"],
 )
 async def here(request: pytest.FixtureRequest) -> AsyncIterator[Setting]:
     """An upstream through the gateway's client, and through the library's as a reference."""
@@ -167,11 +168,57 @@ async def test_an_error_whose_body_does_not_come_is_told_by_its_status(here: Set
     assert (reason_of(error), error.status) == ("UPSTREAM_ERROR", 503)
 
 
-async def test_an_answer_over_the_bound_is_a_failure(here: Setting) -> None:
-    here.server.plays(lambda c: c.answer(b"x" * 5000))
-    error = await failure(here.upstream(max_message=1024), stream=False)
-    assert reason_of(error) == "UPSTREAM_ERROR"
-    assert "1024" in error.message
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_over_the_bound_is_a_failure_and_left(stream: bool) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(SSE_HEAD)
+        while True:
+            await connection.chunk(b"data: x\n\n" * 1000)
+
+    async with setting(Client(5, max_answer=1 << 20)) as here:
+        here.server.plays(script)
+        error = await failure(here.upstream(), stream=stream)
+        assert (reason_of(error), error.limit) == ("UPSTREAM_ERROR", "limits.max_answer")
+        await asyncio.wait_for(here.server.left.wait(), 5)
+
+
+@pytest.mark.parametrize("beside", [b"\n", b":\n", b": a\n\n", b"\r\n", b"id: 1\n\n"])
+async def test_a_stream_without_events_is_left(beside: bytes) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(SSE_HEAD)
+        while True:
+            await connection.chunk(beside * (65536 // len(beside)))
+
+    async with setting(Client(5, max_answer=1 << 20)) as here:
+        here.server.plays(script)
+        error = await failure(here.upstream(), stream=True)
+        assert error.limit == "limits.max_answer"
+
+
+async def test_a_large_read_lets_others_have_their_turn() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def script(connection: Connection) -> None:
+        await connection.send(SSE_HEAD)
+        await connection.chunk(b"data: x\n\n" * 100_000 + b"data: last\n\n")
+        await connection.send(END)
+
+    between: list[int] = []
+    async with setting() as here:
+        here.server.plays(script)
+        async with aclosing(here.upstream().stream("/x", b"{}", has_ended=lambda: False)) as texts:
+            counting = asyncio.create_task(count())
+            async for text in texts:
+                assert len(text) <= (1 << 16) + len(b"data: x\n\n")
+                between.append(turns)
+            counting.cancel()
+    assert all(one < next_but_one for one, next_but_one in zip(between, between[2:], strict=False))
 
 
 async def test_an_answer_that_is_no_json_object_is_a_failure_with_its_beginning(

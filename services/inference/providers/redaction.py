@@ -1,0 +1,108 @@
+"""Takes the gateway's credentials, and what looks like one, out of a provider's words. Pure.
+
+A server that echoes the key it was sent may write it in another way: in percent-encoding,
+base64, hexadecimal digits, the escapes of JSON or HTML, in other letter case, in pieces. A
+text that holds a key as it is goes out without the key; one that holds it, or a long part
+of it, in any other way does not go out at all.
+"""
+
+import base64
+import binascii
+import html
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import unquote
+
+MAX_MESSAGE = 2_000  # characters of a provider's words that go out
+_LOOKED_AT = 2 * MAX_MESSAGE
+_SHORTEST_SECRET = 6  # shorter header values are words, not keys
+_PUBLIC = frozenset({"anthropic-version"})
+# Of the letters and digits of a key, parts of so many are sought that begin so far apart.
+# Shorter ones come up by chance.
+_PART = 8
+_STEP = 4
+_ENCODINGS = 3  # inside each other
+
+_REDACTED = "[redacted]"
+_KEY_LIKE = re.compile(
+    r"\b(?:sk|pk|rk|gsk|xai|key|api)[-_][\w*.-]{6,}|\bAIza[\w-]{20,}|\bBearer\s+\S+", re.IGNORECASE
+)
+_NO_LETTER = re.compile(r"[^0-9a-z]+")
+_ESCAPE = re.compile(r"\\+(?:u\{?|U0{0,4}|x)([0-9A-Fa-f]{2,4})\}?")
+_BASE64 = re.compile(r"[0-9A-Za-z+/_-]{8,}")
+_HEX = re.compile(r"(?:[0-9A-Fa-f]{2}[^0-9A-Za-z]{0,2}){6,}")
+_HEX_SIGNS = re.compile(r"[^0-9A-Fa-f]+")
+
+
+def redact(words: str, secrets: Iterable[str] = ()) -> str:
+    """Return a provider's words, at most `MAX_MESSAGE` characters, without anything like a key.
+
+    Returns:
+        "" where a secret is in them in disguise.
+    """
+    secrets = tuple(secrets)
+    for secret in secrets:
+        words = words.replace(secret, _REDACTED)
+    words = words[:_LOOKED_AT]
+    if _holds(words, secrets):
+        return ""
+    return _KEY_LIKE.sub(_REDACTED, words)[:MAX_MESSAGE]
+
+
+def secrets_of(headers: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the texts in the gateway's own request headers that may be keys."""
+    values = [value for name, value in headers.items() if name.lower() not in _PUBLIC]
+    found = [word for value in values for word in (value, value.rpartition(" ")[2])]
+    return tuple(dict.fromkeys(word for word in found if len(word) >= _SHORTEST_SECRET))
+
+
+def _holds(words: str, secrets: Iterable[str]) -> bool:
+    """Return whether words hold a secret, or a long part of it, in any encoding."""
+    sought = {part for secret in secrets for part in _parts(_letters(secret))}
+    if not sought:
+        return False
+    seen: set[str] = set()
+    texts = {words}
+    for _ in range(_ENCODINGS):
+        for text in texts:
+            found = _letters(text)
+            if any(part in found or part[::-1] in found for part in sought):
+                return True
+        seen |= texts
+        texts = {other for text in texts for other in _decoded(text)} - seen
+    return False
+
+
+def _parts(secret: str) -> Iterator[str]:
+    """Return parts of a secret's letters, one of which is in all that hold much of it."""
+    for begin in range(0, len(secret) - _PART + 1, _STEP):
+        yield secret[begin : begin + _PART]
+
+
+def _letters(text: str) -> str:
+    """Return the letters and digits alone, in lower case."""
+    return _NO_LETTER.sub("", text.lower())
+
+
+def _decoded(text: str) -> Iterator[str]:
+    """Return what a text may stand for."""
+    yield _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
+    yield unquote(text, "latin-1")
+    yield html.unescape(text)
+    joined = "".join(text.split())
+    runs = [match[0] for match in _BASE64.finditer(joined)]
+    for begin in range(4):  # a key may begin anywhere in what was encoded
+        yield " ".join(_from_base64(run[begin:]) for run in runs)
+    digits = [_HEX_SIGNS.sub("", match[0]) for match in _HEX.finditer(text)]
+    yield " ".join(bytes.fromhex(run[: len(run) // 2 * 2]).decode("latin-1") for run in digits)
+
+
+def _from_base64(run: str) -> str:
+    whole = run[: len(run) // 4 * 4].translate({ord("-"): "+", ord("_"): "/"})
+    rest = run[len(whole) :]
+    if len(rest) > 1:
+        whole += rest.translate({ord("-"): "+", ord("_"): "/"}) + "=" * (4 - len(rest))
+    try:
+        return base64.b64decode(whole).decode("latin-1")
+    except binascii.Error:
+        return ""

@@ -1,0 +1,150 @@
+"""The engine over real adapters and an upstream that answers what a test hands it."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import orjson
+from multidict import CIMultiDict
+from prometheus_client import CollectorRegistry
+
+from facade.dialects import anthropic, openai
+from facade.sse import Encoder
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, Message
+from gateway.inference.v1 import inference_pb2
+from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse
+from services.common.errors import GatewayError
+from services.common.settings import Limits, Memory, Model, Provider
+from services.inference import http
+from services.inference.engine import Engine, Routes
+from services.inference.metrics import Metrics
+from services.inference.providers import registry
+from services.inference.routing import Models
+from services.inference.thinking import Signer
+from tests.services.inference.kept import Kept
+from tests.services.inference.providers.scripted import Live
+from tests.services.inference.remembering import Memories
+
+Kind = Literal["openai", "anthropic"]
+OPENAI = conversation_pb2.DIALECT_OPENAI
+ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC
+
+
+class _Response:
+    def __init__(self, status: int, headers: CIMultiDict[str], pieces: Sequence[bytes]) -> None:
+        self.status = status
+        self.headers = headers
+        self._pieces = list(reversed(pieces))
+
+    async def read(self) -> bytes:
+        return self._pieces.pop() if self._pieces else b""
+
+    def break_off(self) -> None:
+        """Nothing waits."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Upstream(http.Client):
+    """A server that answers everything with what `answers` holds."""
+
+    def __init__(self) -> None:
+        super().__init__(5, http.Proxies({}))
+        self.status = 200
+        self.headers: CIMultiDict[str] = CIMultiDict()
+        self.pieces: Sequence[bytes] = ()
+
+    async def send(self, *_: object, **__: object) -> Any:
+        return _Response(self.status, self.headers, self.pieces)
+
+
+class House:
+    """A gateway without its processes: engine and dialects, over one hostile provider."""
+
+    def __init__(self, kind: Kind, **limits: int) -> None:
+        self.kind = kind
+        self.upstream = Upstream()
+        provider = Provider(kind=kind, base_url="http://upstream.test", api_key="very-secret-key")  # type: ignore[arg-type]  # pydantic takes text
+        bounds = Limits.model_validate(limits)
+        providers = registry.build({"p": provider}, self.upstream, bounds, Live())
+        models = Models([Model(name="m", provider="p")], {"p": provider}, {}, {})
+        self.memories = Memories()
+        self.engine = Engine(
+            Routes(models, providers),
+            Signer({"k1": b"s" * 32}, "k1"),
+            Kept({}),  # type: ignore[arg-type]  # all that is asked of it
+            self.memories,  # type: ignore[arg-type]  # likewise
+            bounds,
+            Memory(),
+            Metrics(CollectorRegistry()),
+            lambda: 0.0,
+        )
+
+    async def whole(self, wanted: GenerateRequest) -> Any:
+        """Return what the caller of a whole answer reads: JSON, or the failure."""
+        wanted.takes_verbatim = True
+        try:
+            answer = await self.engine.generate(wanted)
+        except GatewayError as error:
+            return _checked(error)
+        return orjson.loads(rendered(answer, wanted))
+
+    async def streamed(self, wanted: GenerateRequest) -> Any:
+        """Return what the caller of a stream reads: its bytes, or the failure."""
+        encoder: Encoder = openai.ChatStream(1, include_usage=True)
+        if wanted.dialect == ANTHROPIC:
+            encoder = anthropic.MessageStream("req_1")
+        out: list[bytes] = []
+        try:
+            async for batch in await self.engine.stream(wanted):
+                out.append(encoder.encode(batch))
+        except GatewayError as error:
+            out.append(encoder.error(_checked(error)))
+            _check_events(b"".join(out))
+            return error
+        out.append(encoder.finish())
+        _check_events(b"".join(out))
+        return b"".join(out)
+
+
+def rendered(answer: GenerateResponse, wanted: GenerateRequest) -> bytes:
+    """Return a whole answer as the facade writes it."""
+    if answer.verbatim:
+        return answer.verbatim
+    if wanted.dialect == ANTHROPIC:
+        return anthropic.render_message(answer)
+    return openai.render_completion(answer, 1)
+
+
+def asked(dialect: int = OPENAI, *messages: Message, **fields: Any) -> GenerateRequest:
+    """Return a request for one model and one attempt."""
+    user = Message(role=conversation_pb2.ROLE_USER, blocks=[Block(text="hi")])
+    return GenerateRequest(
+        model="m",
+        messages=[user, *messages],
+        dialect=dialect,  # type: ignore[arg-type]  # a number of the enum
+        fallback=inference_pb2.FALLBACK_MODE_DISABLED,
+        max_tokens=100,
+        **fields,
+    )
+
+
+def _checked(error: GatewayError) -> GatewayError:
+    """Return a failure that is fit for callers."""
+    assert 400 <= error.http_status < 600
+    assert error.http_status != 500
+    assert "very-secret-key" not in error.message
+    assert len(error.message) < 3000
+    for attempt in error.attempts:
+        assert not attempt.HasField("status") or attempt.status < 1000
+    return error
+
+
+def _check_events(wire: bytes) -> None:
+    """Check that the bytes of a stream are events of JSON objects, each on its line."""
+    for event in filter(None, wire.split(b"\n\n")):
+        *names, data = event.split(b"\n")
+        assert all(name.startswith(b"event: ") for name in names), event
+        assert data.startswith(b"data: "), event
+        assert data == b"data: [DONE]" or isinstance(orjson.loads(data[6:]), dict)
