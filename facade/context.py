@@ -7,12 +7,14 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from facade.access_log import AccessLog
+from facade.body_budget import BodyBudget
 from facade.metrics import Metrics
+from facade.parser_pool import ParserPool
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc
-from services.common.authentication import Identify
+from services.common.authentication import Caller, Identify
 from services.common.ids import Source
 from services.common.settings import Settings
 
@@ -29,6 +31,8 @@ class Context:
         articles: the stub of the ArticleEditorService on it.
         memory: the stub of the MemoryService on it.
         identify: looks an API key up, through AccountsService, and remembers.
+        parser: parses bodies of chat completions and messages.
+        body_budget: bounds the bytes of bodies that are held at once.
         access_log: what this process writes of its requests.
         metrics: what this process counts.
         registry: what /metrics shows.
@@ -42,6 +46,8 @@ class Context:
     articles: "articles_pb2_grpc.ArticleEditorServiceAsyncStub"
     memory: "memory_pb2_grpc.MemoryServiceAsyncStub"
     identify: Identify
+    parser: ParserPool
+    body_budget: BodyBudget
     access_log: AccessLog
     metrics: Metrics
     registry: CollectorRegistry
@@ -49,6 +55,7 @@ class Context:
 
 
 CONTEXT = web.AppKey("context", Context)
-# Of a request: its id, and the caller's API key once it has been looked up.
+# Of a request: its id; the caller's API key and its owner, once it has been looked up.
 REQUEST_ID = web.RequestKey("request_id", str)
 API_KEY = web.RequestKey("api_key", str)
+CALLER = web.RequestKey("caller", Caller)

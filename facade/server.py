@@ -10,12 +10,14 @@ from prometheus_client import CollectorRegistry
 
 from facade.access_log import AccessLog
 from facade.app import create_app
+from facade.body_budget import BodyBudget
 from facade.context import Context
 from facade.metrics import Metrics
+from facade.parser_pool import ParserPool
+from facade.serialized import inference_stub
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
-from gateway.inference.v1 import inference_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc
 from services.common import logs, metrics
 from services.common.authentication import CachedIdentify, Caller, Identify
@@ -35,12 +37,9 @@ class Facade:
         port: the port it listens on.
     """
 
-    def __init__(
-        self, runner: web.AppRunner, channel: grpc.aio.Channel, access_log: AccessLog, port: int
-    ) -> None:
+    def __init__(self, runner: web.AppRunner, context: Context, port: int) -> None:
         self._runner = runner
-        self._channel = channel
-        self._access_log = access_log
+        self._context = context
         self.port = port
 
     @classmethod
@@ -52,14 +51,17 @@ class Facade:
         later = asyncio.get_running_loop().call_later
         access_log = AccessLog(settings.server.access_log_per_s, source.monotonic, later)
         channel = open_channel(services, max_message=settings.limits.max_message)
+        limits = settings.limits
         context = Context(
             settings=settings,
             channel=channel,
-            inference=inference_pb2_grpc.InferenceServiceStub(channel),
+            inference=inference_stub(channel),
             files=files_pb2_grpc.FileStoreServiceStub(channel),
             articles=articles_pb2_grpc.ArticleEditorServiceStub(channel),
             memory=memory_pb2_grpc.MemoryServiceStub(channel),
             identify=_identify(channel, settings, source),
+            parser=ParserPool(limits.max_parallel_parses, limits.max_body_values),
+            body_budget=BodyBudget(limits.max_buffered_bytes, limits.max_buffered_bytes_per_user),
             access_log=access_log,
             metrics=Metrics(registry),
             registry=metrics.shown(registry),
@@ -76,13 +78,14 @@ class Facade:
         await runner.setup()
         listener = _listener(host, port)
         await web.SockSite(runner, listener, backlog=_BACKLOG).start()
-        return cls(runner, channel, access_log, listener.getsockname()[1])
+        return cls(runner, context, listener.getsockname()[1])
 
     async def stop(self) -> None:
         """Take no more requests, let those in hand end (`limits.drain_s`), close."""
         await self._runner.cleanup()
-        await self._channel.close()
-        self._access_log.write()
+        await self._context.parser.close()
+        await self._context.channel.close()
+        self._context.access_log.write()
 
 
 def _identify(channel: grpc.aio.Channel, settings: Settings, source: Source) -> Identify:
