@@ -13,6 +13,7 @@ import orjson
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from facade.json_scan import count_values
 from gateway.conversation.v1.conversation_pb2 import Dialect, Opaque
 from services.common.errors import GatewayError, invalid
 
@@ -24,6 +25,9 @@ UNTYPED = "#untyped"
 
 # Fields of an object whose every field is checked: each one at fault is an error in memory.
 MAX_CHECKED_FIELDS = 10_000
+
+# Values, at any depth, of a part of a body that is passed on without being read.
+MAX_OPAQUE_VALUES = 200_000
 
 # Characters of a name of the caller's making that an error repeats.
 _LONGEST_NAME = 128
@@ -79,7 +83,7 @@ def check(adapter: TypeAdapter[_T], value: object, path: str) -> _T:
     """
     try:
         # By way of JSON, since strict checks of Python values refuse what JSON has no type for.
-        return adapter.validate_json(to_json(value, path))
+        return adapter.validate_json(_write(value, path))
     except ValidationError as error:
         raise to_gateway_error(error, path) from None
 
@@ -132,6 +136,23 @@ def to_path(location: Location, prefix: str = "") -> str:
 
 
 def to_json(value: object, path: str) -> bytes:
+    """Write a value that came from JSON as JSON again, to be passed on as it is.
+
+    Raises:
+        GatewayError: invalid, when a number in it is infinite or none, or when it holds more
+            than `MAX_OPAQUE_VALUES` values: providers' adapters parse it in one go.
+    """
+    written = _write(value, path)
+    if len(written) // 2 >= MAX_OPAQUE_VALUES < count_values(written, MAX_OPAQUE_VALUES):
+        raise invalid(
+            path,
+            f"{path or 'fields without a meaning here'}: must have at most "
+            f"{MAX_OPAQUE_VALUES} values",
+        )
+    return written
+
+
+def _write(value: object, path: str) -> bytes:
     """Write a value that came from JSON as JSON again, numbers of any size included.
 
     Raises:
@@ -155,7 +176,7 @@ def to_opaque(dialect: Dialect.ValueType, value: object, path: str) -> Opaque:
     """Keep a value that the canonical model has no name for.
 
     Raises:
-        GatewayError: invalid, when a number in it is infinite or none.
+        GatewayError: invalid, as `to_json`.
     """
     return Opaque(dialect=dialect, json=to_json(value, path))
 
