@@ -11,10 +11,10 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from facade.json_scan import upper_bound
 from facade.parser_process import read_frame, write_frame
 from facade.parsing import Kind, Options, Parsed, parse
 from services.common.errors import GatewayError, unavailable
+from services.common.json_scan import upper_bound
 
 IDLE_S = 60.0
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from facade import json_scan
 from facade.dialects import anthropic, openai
 from gateway.errors.v1 import errors_pb2
+from services.common import json_scan
 from services.common.errors import GatewayError
 
 Kind = Literal["chat", "messages", "count_tokens"]
@@ -55,10 +55,7 @@ def check_values(body: bytes, limit: int) -> None:
     Raises:
         GatewayError: too_large.
     """
-    # A value takes two bytes, with the comma or bracket beside it.
-    if len(body) // 2 < limit or json_scan.upper_bound(body) <= limit:
-        return
-    if json_scan.count_values(body, limit) > limit:
+    if json_scan.exceeds(body, limit):
         raise GatewayError(
             errors_pb2.REASON_TOO_LARGE,
             f"the body has more than {limit:,} JSON values",

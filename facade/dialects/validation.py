@@ -13,9 +13,9 @@ import orjson
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from facade.json_scan import count_values
 from gateway.conversation.v1.conversation_pb2 import Dialect, Opaque
 from services.common.errors import GatewayError, invalid
+from services.common.json_scan import MAX_OPAQUE_VALUES, exceeds
 
 # Marks names of union members in the places that pydantic reports.
 TAG = "#"
@@ -25,9 +25,6 @@ UNTYPED = "#untyped"
 
 # Fields of an object whose every field is checked: each one at fault is an error in memory.
 MAX_CHECKED_FIELDS = 10_000
-
-# Values, at any depth, of a part of a body that is passed on without being read.
-MAX_OPAQUE_VALUES = 200_000
 
 # Characters of a name of the caller's making that an error repeats.
 _LONGEST_NAME = 128
@@ -143,10 +140,10 @@ def to_json(value: object, path: str) -> bytes:
             than `MAX_OPAQUE_VALUES` values: providers' adapters parse it in one go.
     """
     written = _write(value, path)
-    if len(written) // 2 >= MAX_OPAQUE_VALUES < count_values(written, MAX_OPAQUE_VALUES):
+    if exceeds(written, MAX_OPAQUE_VALUES):
         raise invalid(
             path,
-            f"{path or 'fields without a meaning here'}: must have at most "
+            f"{path or 'fields that are passed on unread'}: must have at most "
             f"{MAX_OPAQUE_VALUES} values",
         )
     return written

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facade import json_scan
-from facade.json_scan import count_values, upper_bound
+from services.common import json_scan
+from services.common.json_scan import count_values, upper_bound
 
 MANY = 10**9
 
