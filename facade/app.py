@@ -1,24 +1,21 @@
 """The applications: their routes and what is around them."""
 
+from collections.abc import Iterable
+
 from aiohttp import web
 
-from facade import middlewares, problems
+from facade import middlewares
 from facade.context import CONTEXT, Context
 from facade.routes import articles, chat, files, memory, messages, models, operations
 
 
 def create_app(context: Context) -> web.Application:
     """Build the application of one facade."""
-    limit = context.settings.limits.max_body
-    app = web.Application(
-        client_max_size=limit,
-        middlewares=[middlewares.observe, middlewares.authenticate],
-    )
+    app = web.Application(middlewares=[middlewares.observe, middlewares.authenticate])
     app[CONTEXT] = context
-    app[problems.LIMIT] = limit
     app.on_response_prepare.append(middlewares.name_answer)
     app.add_routes(
-        [
+        _without_continue(
             web.post("/beta/v1/chat/completions", chat.create),
             web.post("/beta/v1/messages", messages.create),
             web.post("/beta/v1/messages/count_tokens", messages.count_tokens),
@@ -39,7 +36,7 @@ def create_app(context: Context) -> web.Application:
             web.get("/readyz", operations.readyz),
             web.get("/openapi.json", operations.openapi_document),
             web.get("/docs", operations.docs),
-        ]
+        )
     )
     return app
 
@@ -57,3 +54,17 @@ def create_operations_app(context: Context) -> web.Application:
         ]
     )
     return app
+
+
+def _without_continue(*routes: web.RouteDef) -> Iterable[web.RouteDef]:
+    """Return routes that leave `100 Continue` to `facade.bodies`, once a body is wanted."""
+    return [
+        web.RouteDef(
+            route.method, route.path, route.handler, {**route.kwargs, "expect_handler": _later}
+        )
+        for route in routes
+    ]
+
+
+async def _later(request: web.Request) -> None:
+    """Send nothing."""

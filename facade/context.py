@@ -7,13 +7,15 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from facade.access_log import AccessLog
+from facade.body_budget import BodyBudget
 from facade.draining import Drain
 from facade.metrics import Metrics
+from facade.parser_pool import ParserPool
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc
-from services.common.authentication import Identify
+from services.common.authentication import Caller, Identify
 from services.common.ids import Source
 from services.common.settings import Settings
 
@@ -30,6 +32,8 @@ class Context:
         articles: the stub of the ArticleEditorService on it.
         memory: the stub of the MemoryService on it.
         identify: looks an API key up, through AccountsService, and remembers.
+        parser: parses bodies of chat completions and messages.
+        body_budget: bounds the bytes of bodies that are held at once.
         access_log: what this process writes of its requests.
         metrics: what this process counts.
         registry: what /metrics shows.
@@ -44,6 +48,8 @@ class Context:
     articles: "articles_pb2_grpc.ArticleEditorServiceAsyncStub"
     memory: "memory_pb2_grpc.MemoryServiceAsyncStub"
     identify: Identify
+    parser: ParserPool
+    body_budget: BodyBudget
     access_log: AccessLog
     metrics: Metrics
     registry: CollectorRegistry
@@ -52,8 +58,9 @@ class Context:
 
 
 CONTEXT = web.AppKey("context", Context)
-# Of a request: its id, the caller's API key once it has been looked up, and whether the head
-# of its answer is on its way.
+# Of a request: its id; the caller's API key and its owner, once it has been looked up; and
+# whether the head of its answer is on its way.
 REQUEST_ID = web.RequestKey("request_id", str)
 API_KEY = web.RequestKey("api_key", str)
+CALLER = web.RequestKey("caller", Caller)
 HAS_BEGUN = web.RequestKey("has_begun", bool)

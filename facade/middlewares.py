@@ -15,7 +15,8 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from facade import credentials, dialects, draining, problems
-from facade.context import API_KEY, CONTEXT, HAS_BEGUN, REQUEST_ID
+from facade.context import API_KEY, CALLER, CONTEXT, HAS_BEGUN, REQUEST_ID
+from facade.problems import HttpProblem
 from services.common import errors, logs
 from services.common.errors import GatewayError
 from services.common.ids import new_request_id
@@ -45,7 +46,10 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             response = await handler(request)
         except Exception as error:
-            response = _failed(request, told(error, request))
+            failure = told(error, request)
+            response = _failed(request, failure)
+            if isinstance(failure, HttpProblem) and failure.closes:
+                await _close_with(request, response)
         except asyncio.CancelledError:
             if HAS_BEGUN in request or not context.drain.take_over():
                 raise
@@ -69,9 +73,10 @@ async def authenticate(request: web.Request, handler: Handler) -> web.StreamResp
         return await handler(request)
     rules = credentials.rules_for(request.path)
     key = credentials.key_of(request.headers, rules)
-    await request.app[CONTEXT].identify(key)
+    caller = await request.app[CONTEXT].identify(key)
     credentials.check_version(request.headers, rules)
     request[API_KEY] = key
+    request[CALLER] = caller
     return await handler(request)
 
 
@@ -105,7 +110,22 @@ def error_response(request: web.Request, error: GatewayError) -> web.Response:
     if len(error.attempts) > 1:
         # The gateway has tried more than once already; a client that retries would multiply it.
         headers["x-should-retry"] = "false"
-    return web.Response(body=body, status=status, headers=headers, content_type="application/json")
+    response = web.Response(
+        body=body, status=status, headers=headers, content_type="application/json"
+    )
+    if "Expect" in request.headers and not request.content.is_eof():
+        # The client may send the body all the same, or not.
+        response.force_close()
+    return response
+
+
+async def _close_with(request: web.Request, response: web.Response) -> None:
+    """Answer, and close the connection without waiting for the rest of the request."""
+    response.force_close()
+    await response.prepare(request)
+    await response.write_eof()
+    if request.transport is not None:
+        request.transport.close()
 
 
 def _failed(request: web.Request, failure: GatewayError) -> web.Response:

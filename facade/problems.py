@@ -7,12 +7,27 @@ from services.common.errors import GatewayError
 
 
 class HttpProblem(GatewayError):
-    """A failure of the HTTP exchange itself, with its status and stable code."""
+    """A failure of the HTTP exchange itself, with its status and stable code.
 
-    def __init__(self, status: int, code: str, message: str, param: str = "") -> None:
-        super().__init__(errors_pb2.REASON_INVALID_REQUEST, message, param=param)
+    Attributes:
+        closes: whether the connection is closed after the answer, without waiting for the
+            rest of the request.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        param: str = "",
+        *,
+        limit: str = "",
+        closes: bool = False,
+    ) -> None:
+        super().__init__(errors_pb2.REASON_INVALID_REQUEST, message, param=param, limit=limit)
         self._status = status
         self._code = code
+        self.closes = closes
 
     @property
     def http_status(self) -> int:
@@ -27,12 +42,6 @@ class HttpProblem(GatewayError):
 
 def from_http_exception(error: web.HTTPException, request: web.Request) -> GatewayError:
     """Give the failure that an exception of aiohttp's stands for."""
-    if isinstance(error, web.HTTPRequestEntityTooLarge):
-        return GatewayError(
-            errors_pb2.REASON_TOO_LARGE,
-            f"the body is larger than {request.app[LIMIT]:,} bytes",
-            limit="limits.max_body",
-        )
     if error.status == 404:
         return HttpProblem(
             404,
@@ -55,7 +64,3 @@ def unsupported_media_type(found: str, takes: str = "application/json") -> Gatew
         f"Content-Type: takes {takes}, not {found!r}",
         param="Content-Type",
     )
-
-
-# Of an application: the largest body it reads, in bytes.
-LIMIT = web.AppKey("limit", int)

@@ -10,13 +10,15 @@ from prometheus_client import CollectorRegistry
 
 from facade.access_log import AccessLog
 from facade.app import create_app, create_operations_app
+from facade.body_budget import BodyBudget
 from facade.context import Context
 from facade.draining import Drain
 from facade.metrics import Metrics
+from facade.parser_pool import ParserPool
+from facade.serialized import inference_stub
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
-from gateway.inference.v1 import inference_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc
 from services.common import logs, metrics
 from services.common.authentication import CachedIdentify, Caller, Identify
@@ -43,19 +45,13 @@ class Facade:
         self,
         runner: web.AppRunner,
         operations: web.AppRunner,
-        channel: grpc.aio.Channel,
-        access_log: AccessLog,
-        drain: Drain,
-        drain_s: float,
+        context: Context,
         port: int,
         metrics_port: int,
     ) -> None:
         self._runner = runner
         self._operations = operations
-        self._drain = drain
-        self._drain_s = drain_s
-        self._channel = channel
-        self._access_log = access_log
+        self._context = context
         self.port = port
         self.metrics_port = metrics_port
 
@@ -78,14 +74,17 @@ class Facade:
         later = asyncio.get_running_loop().call_later
         access_log = AccessLog(settings.server.access_log_per_s, source.monotonic, later)
         channel = open_channel(services, max_message=settings.limits.max_message)
+        limits = settings.limits
         context = Context(
             settings=settings,
             channel=channel,
-            inference=inference_pb2_grpc.InferenceServiceStub(channel),
+            inference=inference_stub(channel),
             files=files_pb2_grpc.FileStoreServiceStub(channel),
             articles=articles_pb2_grpc.ArticleEditorServiceStub(channel),
             memory=memory_pb2_grpc.MemoryServiceStub(channel),
             identify=_identify(channel, settings, source),
+            parser=ParserPool(limits.max_parallel_parses, limits.max_body_values),
+            body_budget=BodyBudget(limits.max_buffered_bytes, limits.max_buffered_bytes_per_user),
             access_log=access_log,
             metrics=Metrics(registry),
             registry=metrics.shown(registry),
@@ -115,10 +114,7 @@ class Facade:
         return cls(
             runner,
             operations,
-            channel,
-            access_log,
-            context.drain,
-            settings.limits.drain_s,
+            context,
             listener.getsockname()[1],
             metrics_listener.getsockname()[1],
         )
@@ -129,11 +125,13 @@ class Facade:
             await site.stop()
         server = self._runner.server
         assert server is not None, "it has been started"
-        await self._drain.finish(self._drain_s, lambda: server.connections)
+        drain_s = self._context.settings.limits.drain_s
+        await self._context.drain.finish(drain_s, lambda: server.connections)
         await self._runner.cleanup()
         await self._operations.cleanup()
-        await self._channel.close()
-        self._access_log.write()
+        await self._context.parser.close()
+        await self._context.channel.close()
+        self._context.access_log.write()
 
 
 def _identify(channel: grpc.aio.Channel, settings: Settings, source: Source) -> Identify:

@@ -8,13 +8,27 @@ checked, `set_extensions` puts them into the request.
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation, TypeAdapter
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SkipValidation,
+    TypeAdapter,
+    model_validator,
+)
 
-from facade.dialects.validation import check
+from facade.dialects.validation import check, few_fields
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
 
 UINT32_MAX = 2**32 - 1
+
+# Items of the lists of a body, in both dialects.
+MAX_MESSAGES = 100_000
+MAX_BLOCKS = 100_000  # of a message
+MAX_TOOL_CALLS = 10_000  # of a message
+MAX_TOOLS = 10_000
+MAX_STOP_SEQUENCES = 1_000
 
 Count = Annotated[int, Field(ge=0, le=UINT32_MAX)]
 Positive = Annotated[int, Field(ge=1, le=UINT32_MAX)]
@@ -27,6 +41,8 @@ ReadParameters = Callable[[Mapping[str, object], str], pb.GenerateRequest]
 
 class _Extension(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    _few_fields = model_validator(mode="before")(few_fields)
 
 
 class ImageAdaptation(_Extension):
@@ -96,10 +112,13 @@ class FailOn(_Extension):
     """Which failures move on to the next step; any other ends the chain."""
 
     status_code: list[Annotated[int, Field(ge=100, le=599)]] = Field(
-        [], description="HTTP statuses of the provider."
+        [], fail_fast=True, max_length=1_000, description="HTTP statuses of the provider."
     )
     error_contains: list[Annotated[str, Field(min_length=1)]] = Field(
-        [], description="Texts in the provider's answer, in either case."
+        [],
+        fail_fast=True,
+        max_length=1_000,
+        description="Texts in the provider's answer, in either case.",
     )
 
 
@@ -132,8 +151,8 @@ class FallbackConfig(_Extension):
     max_total_retries: Count | None = Field(
         None, description="Upper bound on the sum of retries over all steps."
     )
-    steps: Annotated[list[FallbackStep], Field(min_length=1, max_length=16)] = Field(
-        description="Tried in order."
+    steps: Annotated[list[FallbackStep], Field(fail_fast=True, min_length=1, max_length=16)] = (
+        Field(description="Tried in order.")
     )
 
 

@@ -6,18 +6,25 @@ so a path is that of the caller's own JSON: `messages[3].content[0].source.data`
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from gateway.conversation.v1.conversation_pb2 import Dialect, Opaque
 from services.common.errors import GatewayError, invalid
+from services.common.json_scan import MAX_OPAQUE_VALUES, exceeds
 
 # Marks names of union members in the places that pydantic reports.
 TAG = "#"
+
+# The tag of an object that has no `type` to choose a union's member by.
+UNTYPED = "#untyped"
+
+# Fields of an object whose every field is checked: each one at fault is an error in memory.
+MAX_CHECKED_FIELDS = 10_000
 
 # Characters of a name of the caller's making that an error repeats.
 _LONGEST_NAME = 128
@@ -33,6 +40,7 @@ _WORDS = {
     "float_type": "must be a number",
     "bool_type": "must be true or false",
     "list_type": "must be an array",
+    "union_tag_not_found": "must be an object",
     "dict_type": "must be an object",
     "model_type": "must be an object",
     "extra_forbidden": "is not a known field",
@@ -72,19 +80,20 @@ def check(adapter: TypeAdapter[_T], value: object, path: str) -> _T:
     """
     try:
         # By way of JSON, since strict checks of Python values refuse what JSON has no type for.
-        return adapter.validate_json(to_json(value, path))
+        return adapter.validate_json(_write(value, path))
     except ValidationError as error:
         raise to_gateway_error(error, path) from None
 
 
 def to_gateway_error(error: ValidationError, prefix: str = "") -> GatewayError:
     """Give the error for what pydantic found wrong in the value at `prefix`."""
-    details = _chosen(error.errors(include_url=False))
+    # Without inputs, which may have megabytes.
+    details = _chosen(error.errors(include_url=False, include_input=False))
     first = details[0]
     if first["type"] == "json_invalid":
         return invalid(prefix, f"the body is not valid JSON: {first['ctx']['error']}")
     location = [*first["loc"]]
-    if first["type"] == "union_tag_not_found" and isinstance(first["input"], Mapping):
+    if _is_untyped(first):
         location.append("type")
     path = to_path(location, prefix)
     if first["type"] == "extra_forbidden":
@@ -94,6 +103,22 @@ def to_gateway_error(error: ValidationError, prefix: str = "") -> GatewayError:
         path = f"{path}.{name}" if path else name
     said = " or ".join(dict.fromkeys(words(detail) for detail in details))
     return invalid(path, f"{path or 'the body'}: {said.replace(' or must be ', ' or ')}")
+
+
+def few_fields(value: object) -> object:
+    """Return `value`, unless it is an object with very many fields.
+
+    Raises:
+        ValueError: it has more than `MAX_CHECKED_FIELDS`.
+    """
+    if isinstance(value, dict) and len(value) > MAX_CHECKED_FIELDS:
+        raise ValueError(f"must have at most {MAX_CHECKED_FIELDS} fields")
+    return value
+
+
+# For types of objects whose errors have no bound of their own: pydantic stops at the first
+# wrong item of a list, and reports every wrong field of an object.
+FewFields = BeforeValidator(few_fields)
 
 
 def to_path(location: Location, prefix: str = "") -> str:
@@ -108,6 +133,23 @@ def to_path(location: Location, prefix: str = "") -> str:
 
 
 def to_json(value: object, path: str) -> bytes:
+    """Write a value that came from JSON as JSON again, to be passed on as it is.
+
+    Raises:
+        GatewayError: invalid, when a number in it is infinite or none, or when it holds more
+            than `MAX_OPAQUE_VALUES` values: providers' adapters parse it in one go.
+    """
+    written = _write(value, path)
+    if exceeds(written, MAX_OPAQUE_VALUES):
+        raise invalid(
+            path,
+            f"{path or 'fields that are passed on unread'}: must have at most "
+            f"{MAX_OPAQUE_VALUES} values",
+        )
+    return written
+
+
+def _write(value: object, path: str) -> bytes:
     """Write a value that came from JSON as JSON again, numbers of any size included.
 
     Raises:
@@ -131,7 +173,7 @@ def to_opaque(dialect: Dialect.ValueType, value: object, path: str) -> Opaque:
     """Keep a value that the canonical model has no name for.
 
     Raises:
-        GatewayError: invalid, when a number in it is infinite or none.
+        GatewayError: invalid, as `to_json`.
     """
     return Opaque(dialect=dialect, json=to_json(value, path))
 
@@ -163,13 +205,16 @@ def _first_tag(location: Location, start: int) -> int | None:
     return None
 
 
+def _is_untyped(detail: ErrorDetails) -> bool:
+    return detail["type"] == "union_tag_invalid" and detail["ctx"]["tag"] == UNTYPED
+
+
 def words(detail: ErrorDetails) -> str:
     """Say what a value must be, of one thing that pydantic found wrong."""
     kind = detail["type"]
     context = detail.get("ctx", {})
-    if kind == "union_tag_not_found":
-        is_object = isinstance(detail["input"], Mapping)
-        return "is required, a string" if is_object else "must be an object"
+    if _is_untyped(detail):
+        return "is required, a string"
     if kind in ("string_too_short", "too_short"):
         return "must not be empty" if context["min_length"] == 1 else detail["msg"]
     if template := _WORDS_WITH_LIMIT.get(kind):

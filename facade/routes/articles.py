@@ -1,21 +1,32 @@
 """The document editing endpoints: all alike, each as its row of the table says."""
 
+import asyncio
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 from aiohttp import web
+from google.protobuf.message import Message
+from pydantic import BaseModel
 
+from facade.bodies import ReceivedBody
 from facade.context import CONTEXT
 from facade.dialects import articles
 from facade.dialects.articles import Code, Endpoint
+from facade.parsing import check_values
 from facade.routes.generation import metadata
 from gateway.articles.v1.articles_pb2 import ReadBlockRequest
 from services.common.errors import GatewayError, from_rpc_error
 
 MAX_BODY = 2 << 20
 
+# Bytes from which on a body is read in a thread: most of that is Python, which shares its time.
+_LARGE = 128 << 10
+
 _NO_BLOCK = 40403
+
+_T = TypeVar("_T")
 
 
 def routes() -> list[web.RouteDef]:
@@ -28,10 +39,14 @@ def routes() -> list[web.RouteDef]:
 
 async def _answer(endpoint: Endpoint, request: web.Request) -> web.Response:
     """Read, translate, call, translate back."""
-    found = articles.read_object(await _read(request))
+    _check_json(request)
+    async with ReceivedBody(request, MAX_BODY, "") as content:
+        run = asyncio.to_thread if len(content) > _LARGE else _run_here
+        limit = request.app[CONTEXT].settings.limits.max_body_values
+        found = await run(_read_object, content, limit)
+        del content
     try:
-        body = articles.read(endpoint.body, found)
-        wanted = endpoint.request(body)
+        body, wanted = await run(_translate, endpoint, found)
     except GatewayError:
         await _keep_session(request, found.get("sessionId"))
         raise
@@ -39,6 +54,20 @@ async def _answer(endpoint: Endpoint, request: web.Request) -> web.Response:
     response: Any = await call(wanted, metadata=metadata(request))
     data = endpoint.data(body, response)
     return web.Response(body=articles.render(data), content_type="application/json")
+
+
+async def _run_here(function: Callable[..., _T], *arguments: object) -> _T:
+    return function(*arguments)
+
+
+def _read_object(content: bytes, max_values: int) -> dict[str, Any]:
+    check_values(content, max_values)
+    return articles.read_object(content)
+
+
+def _translate(endpoint: Endpoint, found: dict[str, Any]) -> tuple[BaseModel, Message]:
+    body = articles.read(endpoint.body, found)
+    return body, endpoint.request(body)
 
 
 async def _keep_session(request: web.Request, session_id: object) -> None:
@@ -59,18 +88,12 @@ async def _keep_session(request: web.Request, session_id: object) -> None:
             raise failure from None
 
 
-async def _read(request: web.Request) -> bytes:
-    """Give the body of a request that says it is JSON.
+def _check_json(request: web.Request) -> None:
+    """Check that a request says it is JSON.
 
     Raises:
-        GatewayError: 40001 for another content type or broken framing, 41301.
+        GatewayError: 40001 for another content type.
     """
     if request.content_type != "application/json":
         said = f"is {request.content_type!r}, and takes application/json"
         raise articles.refused(Code.BODY, "Content-Type", said)
-    try:
-        return await request.clone(client_max_size=MAX_BODY).read()
-    except web.HTTPRequestEntityTooLarge:
-        raise articles.too_large(MAX_BODY) from None
-    except web.RequestPayloadError:
-        raise articles.refused(Code.BODY, "", "ends before its HTTP framing says") from None

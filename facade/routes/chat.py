@@ -7,17 +7,18 @@ from aiohttp import web
 
 from facade.context import CONTEXT
 from facade.dialects import openai
-from facade.routes.generation import generate, read_json, stream
+from facade.parsing import Parsed
+from facade.routes.generation import generate, parse, stream
 
 
 async def create(request: web.Request) -> web.StreamResponse:
     """Answer a chat."""
-    return await _begin(request, openai.parse_chat(await read_json(request)))
+    return await _begin(request, await parse(request, "chat"))
 
 
-def _begin(request: web.Request, parsed: openai.ParsedRequest) -> Awaitable[web.StreamResponse]:
+def _begin(request: web.Request, parsed: Parsed) -> Awaitable[web.StreamResponse]:
     created = int(request.app[CONTEXT].source.now())
     if parsed.stream:
         encoder = openai.ChatStream(created=created, include_usage=parsed.include_usage)
-        return stream(request, parsed.request, encoder)
-    return generate(request, parsed.request, partial(openai.render_completion, created=created))
+        return stream(request, parsed, encoder)
+    return generate(request, parsed, partial(openai.render_completion, created=created))

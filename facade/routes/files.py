@@ -1,6 +1,5 @@
 """The files endpoints, in the format of the credential."""
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from functools import partial
@@ -10,12 +9,13 @@ import grpc
 from aiohttp import web
 
 from facade import credentials, downloads
+from facade.bodies import PieceReader
 from facade.context import CONTEXT
 from facade.credentials import Format, Shape
 from facade.dialects import anthropic, openai
 from facade.middlewares import error_response
 from facade.multipart import boundary_of
-from facade.problems import HttpProblem, unsupported_media_type
+from facade.problems import unsupported_media_type
 from facade.routes.generation import metadata
 from facade.sending import CHUNK, Sending
 from facade.uploads import UploadForm, too_large
@@ -38,14 +38,12 @@ _FORM = 1 << 20
 async def create(request: web.Request) -> web.Response:
     """Keep the file of a form; its bytes pass through as they come."""
     form = _form(request)
+    reader = PieceReader(request)
     files = request.app[CONTEXT].files
     with Sending(partial(files.CreateFile, metadata=metadata(request))) as sending:
-        try:
-            while data := await _read(request):
-                for piece in form.feed(data):
-                    await sending.add(piece)
-        except TimeoutError:
-            return await _cut(request)
+        while data := await reader.next(CHUNK):
+            for piece in form.feed(data):
+                await sending.add(piece)
         return _file(request, await sending.finish(form.close()))
 
 
@@ -151,33 +149,6 @@ def _form(request: web.Request) -> UploadForm:
     if (request.content_length or 0) > max_file + _FORM:
         raise too_large(max_file)
     return UploadForm(boundary, max_file=max_file, anthropic_client=_is_anthropic_client(request))
-
-
-async def _read(request: web.Request) -> bytes:
-    """Give the next bytes of the body, none at its end.
-
-    Raises:
-        TimeoutError: none came for `limits.upload_idle_s`.
-        GatewayError: invalid, the body is broken as HTTP.
-    """
-    try:
-        async with asyncio.timeout(request.app[CONTEXT].settings.limits.upload_idle_s):
-            return await request.content.read(CHUNK)
-    except web.RequestPayloadError:
-        raise invalid("body", "body: ends before its HTTP framing says") from None
-
-
-async def _cut(request: web.Request) -> web.Response:
-    """Refuse a client that sends nothing any more, and close without waiting for it."""
-    idle_s = request.app[CONTEXT].settings.limits.upload_idle_s
-    problem = HttpProblem(408, "upload_stalled", f"body: nothing came for {idle_s:g} seconds")
-    response = error_response(request, problem)
-    response.force_close()
-    await response.prepare(request)
-    await response.write_eof()
-    if request.transport is not None:
-        request.transport.close()
-    return response
 
 
 async def _get(request: web.Request) -> File:

@@ -5,38 +5,42 @@ beyond its reading, nor the request beyond its sending.
 """
 
 from collections.abc import Awaitable, Callable
-from io import BytesIO
 from typing import Any
 
 from aiohttp import web
 
 from facade.answers import Answer
+from facade.bodies import ReceivedBody
 from facade.context import API_KEY, CONTEXT, REQUEST_ID
+from facade.parsing import Kind, Parsed
 from facade.problems import unsupported_media_type
 from facade.served import served_headers
 from facade.sse import Encoder, relay
-from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse
+from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.channels import Metadata, call_metadata
 
 
-async def read_json(request: web.Request) -> bytes:
-    """Give the body of a request that says it is JSON.
+def check_json(request: web.Request) -> None:
+    """Check that a request says it is JSON.
 
     Raises:
         GatewayError: 415 for another content type.
-        aiohttp.web.HTTPRequestEntityTooLarge: the body is larger than `limits.max_body`.
     """
     if request.content_type != "application/json":
         raise unsupported_media_type(request.content_type)
-    content, limit = request.content, request.app[CONTEXT].settings.limits.max_body
-    # Not `request.read()`, which keeps the body for as long as the answer takes; and not
-    # its pieces joined, which would be there twice.
-    body = BytesIO()
-    while piece := await content.readany():
-        body.write(piece)
-        if body.tell() > limit:
-            raise web.HTTPRequestEntityTooLarge(limit)
-    return body.getvalue()
+
+
+async def parse(request: web.Request, kind: Kind, **options: bool | list[str]) -> Parsed:
+    """Read and parse the body of a request.
+
+    Raises:
+        GatewayError: as `ReceivedBody` and `ParserPool.parse`; 415 for another content type.
+    """
+    check_json(request)
+    context = request.app[CONTEXT]
+    context.parser.expect(request.content_length or 0)
+    async with ReceivedBody(request, context.settings.limits.max_body) as body:
+        return await context.parser.parse(kind, body, **options)
 
 
 def metadata(request: web.Request) -> Metadata:
@@ -44,26 +48,24 @@ def metadata(request: web.Request) -> Metadata:
     return call_metadata(request[API_KEY], request[REQUEST_ID])
 
 
-def stream(
-    request: web.Request, wanted: GenerateRequest, encoder: Encoder
-) -> Awaitable[web.StreamResponse]:
+def stream(request: web.Request, parsed: Parsed, encoder: Encoder) -> Awaitable[web.StreamResponse]:
     """Ask for an answer as it comes; give what answers with it."""
-    call = request.app[CONTEXT].inference.StreamGenerate(wanted, metadata=metadata(request))
+    inference = request.app[CONTEXT].inference
+    call = inference.StreamGenerate(parsed.request, metadata=metadata(request))
     return relay(request, call, encoder)
 
 
 def generate(
     request: web.Request,
-    wanted: GenerateRequest,
+    parsed: Parsed,
     render: Callable[[GenerateResponse], bytes],
 ) -> Awaitable[web.StreamResponse]:
     """Ask for a whole answer; give what answers with it.
 
     One that needs no translation goes as it came.
     """
-    wanted.takes_verbatim = True
     context = request.app[CONTEXT]
-    call = context.inference.Generate(wanted, metadata=metadata(request))
+    call = context.inference.Generate(parsed.request, metadata=metadata(request))
     return _whole(call, render, context.source.now)
 
 

@@ -4,10 +4,11 @@ import grpc
 from aiohttp import web
 
 from facade import credentials
+from facade.bodies import ReceivedBody
 from facade.context import CONTEXT
 from facade.credentials import Format
 from facade.dialects import memory
-from facade.routes.generation import metadata, read_json
+from facade.routes.generation import check_json, metadata
 from gateway.memory.v1.memory_pb2 import (
     DeleteMemoryRequest,
     DeleteProfileRequest,
@@ -17,6 +18,9 @@ from gateway.memory.v1.memory_pb2 import (
     ListTurnsRequest,
 )
 from services.common.errors import from_rpc_error, invalid
+
+# Bytes of the body of a search, whose query has 10,000 characters, each escaped in 12.
+_MAX_SEARCH = 128 << 10
 
 
 def routes() -> list[web.RouteDef]:
@@ -77,7 +81,9 @@ async def list_turns(request: web.Request) -> web.Response:
 async def search(request: web.Request) -> web.Response:
     """Find archived turns by what they say."""
     memory_id = _memory_id(request)
-    wanted = memory.parse_search(await read_json(request), memory_id)
+    check_json(request)
+    async with ReceivedBody(request, _MAX_SEARCH, "") as body:
+        wanted = memory.parse_search(body, memory_id)
     found = await request.app[CONTEXT].memory.SearchMemory(wanted, metadata=metadata(request))
     return _json(memory.render_snippets(found.snippets, _shape(request)))
 

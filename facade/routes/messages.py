@@ -6,7 +6,8 @@ from aiohttp import web
 
 from facade.context import CONTEXT, REQUEST_ID
 from facade.dialects import anthropic
-from facade.routes.generation import generate, metadata, read_json, stream
+from facade.parsing import Parsed
+from facade.routes.generation import generate, metadata, parse, stream
 from facade.served import served_headers
 from services.common.errors import invalid
 
@@ -33,21 +34,20 @@ async def count_coding_tokens(request: web.Request) -> web.Response:
 
 async def _create(request: web.Request, *, coding: bool) -> web.StreamResponse:
     betas = _betas(request)
-    return await _begin(
-        request, anthropic.parse_messages(await read_json(request), betas=betas, coding=coding)
-    )
+    parsed = await parse(request, "messages", betas=betas, coding=coding)
+    return await _begin(request, parsed)
 
 
-def _begin(request: web.Request, parsed: anthropic.ParsedRequest) -> Awaitable[web.StreamResponse]:
+def _begin(request: web.Request, parsed: Parsed) -> Awaitable[web.StreamResponse]:
     if parsed.stream:
         encoder = anthropic.MessageStream(request[REQUEST_ID])
-        return stream(request, parsed.request, encoder)
-    return generate(request, parsed.request, anthropic.render_message)
+        return stream(request, parsed, encoder)
+    return generate(request, parsed, anthropic.render_message)
 
 
 async def _count_tokens(request: web.Request, *, coding: bool) -> web.Response:
     betas = _betas(request)
-    parsed = anthropic.parse_count_tokens(await read_json(request), betas=betas, coding=coding)
+    parsed = await parse(request, "count_tokens", betas=betas, coding=coding)
     inference = request.app[CONTEXT].inference
     counted = await inference.CountTokens(parsed.request, metadata=metadata(request))
     headers = served_headers(counted.served)

@@ -138,6 +138,12 @@ class Limits(_Section):
     """Bounds that an operator may move."""
 
     max_body: Annotated[int, Field(ge=1024)] = 64 << 20
+    max_body_values: Annotated[int, Field(ge=1)] = 1_000_000
+    max_parallel_parses: Annotated[int, Field(ge=1)] = 1
+    max_buffered_bytes: Annotated[int, Field(ge=1024)] = 512 << 20
+    max_buffered_bytes_per_user: Annotated[int, Field(ge=1024)] = 128 << 20
+    body_idle_s: Annotated[float, Field(gt=0)] = 60
+    min_body_rate: Annotated[int, Field(ge=1)] = 8 << 10
     max_message: Annotated[int, Field(ge=1024)] = 80 << 20
     max_answer: Annotated[int, Field(ge=1 << 16)] = 80 << 20
     max_answer_parts: Annotated[int, Field(ge=16)] = 10_000
@@ -156,7 +162,6 @@ class Limits(_Section):
     drain_s: Annotated[float, Field(ge=0)] = 30
     identify_cache_s: Annotated[float, Field(ge=0, le=30)] = 30
     max_file: Annotated[int, Field(ge=1)] = 50 << 20
-    upload_idle_s: Annotated[float, Field(gt=0)] = 60
     default_file_lifetime_s: Annotated[int, Field(ge=1, le=MAX_FILE_LIFETIME_S)] = 30 * 86_400
     sweep_every_s: Annotated[float, Field(gt=0)] = 60
     orphan_grace_s: Annotated[float, Field(gt=0)] = 3600
@@ -330,6 +335,12 @@ embed = ""
 
 [limits]
 max_body = 67108864           # bytes of a chat or messages body
+max_body_values = 1000000     # JSON values in a body, at any depth
+max_parallel_parses = 1       # bodies that take long to read are read by so many processes
+max_buffered_bytes = 536870912    # bytes of bodies that a process reads at once
+max_buffered_bytes_per_user = 134217728   # of them those of one user
+body_idle_s = 60              # how long a client may send nothing of a body or file
+min_body_rate = 8192          # bytes a second that a body or file comes with, beyond body_idle_s
 max_message = 83886080        # bytes of a message between processes
 max_answer = 83886080         # bytes of a provider's answer, as it comes and unpacked
 max_answer_parts = 10000      # blocks and tool calls of an answer, and pieces that wait for others
@@ -348,7 +359,6 @@ hold_headers_s = 15           # how long a failure still becomes an HTTP status,
 drain_s = 30                  # what running streams get when the gateway stops
 identify_cache_s = 30         # how long a key is believed without looking, at most 30
 max_file = 52428800           # bytes of a file
-upload_idle_s = 60            # how long an upload may send nothing
 default_file_lifetime_s = 2592000   # of a file that does not say, at most 31536000
 sweep_every_s = 60            # how often expired files are cleared away
 orphan_grace_s = 3600         # how old bytes without a file must be to be cleared away

@@ -95,12 +95,12 @@ class Uploads:
 
     async def _next(self, messages: AsyncIterator[CreateFileRequest]) -> CreateFileRequest | None:
         try:
-            async with asyncio.timeout(self._limits.upload_idle_s):
+            async with asyncio.timeout(self._limits.body_idle_s):
                 return await anext(messages, None)
         except TimeoutError as error:
             raise GatewayError(
                 errors_pb2.REASON_TIMEOUT,
-                f"file: nothing of it came for {self._limits.upload_idle_s:g} seconds",
+                f"file: nothing of it came for {self._limits.body_idle_s:g} seconds",
                 param="file",
             ) from error
 

@@ -35,6 +35,7 @@ from services.inference.memory.store import Memories
 from services.inference.memory.taking import Taken, place_remembered, take, taking
 from services.inference.memory.telling import Tellings
 from services.inference.metrics import Metrics
+from services.inference.offload import offload
 from services.inference.providers.base import Call, Provider
 from services.inference.routing import Models
 
@@ -113,7 +114,7 @@ class Engine:
 
     async def generate(self, request: GenerateRequest) -> GenerateResponse:
         """Give one whole answer."""
-        admitted = self._admit(request)
+        admitted = await offload(self._admit, request)
         if not takes_part(request):
             return await self._whole(await self._ready(request, admitted))
         async with taking(request, self._memories, self._memory.inject_tokens) as taken:
@@ -127,14 +128,14 @@ class Engine:
         Closing the iterator ends it at the provider; an answer that is to be remembered
         only as long as none of it was given.
         """
-        admitted = self._admit(request)
+        admitted = await offload(self._admit, request)
         if takes_part(request):
             return self._remembered(request, admitted)
         return self._streamed(await self._ready(request, admitted))
 
     async def count_tokens(self, request: GenerateRequest) -> CountTokensResponse:
         """Count what a request would read; a provider that cannot tell is estimated."""
-        admitted = self._admit(request)
+        admitted = await offload(self._admit, request)
         if not takes_part(request):
             return await self._counted(await self._ready(request, admitted))
         async with taking(
@@ -172,8 +173,8 @@ class Engine:
     async def _counted(self, ready: _Ready) -> CountTokensResponse:
         step = ready.plan.steps[0]
         provider = ready.providers[step.target.provider]
-        prepared = ready.asking.prepare(step)
-        request = ready.asking.seen_by(provider, prepared.request)
+        prepared = await offload(ready.asking.prepare, step)
+        request = await offload(ready.asking.seen_by, provider, prepared.request)
         call = Call(request, step.target, stream=False)
         try:
             counted = await provider.count_tokens(call)
@@ -181,8 +182,11 @@ class Engine:
             if error.reason == errors_pb2.REASON_UPSTREAM_REJECTED:
                 raise
             counted = None
+        input_tokens = counted
+        if input_tokens is None:
+            input_tokens = await offload(estimate.estimate_input_tokens, request)
         return CountTokensResponse(
-            input_tokens=estimate.estimate_input_tokens(request) if counted is None else counted,
+            input_tokens=input_tokens,
             estimated=counted is None,
             served=Served(
                 model=step.target.name,
@@ -208,7 +212,10 @@ class Engine:
         """Make a request one that the models of its plan can be asked."""
         plan, providers = admitted
         conversation = None if taken is None else taken.conversation
-        media = find_media(request) if conversation is None else conversation.callers_media()
+        if conversation is None:
+            media = await offload(find_media, request)
+        else:
+            media = conversation.callers_media()
         remembered = {} if conversation is None else conversation.remembered_files()
         named = [*media, *_overriding_media(request, plan)]
         if named or remembered:

@@ -4,14 +4,19 @@ The facade has checked a caller's JSON already and named the caller's own fields
 this is the door for everybody who speaks gRPC, and it names those of the message.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gateway.conversation.v1.conversation_pb2 import Message
+from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig, ToolChoice
 from services.common.errors import invalid
+from services.common.json_scan import MAX_OPAQUE_VALUES, exceeds
 
 MAX_MESSAGES = 100_000
+MAX_BLOCKS = 1_000_000  # of all messages, those in results of tools too
+MAX_TOOLS = 10_000
+MAX_STOP_SEQUENCES = 1_000
+MAX_BETAS = 1_000
 MIN_THINKING_BUDGET = 1024
 
 # Of numbers: the least and the most, where there is one.
@@ -25,6 +30,9 @@ _RANGES: dict[str, tuple[float, float | None]] = {
     "frequency_penalty": (-2, 2),
     "top_logprobs": (0, 20),
 }
+# Of lists: the most items, where messages have a bound of their own.
+_LENGTHS = {"tools": MAX_TOOLS, "stop_sequences": MAX_STOP_SEQUENCES, "betas": MAX_BETAS}
+_PARTS_WITH_EXTRA = ("thinking", "tool_choice")
 
 
 def check(request: GenerateRequest) -> None:
@@ -40,6 +48,9 @@ def check(request: GenerateRequest) -> None:
     messages = given.get("messages", ())
     if not 1 <= len(messages) <= MAX_MESSAGES:
         raise invalid("messages", f"messages: 1 to {MAX_MESSAGES:,} are needed")
+    for name, most in _LENGTHS.items():
+        if len(given.get(name, ())) > most:
+            raise invalid(name, f"{name}: at most {most:,} are taken")
     _check_messages(messages)
     for name, value in given.items():
         if name in _RANGES:
@@ -50,9 +61,21 @@ def check(request: GenerateRequest) -> None:
         _check_thinking(given["thinking"], given.get("max_tokens"))
     if "tools" in given or "tool_choice" in given:
         _check_tools(request)
+    _check_opaque_parts(given)
+
+
+def _check_opaque_parts(given: Mapping[str, Any]) -> None:
+    if "extra" in given:
+        _check_json(given["extra"].json, "extra")
+    if "output_format" in given:
+        _check_json(given["output_format"].schema, "output_format.schema")
+    for name in _PARTS_WITH_EXTRA:
+        if name in given:
+            _check_json(given[name].extra.json, f"{name}.extra")
 
 
 def _check_messages(messages: Iterable[Message]) -> None:
+    left = MAX_BLOCKS
     for index, message in enumerate(messages):
         if not message.role:
             raise invalid(f"messages[{index}].role", f"messages[{index}].role: is needed")
@@ -60,10 +83,45 @@ def _check_messages(messages: Iterable[Message]) -> None:
             raise invalid(
                 f"messages[{index}].blocks", f"messages[{index}].blocks: at least one is needed"
             )
-        for place, block in enumerate(message.blocks):
-            if block.WhichOneof("kind") is None:
-                path = f"messages[{index}].blocks[{place}]"
-                raise invalid(path, f"{path}: a kind is needed")
+        left -= len(message.blocks)
+        if left >= 0:
+            left = _check_blocks(message.blocks, left, f"messages[{index}].blocks")
+        if left < 0:
+            raise invalid("messages", f"messages: at most {MAX_BLOCKS:,} blocks are taken in all")
+        if message.HasField("extra"):
+            _check_json(message.extra.json, f"messages[{index}].extra")
+
+
+def _check_blocks(blocks: Iterable[Block], left: int, path: str) -> int:
+    """Check blocks, and those in results of tools; return how many more there may be."""
+    for place, block in enumerate(blocks):
+        kind = block.WhichOneof("kind")
+        if kind is None:
+            where = f"{path}[{place}]"
+            raise invalid(where, f"{where}: a kind is needed")
+        if kind == "opaque":
+            _check_json(block.opaque.json, f"{path}[{place}].opaque")
+        elif kind == "tool_use":
+            text = block.tool_use.input
+            if len(text) >= MAX_OPAQUE_VALUES:
+                _check_json(text.encode(), f"{path}[{place}].tool_use.input")
+        elif kind == "tool_result":
+            inner = block.tool_result.blocks
+            left -= len(inner)
+            if left < 0:
+                break
+            left = _check_blocks(inner, left, f"{path}[{place}].tool_result.blocks")
+        if block.HasField("extra"):
+            _check_json(block.extra.json, f"{path}[{place}].extra")
+        if left < 0:
+            break
+    return left
+
+
+def _check_json(json: bytes, path: str) -> None:
+    """Check the size of JSON that a provider's adapter parses."""
+    if exceeds(json, MAX_OPAQUE_VALUES):
+        raise invalid(path, f"{path}: takes JSON of at most {MAX_OPAQUE_VALUES:,} values")
 
 
 def _check_range(name: str, value: float, low: float, high: float | None) -> None:
@@ -92,6 +150,8 @@ def _check_tools(request: GenerateRequest) -> None:
         if tool.name and tool.name in names:
             raise invalid(f"tools[{index}].name", f"tools[{index}].name: {tool.name!r} is twice")
         names.add(tool.name)
+        _check_json(tool.input_schema, f"tools[{index}].input_schema")
+        _check_json(tool.extra.json, f"tools[{index}].extra")
     choice = request.tool_choice
     if choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL) and not request.tools:
         raise invalid("tool_choice", "tool_choice: there are no tools to choose from")

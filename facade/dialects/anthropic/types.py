@@ -13,9 +13,17 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, with_config
 from typing_extensions import TypedDict
 
-from facade.dialects.extensions import UINT32_MAX, ExtensionFields, Name
+from facade.dialects.extensions import (
+    MAX_BLOCKS,
+    MAX_MESSAGES,
+    MAX_STOP_SEQUENCES,
+    MAX_TOOLS,
+    UINT32_MAX,
+    ExtensionFields,
+    Name,
+)
+from facade.dialects.validation import UNTYPED
 
-MAX_MESSAGES = 100_000
 MIN_THINKING_BUDGET = 1024
 
 _OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
@@ -37,15 +45,14 @@ def _web_address(text: str) -> str:
     return text
 
 
-def _tag_by_type(*names: str, other: str | None = "#other") -> Discriminator:
-    """Tell a union's member by the object's `type`; `other` takes the types not named."""
+def _tag_by_type(*names: str) -> Discriminator:
+    """Tell a union's member by the object's `type`; `#other` takes the types not named."""
     tags = {name: f"#{name}" for name in names}
 
     def tag(value: Any) -> str | None:
         if isinstance(value, dict):
             kind = value.get("type")
-            if isinstance(kind, str):
-                return tags.get(kind, other)
+            return tags.get(kind, "#other") if isinstance(kind, str) else UNTYPED
         return None
 
     return Discriminator(tag)
@@ -194,7 +201,9 @@ class ToolResultBlock(_Cacheable):
     content: NotRequired[
         Annotated[
             Annotated[str, Tag("#string")]
-            | Annotated[list[ResultBlock], Field(fail_fast=True), Tag("#blocks")]
+            | Annotated[
+                list[ResultBlock], Field(fail_fast=True, max_length=MAX_BLOCKS), Tag("#blocks")
+            ]
             | None,
             Field(union_mode="left_to_right"),
         ]
@@ -224,7 +233,9 @@ class Message(TypedDict):
     role: Literal["user", "assistant", "system"]
     content: Annotated[
         Annotated[str, Tag("#string")]
-        | Annotated[list[ContentBlock], Field(fail_fast=True), Tag("#blocks")],
+        | Annotated[
+            list[ContentBlock], Field(fail_fast=True, max_length=MAX_BLOCKS), Tag("#blocks")
+        ],
         Field(union_mode="left_to_right"),
     ]
 
@@ -293,8 +304,10 @@ class ThinkingPlain(TypedDict):
 
 
 def _thinking_tag(value: Any) -> str | None:
-    if not isinstance(value, dict) or not isinstance(kind := value.get("type"), str):
+    if not isinstance(value, dict):
         return None
+    if not isinstance(kind := value.get("type"), str):
+        return UNTYPED
     return {"enabled": "#enabled", "disabled": "#plain", "adaptive": "#plain"}.get(kind, "#other")
 
 
@@ -331,7 +344,7 @@ class Metadata(TypedDict):
 
 System = Annotated[
     Annotated[str, Tag("#string")]
-    | Annotated[list[TextBlock], Field(fail_fast=True), Tag("#blocks")],
+    | Annotated[list[TextBlock], Field(fail_fast=True, max_length=MAX_BLOCKS), Tag("#blocks")],
     Field(union_mode="left_to_right"),
 ]
 Messages = Annotated[
@@ -359,10 +372,10 @@ class Parameters(BaseModel):
     top_k: Annotated[int, Field(ge=1, le=UINT32_MAX)] | None = Field(
         None, description="How many of the likeliest tokens are drawn from."
     )
-    stop_sequences: list[_Text] | None = Field(
-        None, description="Strings that end the answer where they come up."
-    )
-    tools: Annotated[list[Tool], Field(fail_fast=True)] | None = Field(
+    stop_sequences: (
+        Annotated[list[_Text], Field(fail_fast=True, max_length=MAX_STOP_SEQUENCES)] | None
+    ) = Field(None, description="Strings that end the answer where they come up.")
+    tools: Annotated[list[Tool], Field(fail_fast=True, max_length=MAX_TOOLS)] | None = Field(
         None, description="Tools the model may call; names are unique."
     )
     tool_choice: (

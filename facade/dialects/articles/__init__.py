@@ -2,7 +2,7 @@
 
 from facade.dialects.articles.answers import render
 from facade.dialects.articles.endpoints import ENDPOINTS, PREFIX, Endpoint
-from facade.dialects.articles.errors import Code, refused, render_error, too_large
+from facade.dialects.articles.errors import Code, refused, render_error
 from facade.dialects.articles.openapi import paths, schemas
 from facade.dialects.articles.reading import read, read_object
 
@@ -18,5 +18,4 @@ __all__ = [
     "render",
     "render_error",
     "schemas",
-    "too_large",
 ]

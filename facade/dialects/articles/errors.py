@@ -20,7 +20,6 @@ class Code(IntEnum):
     PATH = 40002
     SCHEMA = 40003
     FIELDS = 40004
-    TOO_LARGE = 41301
 
 
 # Where a failure carries no number of its own. Status times 100 plus 1 but for two: 40101 is
@@ -40,13 +39,4 @@ def refused(code: Code, pointer: str, said: str) -> GatewayError:
     message = f"{pointer or 'the body'}: {said}"
     return GatewayError(
         errors_pb2.REASON_INVALID_REQUEST, message, param=pointer, article_code=code
-    )
-
-
-def too_large(limit: int) -> GatewayError:
-    """A body has more than `limit` bytes: 413."""
-    return GatewayError(
-        errors_pb2.REASON_TOO_LARGE,
-        f"the body: must have at most {limit:,} bytes",
-        article_code=Code.TOO_LARGE,
     )

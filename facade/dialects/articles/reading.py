@@ -53,7 +53,7 @@ def read(model: type[_Body], found: dict[str, Any]) -> _Body:
     try:
         return model.model_validate(found)
     except ValidationError as error:
-        raise _told(error.errors(include_url=False)[0]) from None
+        raise _told(error.errors(include_url=False, include_input=False)[0]) from None
 
 
 def to_json(value: object, at: str) -> bytes:

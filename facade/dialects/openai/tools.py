@@ -11,6 +11,8 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, ToolChoice
 from services.common.errors import invalid
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+# Characters of a name of the caller's making that an error repeats.
+_LONGEST_NAME = 128
 _FUNCTION_FIELDS = frozenset({"name", "description", "parameters", "strict"})
 _MODES = {
     "auto": ToolChoice.MODE_AUTO,
@@ -112,7 +114,8 @@ def _named(choice: NamedToolChoice, names: set[str], path: str) -> ToolChoice:
         raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required with the type {kind}")
     for name, place in _names(choice, path):
         if name not in names:
-            raise invalid(place, f"{place}: must be the name of one of the tools, not {name!r}")
+            said = repr(name)[:_LONGEST_NAME]
+            raise invalid(place, f"{place}: must be the name of one of the tools, not {said}")
     if kind == "function":
         return ToolChoice(mode=ToolChoice.MODE_TOOL, name=choice["function"]["name"])
     # Of custom tools, and of choices among several, only this dialect knows.

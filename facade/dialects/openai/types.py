@@ -15,9 +15,15 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import BaseModel, ConfigDict, Field, Tag, with_config
 from typing_extensions import TypedDict
 
-from facade.dialects.extensions import UINT32_MAX, ExtensionFields
-
-MAX_MESSAGES = 100_000
+from facade.dialects.extensions import (
+    MAX_BLOCKS,
+    MAX_MESSAGES,
+    MAX_TOOL_CALLS,
+    MAX_TOOLS,
+    UINT32_MAX,
+    ExtensionFields,
+)
+from facade.dialects.validation import FewFields
 
 _OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
 _CLOSED = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
@@ -115,7 +121,7 @@ class ToolCall(TypedDict):
     custom: NotRequired[Annotated[CustomCall, Field(description="With `custom`: the call.")]]
 
 
-Parts = Annotated[list[ContentPart], Tag("#parts"), Field(fail_fast=True)]
+Parts = Annotated[list[ContentPart], Tag("#parts"), Field(fail_fast=True, max_length=MAX_BLOCKS)]
 Content = Annotated[str, Tag("#string")] | Parts | None
 
 
@@ -138,7 +144,10 @@ class Message(TypedDict):
         Annotated[Text | None, Field(description="With `tool`, required: the call it answers.")]
     ]
     tool_calls: NotRequired[
-        Annotated[list[ToolCall] | None, Field(description="From the assistant: its tool calls.")]
+        Annotated[
+            Annotated[list[ToolCall], Field(fail_fast=True, max_length=MAX_TOOL_CALLS)] | None,
+            Field(description="From the assistant: its tool calls."),
+        ]
     ]
     refusal: NotRequired[
         Annotated[str | None, Field(description="From the assistant: its refusal.")]
@@ -196,7 +205,14 @@ class AllowedTools(TypedDict):
     """Some of the request's tools."""
 
     mode: Annotated[Literal["auto", "required"], Field(description="Whether one must be called.")]
-    tools: Annotated[list[Object], Field(description="The tools, each by its type and name.")]
+    tools: Annotated[
+        list[Object],
+        Field(
+            fail_fast=True,
+            max_length=MAX_TOOLS,
+            description="The tools, each by its type and name.",
+        ),
+    ]
 
 
 @with_config(_CLOSED)
@@ -204,8 +220,10 @@ class NamedToolChoice(TypedDict):
     """A certain tool, or some of them."""
 
     type: Literal["function", "custom", "allowed_tools"]
-    function: NotRequired[Annotated[ToolName, Field(description="With `function`: which.")]]
-    custom: NotRequired[Annotated[ToolName, Field(description="With `custom`: which.")]]
+    function: NotRequired[
+        Annotated[ToolName, FewFields, Field(description="With `function`: which.")]
+    ]
+    custom: NotRequired[Annotated[ToolName, FewFields, Field(description="With `custom`: which.")]]
     allowed_tools: NotRequired[
         Annotated[AllowedTools, Field(description="With `allowed_tools`: which.")]
     ]
@@ -233,7 +251,7 @@ class ResponseFormat(TypedDict):
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: NotRequired[
-        Annotated[JsonSchema, Field(description="With `json_schema`: the schema.")]
+        Annotated[JsonSchema, FewFields, Field(description="With `json_schema`: the schema.")]
     ]
 
 
@@ -248,7 +266,7 @@ class StreamOptions(TypedDict):
     ]
 
 
-StopStrings = Annotated[list[Text], Tag("#list"), Field(max_length=64)]
+StopStrings = Annotated[list[Text], Tag("#list"), Field(fail_fast=True, max_length=64)]
 
 # A bias that came as an integer goes on as one.
 Bias = Annotated[
@@ -291,7 +309,7 @@ class ChatParameters(BaseModel):
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = Field(
         None, description="Above 0: repeats less."
     )
-    logit_bias: dict[str, Bias] | None = Field(
+    logit_bias: Annotated[dict[str, Bias], FewFields] | None = Field(
         None, description="Token id to what is added to its logit."
     )
     logprobs: bool | None = Field(
@@ -300,13 +318,15 @@ class ChatParameters(BaseModel):
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = Field(
         None, description="How many alternatives to return for each token; needs `logprobs`."
     )
-    response_format: ResponseFormat | None = Field(None, description="The form of the answer.")
-    tools: Annotated[list[Tool], Field(fail_fast=True)] | None = Field(
+    response_format: Annotated[ResponseFormat, FewFields] | None = Field(
+        None, description="The form of the answer."
+    )
+    tools: Annotated[list[Tool], Field(fail_fast=True, max_length=MAX_TOOLS)] | None = Field(
         None, description="Tools the model may call; names are unique."
     )
     tool_choice: (
         Annotated[Literal["none", "auto", "required"], Tag("#mode")]
-        | Annotated[NamedToolChoice, Tag("#named")]
+        | Annotated[NamedToolChoice, FewFields, Tag("#named")]
         | None
     ) = Field(None, description="Whether and which tools are to be called.")
     parallel_tool_calls: bool | None = Field(

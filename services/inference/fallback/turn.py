@@ -17,6 +17,7 @@ from services.inference.fallback.hedge import Spoken
 from services.inference.fallback.ledger import Ledger, Record
 from services.inference.fallback.plan import Plan, Step
 from services.inference.fallback.recovery import Sent
+from services.inference.offload import offload
 from services.inference.providers.failures import cut_off
 
 
@@ -236,8 +237,10 @@ class Turn:
         deadline = self._deadline()
         try:
             if self._prepared is None:
-                self._prepared = course.asks.prepare(self.step)
-            attempt, self._continues = course.asks.attempt(self.step, self._prepared, self._manner)
+                self._prepared = await offload(course.asks.prepare, self.step)
+            attempt, self._continues = await offload(
+                course.asks.attempt, self.step, self._prepared, self._manner
+            )
             batches = attempt.batches()
             async with asyncio.timeout_at(deadline):
                 head = await self._listen(batches, record, spoken)

@@ -38,6 +38,7 @@ from gateway.inference.v1.inference_pb2 import ToolChoice as CanonicalToolChoice
 from services.common import ids
 from services.common.errors import UpstreamError, invalid, unsupported
 from services.inference.catalogue import Facts
+from services.inference.offload import offload
 from services.inference.providers import failures
 from services.inference.providers.base import Call as ProviderCall
 from services.inference.providers.base import Target
@@ -135,11 +136,12 @@ class SandboxProvider:
 
     async def generate(self, call: ProviderCall) -> AsyncGenerator[Sequence[Event], None]:
         """Answer; see `base.Provider.generate`."""
-        prompt = read_prompt(call.request)
+        prompt = await offload(read_prompt, call.request)
         call.dropped += _nameless(call.request)
         try:
             model = models.find_model(call.target.upstream)
-            writer = _EventWriter(behaviours.answer(prompt, model), self._new_id("sandbox-"), model)
+            answer = await offload(behaviours.answer, prompt, model)
+            writer = _EventWriter(answer, self._new_id("sandbox-"), model)
         except SandboxError as error:
             raise self._failure(error) from error
         whole: list[Event] = []
@@ -160,7 +162,8 @@ class SandboxProvider:
 
     async def count_tokens(self, call: ProviderCall) -> int | None:
         """Count the request's tokens, the way its usage is counted."""
-        return read_prompt(call.request).input_tokens()
+        prompt = await offload(read_prompt, call.request)
+        return await offload(prompt.input_tokens)
 
     async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
         """Give vectors; see `base.Provider.embed`."""

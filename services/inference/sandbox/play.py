@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from services.inference.sandbox.conversation import Answer, Call, Piece, Reply, tokens
 from services.inference.sandbox.models import Model, late_failure
 
+_STEPS_AT_ONCE = 1_000
+
 Sleep = Callable[[float], Awaitable[object]]
 
 
@@ -84,6 +86,8 @@ async def play(answer: Answer, model: Model, sleep: Sleep) -> AsyncGenerator[Ste
             await _disturb(model)
         if model.delay_s and isinstance(step, Delta):
             await sleep(model.delay_s)
+        elif position % _STEPS_AT_ONCE == _STEPS_AT_ONCE - 1:
+            await asyncio.sleep(0)  # a long answer is not to hold up anybody else's
         yield step
 
 

@@ -34,7 +34,7 @@ NOTHING = Usage(0, 0)
 def limits() -> Limits:
     return Limits(
         max_file=8 * MIB,
-        upload_idle_s=0.2,
+        body_idle_s=0.2,
         storage=StorageLimits(personal_free=10_000, enterprise=20 * MIB),
     )
 

@@ -1,7 +1,13 @@
 import pytest
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
-from gateway.conversation.v1.conversation_pb2 import Block, Message
+from gateway.conversation.v1.conversation_pb2 import (
+    Block,
+    Message,
+    Opaque,
+    ToolResult,
+    ToolUse,
+)
 from gateway.inference.v1.inference_pb2 import (
     GenerateRequest,
     ThinkingConfig,
@@ -12,6 +18,13 @@ from services.common.errors import GatewayError
 from services.inference import validation
 
 HELLO = Message(role=conversation.ROLE_USER, blocks=[Block(text="Hi")])
+# More values than a provider's adapter parses in one go, and blocks of which eleven are too many.
+MANY = b"[" + b"1," * 200_000 + b"1]"
+RESULT = Block(tool_result=ToolResult(blocks=[Block(text="a")] * (validation.MAX_BLOCKS // 11)))
+
+
+def spoken(block: Block, times: int = 1) -> Message:
+    return Message(role=conversation.ROLE_USER, blocks=[block] * times)
 
 
 def request(**fields: object) -> GenerateRequest:
@@ -71,6 +84,22 @@ def test_what_keeps_to_the_proto_passes(good):
         (
             request(tools=[Tool(name="a")], tool_choice=ToolChoice(mode="MODE_TOOL", name="b")),
             "tool_choice.name",
+        ),
+        (request(tools=[Tool(opaque=True)] * (validation.MAX_TOOLS + 1)), "tools"),
+        (request(stop_sequences=["a"] * (validation.MAX_STOP_SEQUENCES + 1)), "stop_sequences"),
+        (request(betas=["a"] * (validation.MAX_BETAS + 1)), "betas"),
+        (request(messages=[spoken(RESULT, 11)]), "messages"),
+        (request(messages=[spoken(Block(text="a"), validation.MAX_BLOCKS + 1)]), "messages"),
+        (request(extra=Opaque(json=MANY)), "extra"),
+        (request(tools=[Tool(name="a", input_schema=MANY)]), "tools[0].input_schema"),
+        (request(thinking=ThinkingConfig(extra=Opaque(json=MANY))), "thinking.extra"),
+        (
+            request(messages=[spoken(Block(tool_use=ToolUse(input=MANY.decode())))]),
+            "messages[0].blocks[0].tool_use.input",
+        ),
+        (
+            request(messages=[spoken(Block(opaque=Opaque(json=MANY)))]),
+            "messages[0].blocks[0].opaque",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else None,

@@ -11,6 +11,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import unsupported
+from services.inference.offload import offload
 from services.inference.providers.anthropic.events import StreamReader, events_from_whole
 from services.inference.providers.anthropic.request import (
     beta_header,
@@ -59,8 +60,8 @@ class AnthropicProvider:
 
     async def generate(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
         """Answer, as `Provider.generate` says."""
-        body = build_request(
-            call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls
+        body = await offload(
+            build_request, call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls
         )
         betas = beta_header(call.request)
         if not call.stream:
@@ -90,7 +91,9 @@ class AnthropicProvider:
 
     async def count_tokens(self, call: Call) -> int:
         """Give the provider's own count of the input tokens."""
-        body = build_count(call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls)
+        body = await offload(
+            build_count, call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls
+        )
         whole = await self._upstream.post(_COUNT, body, headers=beta_header(call.request))
         try:
             return tokens(self._upstream.json_object(whole).get("input_tokens"))

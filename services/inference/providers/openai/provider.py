@@ -9,6 +9,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
 from services.common.ids import new_id
+from services.inference.offload import offload
 from services.inference.providers.base import Call, Target
 from services.inference.providers.openai.caller import Server
 from services.inference.providers.openai.events import StreamReader, events_from_whole
@@ -56,7 +57,7 @@ class OpenAIProvider:
 
     async def generate(self, call: Call) -> AsyncGenerator[list[Event], None]:
         """Answer, a batch of events for each read; see `Provider.generate`."""
-        body = build_request(call, self._server)
+        body = await offload(build_request, call, self._server)
         if not call.stream:
             yield await self._whole(call, body)
             return

@@ -1,0 +1,163 @@
+"""Request bodies: the one way in which they are read.
+
+A body that has come by the time its request is handled is taken as it is. Any other is
+bounded in time (`limits.body_idle_s`, `limits.min_body_rate`) and, where it is kept as a
+whole, in the bytes that bodies may have together (`BodyBudget`). A client that expects
+`100 Continue` is sent it when the body is first waited for, after everything that the
+request's head alone decides.
+"""
+
+import asyncio
+from io import BytesIO
+
+from aiohttp import HttpVersion11, web
+
+from facade.context import CALLER, CONTEXT
+from facade.problems import HttpProblem
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import GatewayError, invalid
+
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class PieceReader:
+    """Reads a body piece by piece, within bounds of time.
+
+    Only time spent waiting for the client counts.
+    """
+
+    def __init__(self, request: web.Request) -> None:
+        self._request = request
+        self._content = request.content
+        self._limits = request.app[CONTEXT].settings.limits
+        self._time = asyncio.get_running_loop().time
+        self._waited_s = 0.0
+        self._received = 0
+        self._is_expected = "Expect" in request.headers
+
+    async def next(self, size: int = -1) -> bytes:
+        """Return the next bytes, at most `size` where it is given, and none at the end.
+
+        Raises:
+            GatewayError: the client sends nothing, or too slowly (408); the framing is broken.
+        """
+        if self._is_expected:
+            self._is_expected = False
+            await self._send_continue()
+        limits = self._limits
+        left_s = limits.body_idle_s + self._received / limits.min_body_rate - self._waited_s
+        began = self._time()
+        try:
+            async with asyncio.timeout(min(limits.body_idle_s, left_s)):
+                piece = (
+                    await self._content.read(size) if size > 0 else await self._content.readany()
+                )
+        except TimeoutError:
+            raise self._stalled(is_idle=left_s >= limits.body_idle_s) from None
+        except web.RequestPayloadError:
+            raise _broken() from None
+        self._waited_s += self._time() - began
+        self._received += len(piece)
+        return piece
+
+    async def _send_continue(self) -> None:
+        request = self._request
+        if request.version < HttpVersion11 or self._content.total_bytes:
+            return
+        if request.headers["Expect"].lower() == "100-continue":
+            await request.writer.write(_CONTINUE)
+            # It is no part of the answer.
+            request.writer.output_size = 0
+
+    def _stalled(self, *, is_idle: bool) -> HttpProblem:
+        limits = self._limits
+        if is_idle:
+            said, limit = f"nothing came for {limits.body_idle_s:g} seconds", "body_idle_s"
+        else:
+            said = f"came slower than {limits.min_body_rate:,} bytes a second"
+            limit = "min_body_rate"
+        return HttpProblem(
+            408, "upload_stalled", f"body: {said}", limit=f"limits.{limit}", closes=True
+        )
+
+
+class ReceivedBody:
+    """A whole body; an async context that gives its bytes.
+
+    They count in the budget of the process until the block ends.
+    """
+
+    def __init__(
+        self, request: web.Request, max_size: int, setting: str = "limits.max_body"
+    ) -> None:
+        """Return a body of at most `max_size` bytes; `setting` is the bound's name."""
+        self._request = request
+        self._max_size = max_size
+        self._setting = setting
+        self._reserved = 0
+        self._user_id = ""
+
+    async def __aenter__(self) -> bytes:
+        """Read the body.
+
+        Raises:
+            GatewayError: too_large; rate_limited or unavailable, there is no room for it;
+                as `PieceReader.next`.
+        """
+        content = self._request.content
+        if content.is_eof():
+            try:
+                body = content.read_nowait()
+            except web.RequestPayloadError:
+                raise _broken() from None
+            if len(body) > self._max_size:
+                raise self._too_large()
+            return body
+        if (self._request.content_length or 0) > self._max_size:
+            raise self._too_large()
+        try:
+            return await self._read()
+        except BaseException:
+            self._release()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        """Give the bytes back to the budget."""
+        self._release()
+
+    async def _read(self) -> bytes:
+        self._user_id = self._request[CALLER].user_id
+        self._reserve(self._request.content_length or 0)
+        reader = PieceReader(self._request)
+        # Not pieces joined, which would be there twice.
+        body = BytesIO()
+        while piece := await reader.next():
+            size = body.tell() + len(piece)
+            if size > self._max_size:
+                raise self._too_large()
+            if size > self._reserved:
+                self._reserve(size - self._reserved)
+            body.write(piece)
+        return body.getvalue()
+
+    def _reserve(self, size: int) -> None:
+        if size:
+            budget = self._request.app[CONTEXT].body_budget
+            budget.reserve(self._user_id, size, self._reserved)
+            self._reserved += size
+
+    def _release(self) -> None:
+        if self._reserved:
+            self._request.app[CONTEXT].body_budget.release(self._user_id, self._reserved)
+            self._reserved = 0
+
+    def _too_large(self) -> GatewayError:
+        return GatewayError(
+            errors_pb2.REASON_TOO_LARGE,
+            f"the body is larger than {self._max_size:,} bytes",
+            limit=self._setting,
+        )
+
+
+def _broken() -> GatewayError:
+    return invalid("body", "body: ends before its HTTP framing says")

@@ -1,0 +1,139 @@
+"""Parses bodies without holding up the event loop.
+
+Reading a body takes up to a second, in calls of C that let no other thread run. A body that
+takes no longer than 20 ms is parsed where it is; any other by a process of its own. Such
+a process is started when one is needed, and ended when none was for `IDLE_S`.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from facade.parser_process import read_frame, write_frame
+from facade.parsing import Kind, Options, Parsed, parse
+from services.common.errors import GatewayError, unavailable
+from services.common.json_scan import upper_bound
+
+IDLE_S = 60.0
+
+# What is parsed within 20 ms: at most 0.35 µs for each sign of punctuation, and 5 ns for each
+# byte. Of the smallest bodies it is certain without a look.
+_SMALL = 128 << 10
+_QUICK_BYTES = 3 << 20
+_QUICK_VALUES = 20_000
+# Large buffers are given back to the system, as `services.common.process` has it.
+_ALLOCATOR = {
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(4 << 20),
+}
+_COMMAND = (sys.executable, "-m", "facade.parser_process")
+
+
+class ParserPool:
+    """Parses bodies: small ones at once, large ones in at most `most` processes."""
+
+    def __init__(self, most: int, max_values: int) -> None:
+        """Return a pool without processes; a body has at most `max_values` values."""
+        self._max_values = max_values
+        self._loop = asyncio.get_running_loop()
+        self._threads = ThreadPoolExecutor(most, thread_name_prefix="parse")
+        # Processes without work. Only those of them are ended that nobody has taken.
+        self._idle: list[subprocess.Popen[bytes]] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def parse(self, kind: Kind, body: bytes, **options: bool | list[str]) -> Parsed:
+        """Read the body of a request.
+
+        Raises:
+            GatewayError: too_large, invalid; unavailable, the process was killed.
+        """
+        if is_quick(body):
+            return parse(kind, body, options, self._max_values)
+        try:
+            return await self._loop.run_in_executor(
+                self._threads, self._parse_apart, kind, body, options
+            )
+        finally:
+            self._end_later()
+
+    def expect(self, size: int) -> None:
+        """Start a process for a body of `size` bytes that has begun to come."""
+        if size > _QUICK_BYTES and not self._idle:
+            self._loop.run_in_executor(self._threads, self._start)
+            self._end_later()
+
+    async def close(self) -> None:
+        """End the processes; a body that is being parsed ends first."""
+        if self._timer is not None:
+            self._timer.cancel()
+        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+        self._end_idle()
+
+    def _start(self) -> None:
+        if not self._idle:
+            self._idle.append(_start_process())
+
+    def _parse_apart(self, kind: Kind, body: bytes, options: Options) -> Parsed:
+        process = self._take()
+        assert process.stdin is not None and process.stdout is not None
+        head = {"kind": kind, "options": options, "max_values": self._max_values}
+        try:
+            write_frame(process.stdin, head, body)
+            del body
+            told, content = read_frame(process.stdout)
+        except (EOFError, OSError):
+            process.kill()
+            _end(process)
+            raise unavailable("the request could not be read now; try again") from None
+        self._idle.append(process)
+        if "failed" in told:
+            raise RuntimeError(f"a body could not be parsed:\n{told['failed']}")
+        if "refused" in told:
+            raise GatewayError(**told["refused"])
+        return Parsed(content, **told)
+
+    def _take(self) -> "subprocess.Popen[bytes]":
+        while self._idle:
+            process = self._idle.pop()
+            if process.poll() is None:
+                return process
+            _end(process)
+        return _start_process()
+
+    def _end_later(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(IDLE_S, self._threads.submit, self._end_idle)
+
+    def _end_idle(self) -> None:
+        while self._idle:
+            _end(self._idle.pop())
+
+
+def is_quick(body: bytes) -> bool:
+    """Return whether a body is parsed so fast that the event loop can wait."""
+    size = len(body)
+    return size <= _SMALL or (size <= _QUICK_BYTES and upper_bound(body) <= _QUICK_VALUES)
+
+
+def _start_process() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        _COMMAND,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **_ALLOCATOR},
+    )
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Close the pipes of a process, which leaves then, and wait for it."""
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            try:
+                pipe.close()
+            except OSError:
+                pass  # bytes that it no longer takes
+    process.wait()

@@ -1,0 +1,90 @@
+"""A process that parses bodies for a facade: `python -m facade.parser_process`.
+
+It takes one body after the other on standard input and answers each on standard output,
+in frames of a JSON head and bytes. It leaves when standard input closes, and so with the
+facade, however that went.
+"""
+
+import gc
+import os
+import signal
+import struct
+import sys
+import traceback
+from typing import IO, Any
+
+import orjson
+
+from services.common.errors import GatewayError
+
+_SIZES = struct.Struct("<IQ")  # of the head, of what follows it
+
+
+def write_frame(to: IO[bytes], head: dict[str, Any], content: bytes = b"") -> None:
+    """Write a frame."""
+    packed = orjson.dumps(head)
+    to.write(_SIZES.pack(len(packed), len(content)))
+    to.write(packed)
+    to.write(content)
+    to.flush()
+
+
+def read_frame(source: IO[bytes]) -> tuple[dict[str, Any], bytes]:
+    """Read a frame.
+
+    Raises:
+        EOFError: the other end is gone.
+    """
+    head_size, content_size = _SIZES.unpack(_read(source, _SIZES.size))
+    head: dict[str, Any] = orjson.loads(_read(source, head_size))
+    return head, _read(source, content_size)
+
+
+def _read(source: IO[bytes], size: int) -> bytes:
+    read = source.read(size)
+    if len(read) < size:
+        raise EOFError
+    return read
+
+
+def _answer(head: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+    """Parse one body; return the frame that tells what came of it."""
+    from facade.parsing import parse
+
+    try:
+        parsed = parse(head["kind"], body, head["options"], head["max_values"])
+        del body
+        content: bytes = parsed.request.SerializeToString()
+        return {"stream": parsed.stream, "include_usage": parsed.include_usage}, content
+    except GatewayError as error:
+        said = {
+            "reason": error.reason,
+            "message": error.message,
+            "param": error.param,
+            "limit": error.limit,
+        }
+        return {"refused": said}, b""
+    except Exception:
+        return {"failed": traceback.format_exc()}, b""
+
+
+def main() -> None:
+    """Parse bodies until standard input closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal, meant for the facade
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    # What else is written to standard output must not come between.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    import facade.parsing  # noqa: F401  before the first body comes
+
+    gc.freeze()
+    gc.disable()
+    try:
+        while True:
+            write_frame(answers, *_answer(*read_frame(sys.stdin.buffer)))
+            gc.collect()
+    except (EOFError, BrokenPipeError):
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""Bodies of chat completions and messages into requests: check, read, translate."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from facade.dialects import anthropic, openai
+from gateway.errors.v1 import errors_pb2
+from services.common import json_scan
+from services.common.errors import GatewayError
+
+Kind = Literal["chat", "messages", "count_tokens"]
+# Arguments of a dialect's parser beside the body.
+Options = Mapping[str, bool | Sequence[str]]
+
+_PARSERS: dict[Kind, Callable[..., Any]] = {
+    "chat": openai.parse_chat,
+    "messages": anthropic.parse_messages,
+    "count_tokens": anthropic.parse_count_tokens,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What a caller asks for.
+
+    Attributes:
+        request: what to generate, a `GenerateRequest`, or the bytes of one where another
+            process has read the body; `facade.serialized` sends either.
+        stream: whether the answer is streamed.
+        include_usage: whether a chat's stream ends with a chunk that tells the usage.
+    """
+
+    request: Any
+    stream: bool
+    include_usage: bool = False
+
+
+def parse(kind: Kind, body: bytes, options: Options, max_values: int) -> Parsed:
+    """Read the body of a request.
+
+    Raises:
+        GatewayError: too_large, more than `max_values` values; invalid, naming the field.
+    """
+    check_values(body, max_values)
+    parsed = _PARSERS[kind](body, **options)
+    # A whole answer in the caller's own dialect goes as it came.
+    parsed.request.takes_verbatim = not parsed.stream
+    return Parsed(parsed.request, parsed.stream, getattr(parsed, "include_usage", False))
+
+
+def check_values(body: bytes, limit: int) -> None:
+    """Check the number of values in a JSON body before it is parsed.
+
+    Raises:
+        GatewayError: too_large.
+    """
+    if json_scan.exceeds(body, limit):
+        raise GatewayError(
+            errors_pb2.REASON_TOO_LARGE,
+            f"the body has more than {limit:,} JSON values",
+            limit="limits.max_body_values",
+        )

@@ -1,0 +1,47 @@
+"""Calls whose request another process has serialized already."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import grpc
+
+from gateway.inference.v1 import inference_pb2_grpc
+
+
+def inference_stub(
+    channel: grpc.aio.Channel,
+) -> "inference_pb2_grpc.InferenceServiceAsyncStub":
+    """Return a stub whose calls take a request, or the bytes of one."""
+    return inference_pb2_grpc.InferenceServiceStub(cast(grpc.aio.Channel, _Channel(channel)))
+
+
+class _Channel:
+    """The part of a channel that a stub without client streams uses."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._channel = channel
+
+    def unary_unary(
+        self,
+        method: str,
+        request_serializer: Callable[[Any], bytes],
+        response_deserializer: Callable[[bytes], Any],
+        _registered_method: bool = False,
+    ) -> Any:
+        return self._channel.unary_unary(method, _serialize, response_deserializer)
+
+    def unary_stream(
+        self,
+        method: str,
+        request_serializer: Callable[[Any], bytes],
+        response_deserializer: Callable[[bytes], Any],
+        _registered_method: bool = False,
+    ) -> Any:
+        return self._channel.unary_stream(method, _serialize, response_deserializer)
+
+
+def _serialize(request: Any) -> bytes:
+    if isinstance(request, bytes):
+        return request
+    serialized: bytes = request.SerializeToString()
+    return serialized

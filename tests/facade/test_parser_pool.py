@@ -1,0 +1,122 @@
+"""Bodies that another process parses: the same requests and errors, and nobody left behind."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from facade import parser_pool
+from facade.dialects import anthropic, openai
+from facade.parser_pool import ParserPool, is_quick
+from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common.errors import GatewayError
+from tests.bench import processes
+from tests.waiting import until
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+MANY = [{"role": "user", "content": str(number)} for number in range(20_000)]
+
+
+def body(**fields: object) -> bytes:
+    return json.dumps({"model": "m", "max_tokens": 5, "messages": MANY, **fields}).encode()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool():
+    one = ParserPool(1, 1_000_000)
+    yield one
+    await one.close()
+
+
+def children() -> set[int]:
+    return set(processes.family(os.getpid())) - {os.getpid()}
+
+
+def is_dead(process: int) -> bool:
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_chat_is_the_same_as_here(pool, stream):
+    fields = {"stream": stream, "stream_options": {"include_usage": True}} if stream else {}
+    assert not is_quick(body(**fields))
+    parsed = await pool.parse("chat", body(**fields))
+    here = openai.parse_chat(body(**fields)).request
+    here.takes_verbatim = not stream
+    assert GenerateRequest.FromString(parsed.request) == here
+    assert (parsed.stream, parsed.include_usage) == (stream, stream)
+
+
+@pytest.mark.parametrize("kind", ["messages", "count_tokens"])
+async def test_messages_are_the_same_as_here(pool, kind):
+    options = {"betas": ["a", "b"], "coding": True}
+    parsed = await pool.parse(kind, body(), **options)
+    here = anthropic.parse_messages(body(), **options).request
+    here.takes_verbatim = True
+    assert GenerateRequest.FromString(parsed.request) == here
+
+
+async def test_an_error_is_the_same_as_here(pool):
+    wrong = body(temperature="warm")
+    with pytest.raises(GatewayError) as there:
+        await pool.parse("chat", wrong)
+    with pytest.raises(GatewayError) as here:
+        openai.parse_chat(wrong)
+    for name in ("code", "message", "param", "limit"):
+        assert getattr(there.value, name) == getattr(here.value, name)
+
+
+async def test_too_many_values_are_told_with_the_limit():
+    pool = ParserPool(1, 1000)
+    with pytest.raises(GatewayError) as refused:
+        await pool.parse("chat", body())
+    assert refused.value.limit == "limits.max_body_values"
+    await pool.close()
+
+
+async def test_a_process_that_dies_is_replaced():
+    pool = ParserPool(1, 1_000_000)
+    before = children()
+    await pool.parse("chat", body())
+    (process,) = children() - before
+    os.kill(process, signal.SIGKILL)
+    await until(lambda: is_dead(process))
+    await pool.parse("chat", body())
+    assert process not in children()
+    await pool.close()
+    assert children() == before
+
+
+async def test_a_process_without_work_is_ended(monkeypatch):
+    monkeypatch.setattr(parser_pool, "IDLE_S", 0.05)
+    pool = ParserPool(1, 1_000_000)
+    before = children()
+    await pool.parse("chat", body())
+    await until(lambda: children() == before)
+    await pool.close()
+
+
+async def test_a_small_body_needs_no_process():
+    pool = ParserPool(1, 1_000_000)
+    before = children()
+    small = json.dumps({"model": "m", "messages": MANY[:10]}).encode()
+    assert (await pool.parse("chat", small)).request.model == "m"
+    assert children() == before
+    await pool.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "quick"),
+    [
+        (b"x" * (2 << 20), True),
+        (b"x" * (4 << 20), False),
+        (b"[" * 100_000, True),
+        (b"[" * 200_000, False),
+    ],
+)
+async def test_what_is_quick_is_told_by_size_and_punctuation(text, quick):
+    assert is_quick(text) is quick
