@@ -45,6 +45,7 @@ TABLES = {
     articles.groups,
     articles.members,
     articles.grants,
+    articles.usage,
     articles.articles,
     articles.operations,
     articles.snapshots,

@@ -126,7 +126,12 @@ class SlowRepository(FileRepository):
 
 def uploads_with(filing: Filing, repository: FileRepository) -> Uploads:
     return Uploads(
-        repository, filing.blobs, filing.limits, filing.source, Metrics(CollectorRegistry())
+        repository,
+        filing.blobs,
+        filing.limits,
+        filing.source,
+        Metrics(CollectorRegistry()),
+        filing.disk.reserve,
     )
 
 
