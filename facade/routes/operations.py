@@ -23,8 +23,9 @@ async def healthz(request: web.Request) -> web.Response:
 async def readyz(request: web.Request) -> web.Response:
     """Say whether requests can be served: 200, or 503 while the services do not answer.
 
-    With `?verbose` it names the state of the services, and the models that are left alone
-    because they keep failing, on loopback alone.
+    With `?verbose` it names the state of the services and of the disk, and the models that are
+    left alone because they keep failing, on loopback alone. A disk that is almost full does not
+    make the gateway unready: chats without memory, reading and deleting go on.
     """
     verbose = "verbose" in request.query
     if verbose:
@@ -41,6 +42,7 @@ async def readyz(request: web.Request) -> web.Response:
     body: dict[str, object] = {"status": "ready" if ready else "not ready"}
     if verbose:
         body["services"] = state
+        body["storage"] = _storage(request.app[CONTEXT].registry)
         body["breakers"] = _breakers(request.app[CONTEXT].registry)
     return web.json_response(body, status=200 if ready else 503)
 
@@ -60,6 +62,17 @@ async def openapi_document(request: web.Request) -> web.Response:
 async def docs(request: web.Request) -> web.Response:
     """Give a page that shows the OpenAPI document."""
     return web.Response(text=openapi.page(), content_type="text/html")
+
+
+def _storage(registry: CollectorRegistry) -> str:
+    """Return `low` while the services refuse new writes for want of free space, else `ok`."""
+    is_low = any(
+        sample.value
+        for metric in registry.collect()
+        for sample in metric.samples
+        if sample.name == "gateway_storage_low"
+    )
+    return "low" if is_low else "ok"
 
 
 def _breakers(registry: CollectorRegistry) -> dict[str, str]:

@@ -244,15 +244,6 @@ async def test_a_server_that_is_not_there_is_unavailable_and_its_words_are_logge
     await engine.dispose()
 
 
-async def test_a_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None:
-    (tmp_path / "gateway.db").write_bytes(b"not a database" * 100)
-    engine = open_engine(Storage(data_dir=tmp_path))
-    with pytest.raises(GatewayError) as raised:
-        await migrate(engine)
-    assert raised.value.reason == errors_pb2.REASON_UNAVAILABLE
-    await engine.dispose()
-
-
 @pytest.mark.parametrize("storage", ["postgresql"], indirect=True)
 async def test_a_lost_connection_is_unavailable_once_and_made_anew(engine: AsyncEngine) -> None:
     with pytest.raises(GatewayError) as raised:
