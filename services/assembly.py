@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Self
 
 import grpc
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Gauge
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1 import accounts_pb2_grpc
@@ -21,11 +21,12 @@ from services.articles.assembly import Articles
 from services.common import settings as settings_module
 from services.common.authentication import CachedIdentify
 from services.common.channels import open_channel
-from services.common.database import migrate, open_engine
+from services.common.database import is_sqlite, migrate, open_engine
+from services.common.disk import DiskReserve
 from services.common.ids import Source
 from services.common.secrets import load_secrets
 from services.common.server import Server
-from services.common.settings import Settings, SettingsError
+from services.common.settings import Settings, SettingsError, Storage
 from services.files import servicer as files
 from services.files.assembly import Files
 from services.inference import servicer as inference
@@ -56,7 +57,9 @@ class Services:
         remembering: Memories | None,
         port: int,
         drain_s: float,
+        watching: asyncio.Task[None],
     ) -> None:
+        self._watching = watching
         self._server = server
         self._channel = channel
         self._database = database
@@ -89,6 +92,10 @@ class Services:
             service_credential=secrets.service_credential,
         )
         port = server.listen(address)
+        reserve = _open_reserve(settings.storage)
+        elsewhere = DiskReserve(settings.storage.data_dir, 0)
+        for_rows = reserve if is_sqlite(settings.storage) else elsewhere
+        for_blobs = elsewhere if settings.storage.blob_url else reserve
         # Services call one another over gRPC too, as everybody does.
         channel = open_channel(_reachable(address, port), max_message=max_message)
         filing = inferring = editing = remembering = None
@@ -99,14 +106,16 @@ class Services:
                 accounts.SERVICE_NAME,
             )
         if "files" in names:
-            filing = Files.start(settings, database, source, CollectorRegistry())
+            filing = Files.start(settings, database, source, CollectorRegistry(), for_blobs)
             server.add(
                 files_pb2_grpc.add_FileStoreServiceServicer_to_server,
                 filing.servicer,
                 files.SERVICE_NAME,
             )
         if "articles" in names:
-            editing = Articles.start(settings, database, source, CollectorRegistry(), channel)
+            editing = Articles.start(
+                settings, database, source, CollectorRegistry(), channel, for_rows
+            )
             server.add(
                 articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server,
                 editing.servicer,
@@ -114,7 +123,7 @@ class Services:
             )
         if "memory" in names:
             remembering = Memories.start(
-                settings, database, secrets, source, CollectorRegistry(), channel
+                settings, database, secrets, source, CollectorRegistry(), channel, for_rows
             )
             server.add(
                 memory_pb2_grpc.add_MemoryServiceServicer_to_server,
@@ -138,7 +147,16 @@ class Services:
         await server.start()
         drain_s = settings.limits.drain_s
         return cls(
-            server, channel, database, filing, inferring, editing, remembering, port, drain_s
+            server,
+            channel,
+            database,
+            filing,
+            inferring,
+            editing,
+            remembering,
+            port,
+            drain_s,
+            asyncio.create_task(reserve.watch()),
         )
 
     def reload(self) -> None:
@@ -161,6 +179,7 @@ class Services:
         hurry = asyncio.create_task(self._hurry(hurrying or asyncio.Event()))
         await self._drain(self._drain_s)
         hurry.cancel()
+        self._watching.cancel()
         for one in (self._inferring, self._filing, self._editing, self._remembering):
             if one is not None:
                 await one.stop()
@@ -177,6 +196,16 @@ class Services:
     async def _hurry(self, hurrying: asyncio.Event) -> None:
         await hurrying.wait()
         await self._drain(0)
+
+
+def _open_reserve(storage: Storage) -> DiskReserve:
+    low = Gauge(
+        "gateway_storage_low",
+        "Whether there is less free space than storage.min_free_bytes: 1, or 0.",
+        multiprocess_mode="livemax",
+        registry=CollectorRegistry(),
+    )
+    return DiskReserve(storage.data_dir, storage.min_free_bytes, show=low.set)
 
 
 def _reachable(address: str, port: int) -> str:

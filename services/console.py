@@ -46,6 +46,7 @@ def on_database(work: "Callable[[AsyncEngine, Settings], Awaitable[Result]]") ->
     import asyncio
     import logging
 
+    from services.common.database_errors import DatabaseError
     from services.common.errors import GatewayError
     from services.common.settings import SettingsError
 
@@ -55,6 +56,8 @@ def on_database(work: "Callable[[AsyncEngine, Settings], Awaitable[Result]]") ->
         return asyncio.run(_with_database(read_settings(), work))
     except SettingsError as error:
         fail(str(error), WRONG)
+    except DatabaseError as error:
+        fail(error.advice)
     except GatewayError as error:
         cause = getattr(error.__cause__, "orig", error.__cause__)
         fail(f"{error.message} ({cause})" if cause else error.message)

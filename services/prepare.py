@@ -7,15 +7,20 @@ is a process of its own so that the database libraries do not stay in the superv
 
 import asyncio
 import sys
+from pathlib import Path
 
 import orjson
 
+from services.accounts import development
 from services.accounts.development import ensure_development_key
 from services.accounts.repository import AccountRepository
 from services.common import logs, settings
 from services.common.database import migrate, open_engine
+from services.common.database_errors import DatabaseError
 from services.common.errors import GatewayError
+from services.common.private import make_files_private, make_private
 from services.common.secrets import load_secrets
+from services.files import blobs
 
 
 async def prepare(loaded: settings.Settings) -> str | None:
@@ -26,6 +31,7 @@ async def prepare(loaded: settings.Settings) -> str | None:
         GatewayError: unavailable, when the database does not answer.
         OSError: the file of the development key cannot be read or written.
     """
+    _close_to_others(loaded.storage.data_dir)
     engine = open_engine(loaded.storage)
     try:
         await migrate(engine)
@@ -35,11 +41,20 @@ async def prepare(loaded: settings.Settings) -> str | None:
         await engine.dispose()
 
 
+def _close_to_others(data_dir: Path) -> None:
+    """Take away access that others have to the data; the database's files see to themselves."""
+    for path in (data_dir, data_dir / blobs.FOLDER, data_dir / development.FILE):
+        make_private(path)
+
+
 def main() -> int:
     """Prepare for the settings of this process; give the exit status."""
     logs.configure()
+    make_files_private()
     try:
         answer = {"key": asyncio.run(prepare(settings.load()))}
+    except DatabaseError as error:
+        answer = {"error": error.advice}
     except (settings.SettingsError, GatewayError, OSError) as error:
         answer = {"error": str(error)}
     sys.stdout.buffer.write(orjson.dumps(answer))

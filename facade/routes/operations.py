@@ -27,14 +27,16 @@ async def readyz(request: web.Request) -> web.Response:
 async def readyz_with_details(request: web.Request) -> web.Response:
     """Say whether requests can be served, on the listener for whoever runs the gateway.
 
-    With `?verbose` it names the state of the services, and the models that are left alone
-    because they keep failing.
+    With `?verbose` it names the state of the services and of the disk, and the models that are
+    skipped because they keep failing. A disk that is almost full does not make the gateway
+    unready: chats without memory, reading and deleting go on.
     """
     state = await _state_of_services(request)
     if "verbose" not in request.query:
         return _readiness(state, {})
-    breakers = _breakers(request.app[CONTEXT].registry)
-    return _readiness(state, {"services": state, "breakers": breakers})
+    registry = request.app[CONTEXT].registry
+    details = {"services": state, "storage": _storage(registry), "breakers": _breakers(registry)}
+    return _readiness(state, details)
 
 
 async def metrics(request: web.Request) -> web.Response:
@@ -71,6 +73,17 @@ def _readiness(state: str, details: Mapping[str, object]) -> web.Response:
     ready = state == "serving"
     body = {"status": "ready" if ready else "not ready", **details}
     return web.json_response(body, status=200 if ready else 503)
+
+
+def _storage(registry: CollectorRegistry) -> str:
+    """Return `low` while the services refuse new writes for want of free space, else `ok`."""
+    is_low = any(
+        sample.value
+        for metric in registry.collect()
+        for sample in metric.samples
+        if sample.name == "gateway_storage_low"
+    )
+    return "low" if is_low else "ok"
 
 
 def _breakers(registry: CollectorRegistry) -> dict[str, str]:

@@ -14,9 +14,12 @@ from services.articles.groups import GroupRepository
 from services.articles.log import Log
 from services.articles.metrics import Metrics
 from services.articles.repository import ArticleRepository
+from services.articles.retention import Retention
 from services.articles.servicer import ArticleEditorServicer
 from services.articles.sessions import SessionRepository
 from services.articles.sweeper import ArticleSweeper
+from services.articles.usage import Usage
+from services.common.disk import DiskReserve
 from services.common.ids import Source
 from services.common.settings import Settings
 from services.common.sweeping import sweeper_lease
@@ -45,20 +48,33 @@ class Articles:
         source: Source,
         counters: CollectorRegistry,
         channel: grpc.aio.Channel,
+        reserve: DiskReserve,
     ) -> Self:
         """Build it over a migrated database; `channel` reaches the file store."""
         chosen = settings.articles
         metrics = Metrics(counters)
-        articles = ArticleRepository(database, source)
-        sessions = SessionRepository(database, source, chosen.session_s)
-        desk = Desk(database, sessions, Log(database, source), Cache(chosen.cache_bytes), metrics)
+        accounts = Usage(chosen)
+        articles = ArticleRepository(database, source, accounts=accounts)
+        sessions = SessionRepository(database, source, chosen)
+        desk = Desk(
+            database,
+            sessions,
+            Log(database, source),
+            Cache(chosen.cache_bytes),
+            metrics,
+            accounts,
+        )
         groups = GroupRepository(database, source) if chosen.require_grant else None
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "articles", every_s, source)
         return cls(
-            ArticleEditorServicer(articles, sessions, desk, FileStore(channel), groups, source),
+            ArticleEditorServicer(
+                articles, sessions, desk, FileStore(channel), groups, source, reserve
+            ),
             desk,
-            ArticleSweeper(articles, sessions, lease, chosen, every_s, metrics),
+            ArticleSweeper(
+                Retention(database, source, accounts), sessions, lease, chosen, every_s, metrics
+            ),
         )
 
     async def stop(self) -> None:

@@ -5,6 +5,11 @@ from dataclasses import dataclass
 
 from services.articles.tree.document import Document
 
+# Bytes of memory that a document takes at least, and for each byte of its JSON. Long texts
+# take less, many small blocks as much.
+_LEAST = 4096
+_FOR_JSON = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -26,8 +31,8 @@ class Opened:
 
     @property
     def size(self) -> int:
-        """About how many bytes of JSON it is; in memory that is some ten times as much."""
-        return self.snapshot_bytes + self.tail_bytes
+        """About how many bytes of memory it takes."""
+        return _LEAST + _FOR_JSON * (self.snapshot_bytes + self.tail_bytes)
 
 
 class Cache:

@@ -26,6 +26,7 @@ from services.articles.log import Entry, Log, is_snapshot_due
 from services.articles.metrics import Metrics
 from services.articles.sessions import Live, Named, SessionRepository
 from services.articles.tree.operations import Operation
+from services.articles.usage import OPERATION_BYTES, Usage, add_to_documents
 from services.common.database import writing
 from services.common.errors import GatewayError, unavailable
 
@@ -70,6 +71,15 @@ class _Work:
     entries: list[Entry] = field(default_factory=list)
     outcomes: list[tuple[_Call, Outcome]] = field(default_factory=list)
     refusals: list[tuple[_Call, Exception]] = field(default_factory=list)
+    owners: dict[str, str] = field(default_factory=dict)
+
+
+class _DeletedError(Exception):
+    """Error raised when a document was deleted after its session was found alive."""
+
+
+class _QuotaError(Exception):
+    """Error raised when the edits of a batch do not fit together; each may by itself."""
 
 
 class Desk:
@@ -86,8 +96,10 @@ class Desk:
         article_log: Log,
         cache: Cache,
         metrics: Metrics,
+        accounts: Usage,
     ) -> None:
         self._engine = engine
+        self._accounts = accounts
         self._sessions = sessions
         self._log = article_log
         self._cache = cache
@@ -107,8 +119,8 @@ class Desk:
         """Apply an operation and make it durable.
 
         Raises:
-            GatewayError: what the tree refuses; 40901, when the document is not at
-                `if_revision`.
+            GatewayError: what the tree refuses; 40303, when it does not fit in the quota of
+                the document's owner; 40901, when the document is not at `if_revision`.
         """
         return await self._call(named, operation, if_revision)
 
@@ -176,9 +188,12 @@ class Desk:
     async def _attempt(self, batch: list[_Call]) -> None:
         try:
             work = await self._commit(batch)
-        except IntegrityError:
+        except (IntegrityError, _DeletedError):
             self._metrics.conflicts.inc()
             self._again(batch)
+        except _QuotaError:
+            for call in batch:
+                await self._attempt([call])
         except Exception as error:
             for call in batch:
                 call.fail(error)
@@ -204,10 +219,41 @@ class Desk:
                     continue
                 if state.article_id not in work.opened:
                     work.opened[state.article_id] = await self._current(connection, state)
+                    work.owners[state.article_id] = state.owner_id
                 _apply(call, state.article_id, work)
-            if work.entries:
+            if work.entries and await self._charge(connection, work):
                 await self._log.append(connection, work.entries)
         return work
+
+    async def _charge(self, connection: AsyncConnection, work: _Work) -> bool:
+        """Charge the documents' owners for the operations; return whether there are any left.
+
+        Raises:
+            _DeletedError: a document is gone.
+            _QuotaError: they do not all fit.
+        """
+        by_owner: dict[str, int] = {}
+        by_article: dict[str, int] = {}
+        for entry in work.entries:
+            size = len(entry.operation) + len(entry.inverse) + OPERATION_BYTES
+            owner_id = work.owners[entry.article_id]
+            by_owner[owner_id] = by_owner.get(owner_id, 0) + size
+            by_article[entry.article_id] = by_article.get(entry.article_id, 0) + size
+        if await self._accounts.charge(connection, by_owner):
+            if not await add_to_documents(connection, by_article):
+                raise _DeletedError
+            return True
+        if len(work.outcomes) + len(work.refusals) > 1:
+            raise _QuotaError
+        # Nothing was charged; what remains of the call is that its session lives on.
+        [(owner_id, size)] = by_owner.items()
+        [(call, _)] = work.outcomes
+        refusal = await self._accounts.refusal(connection, owner_id, size)
+        work.opened.clear()
+        work.entries.clear()
+        work.outcomes.clear()
+        work.refusals.append((call, refusal))
+        return False
 
     async def _current(self, connection: AsyncConnection, live: Live) -> Opened:
         held = self._cache.get(live.article_id)

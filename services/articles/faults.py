@@ -11,6 +11,7 @@ BODY = 40001
 SCHEMA = 40003
 NO_RIGHT = 40301
 NO_GRANT = 40302
+QUOTA = 40303
 SESSION = 40401
 DOCUMENT = 40402
 BLOCK = 40403
@@ -18,6 +19,7 @@ GROUP = 40406
 STALE = 40901
 SESSION_EXPIRED = 41001
 DOCUMENT_DELETED = 41002
+TOO_MANY_SESSIONS = 42901
 
 _REASONS = {
     400: errors_pb2.REASON_INVALID_REQUEST,
@@ -72,3 +74,22 @@ def no_group() -> GatewayError:
 def stale(revision: int) -> GatewayError:
     """The document has changed since the caller saw it."""
     return failure(STALE, "/ifRevision", f"the document is at revision {revision}; read it again")
+
+
+def quota_reached(message: str, limit: str) -> GatewayError:
+    """Return the 403 of an owner whose documents take up all that their plan has."""
+    return GatewayError(
+        errors_pb2.REASON_STORAGE_QUOTA_EXCEEDED, message, article_code=QUOTA, limit=limit
+    )
+
+
+def too_many_sessions(most: int, retry_after_s: int) -> GatewayError:
+    """Return the 429 of a user who has as many documents open as one may."""
+    return GatewayError(
+        errors_pb2.REASON_RATE_LIMITED,
+        f"you have {most} documents open, as many as you may; end sessions with session/destroy, "
+        "or wait until some expire",
+        retry_after_s=retry_after_s,
+        article_code=TOO_MANY_SESSIONS,
+        limit="articles.max_sessions",
+    )

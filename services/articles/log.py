@@ -1,8 +1,8 @@
 """The log of each document: what makes an edit durable, and a document out of nothing.
 
 A document is its newest snapshot, where it has one, and every operation after that. The
-log holds all operations from the first on, each with its inverse; a snapshot only saves
-replaying them.
+log holds the operations before that too, each with its inverse, until the owner's
+documents take up much of their quota (see `retention`); a snapshot saves replaying them.
 """
 
 import asyncio
@@ -26,6 +26,9 @@ from services.common.ids import Source
 SNAPSHOT_EVERY = 500
 _SMALLEST_TAIL = 256 << 10
 
+# A snapshot may be taken, and what came before it be given up, between two statements.
+_ATTEMPTS = 3
+
 _INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
@@ -37,6 +40,10 @@ class Entry(NamedTuple):
     user_id: str
     operation: bytes
     inverse: bytes
+
+
+class GapError(Exception):
+    """Error raised when the log no longer has the operation that comes next."""
 
 
 class Log:
@@ -57,6 +64,14 @@ class Log:
 
     async def load_within(self, connection: AsyncConnection, article_id: str) -> Opened:
         """Build a document as the caller's transaction sees it."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return await self._load(connection, article_id)
+            except GapError:
+                continue
+        return await self._load(connection, article_id)
+
+    async def _load(self, connection: AsyncConnection, article_id: str) -> Opened:
         snapshot = (
             await connection.execute(
                 select(snapshots.c.revision, snapshots.c.content).where(
@@ -72,7 +87,11 @@ class Log:
         self, connection: AsyncConnection, article_id: str, opened: Opened
     ) -> Opened:
         """Apply what other processes have added since."""
-        return _replayed(opened, await _after(connection, article_id, opened.revision))
+        try:
+            return _replayed(opened, await _after(connection, article_id, opened.revision))
+        except GapError:
+            # It was held for so long that a part of its history is given up by now.
+            return await self.load_within(connection, article_id)
 
     async def append(self, connection: AsyncConnection, entries: Sequence[Entry]) -> None:
         """Add operations within the caller's transaction.
@@ -133,7 +152,7 @@ def _replayed(opened: Opened, tail: Sequence[Row[int, bytes]]) -> Opened:
     document, size = opened.document, opened.tail_bytes
     for expected, (revision, operation) in enumerate(tail, opened.revision + 1):
         if revision != expected:
-            raise RuntimeError(f"revision {expected} is missing from the log")
+            raise GapError(f"revision {expected} is missing from the log")
         document = codec.replay(document, operation)
         size += len(operation)
     return replace(

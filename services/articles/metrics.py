@@ -30,7 +30,7 @@ class Metrics:
         )
         self.swept = Counter(
             "gateway_articles_swept",
-            "What the sweeper cleared away: deleted documents, sessions long over.",
+            "What the sweeper cleared away: documents, sessions, operations.",
             ["what"],
             registry=registry,
         )

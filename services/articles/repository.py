@@ -11,12 +11,13 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, Select, and_, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, Select, and_, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.articles.v1 import articles_pb2
 from gateway.articles.v1.articles_pb2 import Article, ArticleGroup, Permission
 from services.articles.faults import NO_RIGHT, SCHEMA, failure, no_document, no_group
+from services.articles.retention import PURGING_MS
 from services.articles.tables import (
     GROUP_ONLY,
     MAX_NAME,
@@ -24,13 +25,12 @@ from services.articles.tables import (
     articles,
     groups,
     members,
-    operations,
-    sessions,
-    snapshots,
 )
+from services.articles.usage import DOCUMENT_BYTES, Usage, lock
 from services.common.database import reading, writing
 from services.common.errors import invalid
 from services.common.ids import Source
+from services.common.settings import Articles
 
 PRIVATE_GROUP = 0
 PRIVATE_GROUP_NAME = "Private"
@@ -51,13 +51,15 @@ class Standing(NamedTuple):
     """What decides on a user's rights to a document.
 
     Attributes:
-        is_creator: whether the user made the document.
+        creator_id: who made the document.
+        is_creator: whether the user did.
         is_member: whether the user is in the document's group; False for the private one.
         is_group_creator: whether the user made that group.
         in_group: whether the document is in a group at all.
         permission: private or group-only.
     """
 
+    creator_id: str
     is_creator: bool
     is_member: bool
     is_group_creator: bool
@@ -80,6 +82,7 @@ class Standing(NamedTuple):
 def standing_of(row: Row[Any], user_id: str) -> Standing:
     """Give a user's standing from a row of `with_standing`."""
     return Standing(
+        creator_id=row.creator_id,
         is_creator=row.creator_id == user_id,
         is_member=row.member_id is not None,
         is_group_creator=row.group_creator_id == user_id,
@@ -120,16 +123,18 @@ class ArticleRepository:
         engine: AsyncEngine,
         source: Source | None = None,
         random_bits: Callable[[int], int] = randomness.randbits,
+        accounts: Usage | None = None,
     ) -> None:
+        self._accounts = accounts or Usage(Articles())
         self._engine = engine
         self._source = source or Source()
         self._random_bits = random_bits
 
-    async def create(self, user_id: str, group_id: int, name: str) -> Article:
+    async def create(self, user_id: str, plan: str, group_id: int, name: str) -> Article:
         """Make an empty document.
 
         Raises:
-            GatewayError: 40003, the name; 40406, the group.
+            GatewayError: 40003, the name; 40303, the quota of the plan; 40406, the group.
         """
         if len(name) > MAX_NAME or "\0" in name:
             raise failure(SCHEMA, "/name", f"takes at most {MAX_NAME} characters, none of them NUL")
@@ -141,10 +146,12 @@ class ArticleRepository:
             "name": name or UNTITLED,
             "permission": GROUP_ONLY,
             "created_at_ms": now_ms,
+            "size_bytes": DOCUMENT_BYTES,
         }
         async with writing(self._engine) as connection:
             if group_id != PRIVATE_GROUP:
                 await _must_be_member(connection, group_id, user_id)
+            await self._accounts.add_document(connection, user_id, plan)
             made = await connection.execute(insert(articles).values(row).returning(articles))
             return _to_article(made.one())
 
@@ -160,21 +167,39 @@ class ArticleRepository:
                 raise failure(
                     NO_RIGHT, "/docId", "whoever made the document or its group may delete it"
                 )
-            await connection.execute(
+            await lock(connection, standing.creator_id)
+            deleted = await connection.execute(
                 update(articles)
-                .where(articles.c.id == article_id)
+                .where(articles.c.id == article_id, articles.c.deleted_at_ms.is_(None))
                 .values(deleted_at_ms=self._now_ms())
+                .returning(articles.c.size_bytes)
             )
+            size = deleted.scalar_one_or_none()
+            if size is None:
+                raise no_document()  # another call was first
+            await self._accounts.move(connection, standing.creator_id, size, deleted=True)
 
     async def restore(self, article_id: str) -> None:
-        """Bring a deleted document back.
+        """Bring a deleted document back, whether or not its owner's quota has room for it.
 
         Raises:
             GatewayError: invalid_request, when no deleted document has that id.
         """
-        await self._change(
-            article_id, {"deleted_at_ms": None}, articles.c.deleted_at_ms.is_not(None)
-        )
+        owner = select(articles.c.creator_id).where(articles.c.id == article_id)
+        async with writing(self._engine) as connection:
+            owner_id = await connection.scalar(owner)
+            if owner_id is not None:
+                await lock(connection, owner_id)
+            restored = await connection.execute(
+                update(articles)
+                .where(articles.c.id == article_id, articles.c.deleted_at_ms > PURGING_MS)
+                .values(deleted_at_ms=None)
+                .returning(articles.c.size_bytes)
+            )
+            size = restored.scalar_one_or_none()
+            if owner_id is None or size is None:
+                raise invalid("document", "document: no deleted document has that id")
+            await self._accounts.move(connection, owner_id, size, deleted=False)
 
     async def set_permission(self, article_id: str, permission: str) -> None:
         """Say who may read and edit a document: private or group-only.
@@ -182,9 +207,14 @@ class ArticleRepository:
         Raises:
             GatewayError: invalid_request, when no document has that id.
         """
-        await self._change(
-            article_id, {"permission": permission}, articles.c.deleted_at_ms.is_(None)
-        )
+        async with writing(self._engine) as connection:
+            changed = await connection.execute(
+                update(articles)
+                .where(articles.c.id == article_id, articles.c.deleted_at_ms.is_(None))
+                .values(permission=permission)
+            )
+        if not changed.rowcount:
+            raise invalid("document", "document: no such document has that id")
 
     async def list_groups(self, user_id: str) -> list[ArticleGroup]:
         """Give a user's groups, the private one first, with the documents they may read."""
@@ -225,33 +255,6 @@ class ArticleRepository:
             )
             for group in found
         ]
-
-    async def purge_deleted(self, older_than_s: float, at_most: int) -> int:
-        """Take away for good what was deleted so long ago; give how many documents it was."""
-        until_ms = int((self._source.now() - older_than_s) * 1000)
-        async with writing(self._engine) as connection:
-            over = await connection.scalars(
-                select(articles.c.id)
-                .where(articles.c.deleted_at_ms <= until_ms)
-                .order_by(articles.c.deleted_at_ms)
-                .limit(at_most)
-                .with_for_update()
-            )
-            ids = over.all()
-            for table in (sessions, snapshots, operations):
-                await connection.execute(delete(table).where(table.c.article_id.in_(ids)))
-            await connection.execute(delete(articles).where(articles.c.id.in_(ids)))
-        return len(ids)
-
-    async def _change(
-        self, article_id: str, values: dict[str, Any], where: ColumnElement[bool]
-    ) -> None:
-        async with writing(self._engine) as connection:
-            changed = await connection.execute(
-                update(articles).where(articles.c.id == article_id, where).values(values)
-            )
-        if not changed.rowcount:
-            raise invalid("document", "document: no such document has that id")
 
     def _now_ms(self) -> int:
         return int(self._source.now() * 1000)

@@ -20,8 +20,10 @@ from services.articles.tree import requests
 from services.articles.tree.operations import Operation
 from services.articles.tree.refusal import Refusal
 from services.common.authentication import caller
+from services.common.disk import DiskReserve
 from services.common.errors import GatewayError
 from services.common.ids import Source
+from services.common.plans import plan_name
 
 SERVICE_NAME = "gateway.articles.v1.ArticleEditorService"
 
@@ -51,8 +53,10 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         files: Files,
         grants: GroupRepository | None,
         source: Source,
+        reserve: DiskReserve,
     ) -> None:
         """Take what it is made of; without `grants` every user may edit documents."""
+        self._reserve = reserve
         self._articles = articles
         self._sessions = sessions
         self._desk = desk
@@ -65,7 +69,8 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
     ) -> wire.CreateSessionResponse:
         """Open a document."""
         user_id = await self._user_id()
-        session_id, reused = await self._sessions.open(user_id, request.article_id)
+        plan = plan_name(caller.get().plan)
+        session_id, reused = await self._sessions.open(user_id, plan, request.article_id)
         opened = await self._desk.read(Named(session_id, user_id))
         return wire.CreateSessionResponse(
             session_id=session_id,
@@ -93,7 +98,9 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
     ) -> wire.CreateArticleResponse:
         """Make an empty document."""
         user_id = await self._user_id()
-        article = await self._articles.create(user_id, request.group_id, request.name)
+        self._reserve.check()
+        plan = plan_name(caller.get().plan)
+        article = await self._articles.create(user_id, plan, request.group_id, request.name)
         return wire.CreateArticleResponse(article=article)
 
     async def DeleteArticle(
@@ -251,6 +258,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
     async def _edit(self, request: _EditRequest, read: Callable[[], Operation]) -> Outcome:
         named = await self._named(request.session_id)
         try:
+            self._reserve.check()
             operation = _told(read)
             await must_own(self._files, named_files(operation))
         except GatewayError:

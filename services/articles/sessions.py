@@ -17,12 +17,15 @@ from services.articles.faults import (
     no_document,
     no_session,
     session_expired,
+    too_many_sessions,
 )
 from services.articles.repository import find, standing_of, with_standing
 from services.articles.tables import articles, operations, sessions
+from services.articles.usage import Usage
 from services.common.database import reading_once, writing
 from services.common.errors import GatewayError
 from services.common.ids import Source
+from services.common.settings import Articles
 
 PREFIX = "session_"
 
@@ -38,9 +41,10 @@ class Named(NamedTuple):
 
 
 class Live(NamedTuple):
-    """A live session's document, and how many operations that has had."""
+    """A live session's document, whose it is, and how many operations it has had."""
 
     article_id: str
+    owner_id: str
     revision: int
 
 
@@ -50,21 +54,24 @@ class SessionRepository:
     Every method raises `unavailable` when the database does not answer.
     """
 
-    def __init__(self, engine: AsyncEngine, source: Source, length_s: float) -> None:
+    def __init__(self, engine: AsyncEngine, source: Source, settings: Articles) -> None:
         self._engine = engine
         self._source = source
-        self._length_ms = int(length_s * 1000)
+        self._length_ms = int(settings.session_s * 1000)
+        self._most = settings.max_sessions
+        self._accounts = Usage(settings)
 
-    async def open(self, user_id: str, article_id: str) -> tuple[str, bool]:
+    async def open(self, user_id: str, plan: str, article_id: str) -> tuple[str, bool]:
         """Give the user's session on a document, and whether it was there.
 
         Raises:
-            GatewayError: 40402.
+            GatewayError: 40402; 42901, when the user has too many others.
         """
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 async with writing(self._engine) as connection:
                     await find(connection, user_id, article_id)
+                    await self._accounts.set_plan(connection, user_id, plan)
                     return await self._find_or_make(connection, user_id, article_id)
             except IntegrityError:
                 # Another call made it, or took the document away for good.
@@ -152,6 +159,7 @@ class SessionRepository:
         await connection.execute(
             update(sessions).where(*latest, sessions.c.expires_at_ms <= now_ms).values(latest=False)
         )
+        await self._make_room(connection, user_id, now_ms)
         session_id = self._source.new_id(PREFIX)
         await connection.execute(
             insert(sessions).values(
@@ -163,6 +171,28 @@ class SessionRepository:
             )
         )
         return session_id, False
+
+    async def _make_room(self, connection: AsyncConnection, user_id: str, now_ms: int) -> None:
+        """Keep the number of a user's sessions below the limit, remembered ones included.
+
+        Two processes may exceed it by a few.
+
+        Raises:
+            GatewayError: 42901.
+        """
+        mine = sessions.c.user_id == user_id
+        counted = select(func.count()).where(mine)
+        if (await connection.execute(counted)).scalar_one() < self._most:
+            return
+        # Those that ended are forgotten before any other is refused.
+        await connection.execute(delete(sessions).where(mine, sessions.c.expires_at_ms <= now_ms))
+        first_end_ms, left = (
+            await connection.execute(
+                select(func.min(sessions.c.expires_at_ms), func.count()).where(mine)
+            )
+        ).one()
+        if left >= self._most:
+            raise too_many_sessions(self._most, max(1, (first_end_ms - now_ms) // 1000))
 
     def _now_ms(self) -> int:
         return int(self._source.now() * 1000)
@@ -195,4 +225,4 @@ def _told(row: Row[Any] | None, user_id: str, now_ms: int) -> Live | GatewayErro
     if not standing_of(row, user_id).may_read:
         # The session was opened while it was so.
         return no_document("/sessionId")
-    return Live(row.article_id, row.revision)
+    return Live(row.article_id, row.creator_id, row.revision)

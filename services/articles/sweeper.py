@@ -1,15 +1,16 @@
-"""Clears away what is over: documents deleted long ago, sessions that ended long ago."""
+"""Clears away what is over: deleted documents, old history, sessions that ended long ago."""
 
 import logging
+from contextlib import aclosing
 
 from services.articles.metrics import Metrics
-from services.articles.repository import ArticleRepository
+from services.articles.retention import Retention
 from services.articles.sessions import SessionRepository
 from services.common.leases import Lease
 from services.common.settings import Articles
 from services.common.sweeping import Sweeper
 
-# A document may have a long log.
+# Documents, or transactions, after which a sweep holds its lease anew.
 _AT_ONCE = 20
 
 log = logging.getLogger(__name__)
@@ -20,7 +21,7 @@ class ArticleSweeper(Sweeper):
 
     def __init__(
         self,
-        articles: ArticleRepository,
+        retention: Retention,
         sessions: SessionRepository,
         lease: Lease,
         settings: Articles,
@@ -28,17 +29,27 @@ class ArticleSweeper(Sweeper):
         metrics: Metrics,
     ) -> None:
         super().__init__(lease, every_s)
-        self._articles = articles
+        self._retention = retention
         self._sessions = sessions
         self._settings = settings
         self._metrics = metrics
 
     async def clear(self) -> None:
-        """Clear away ended sessions and deleted documents."""
+        """Clear away ended sessions, deleted documents, and history without room for it."""
         forgotten = await self._sessions.forget_ended(self._settings.session_remembered_s)
         self._metrics.swept.labels("session").inc(forgotten)
-        while gone := await self._articles.purge_deleted(self._settings.keep_deleted_s, _AT_ONCE):
-            self._metrics.swept.labels("document").inc(gone)
-            log.info("deleted documents swept", extra={"documents": gone})
-            if gone < _AT_ONCE or not await self.goes_on():
-                break
+        purged = trimmed = 0
+        async with aclosing(self._retention.purge(self._settings.keep_deleted_s)) as ids:
+            async for _ in ids:
+                self._metrics.swept.labels("document").inc()
+                purged += 1
+                if purged % _AT_ONCE == 0 and not await self.goes_on():
+                    break
+        async with aclosing(self._retention.trim()) as counts:
+            async for count in counts:
+                self._metrics.swept.labels("operation").inc(count)
+                trimmed += 1
+                if trimmed % _AT_ONCE == 0 and not await self.goes_on():
+                    break
+        if purged:
+            log.info("deleted documents swept", extra={"documents": purged})

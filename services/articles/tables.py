@@ -1,4 +1,4 @@
-"""The tables of documents: groups, the log of each document, its snapshot, its sessions."""
+"""The tables of documents: groups, usage, the log of each document, its snapshot, its sessions."""
 
 from sqlalchemy import (
     BigInteger,
@@ -48,6 +48,29 @@ grants = Table(
     Column("given_at_ms", BigInteger, nullable=False),
 )
 
+# What each owner's documents take up: see `usage`. Every user who has made a document has one.
+usage = Table(
+    "article_usage",
+    metadata,
+    Column("owner_id", String(64), primary_key=True),
+    Column("plan", String(32), nullable=False),
+    Column(
+        "documents", BigInteger, CheckConstraint("documents >= 0", name="documents"), nullable=False
+    ),
+    Column(
+        "size_bytes",
+        BigInteger,
+        CheckConstraint("size_bytes >= 0", name="size_bytes"),
+        nullable=False,
+    ),
+    Column(
+        "deleted_bytes",
+        BigInteger,
+        CheckConstraint("deleted_bytes >= 0", name="deleted_bytes"),
+        nullable=False,
+    ),
+)
+
 # A document without a group is in its creator's private one.
 articles = Table(
     "articles",
@@ -64,6 +87,7 @@ articles = Table(
     ),
     Column("created_at_ms", BigInteger, nullable=False),
     Column("deleted_at_ms", BigInteger),
+    Column("size_bytes", BigInteger, nullable=False),
     Index("ix_articles_creator_id", "creator_id"),
     Index("ix_articles_group_id", "group_id"),
     Index("ix_articles_deleted_at_ms", "deleted_at_ms"),
@@ -109,5 +133,6 @@ sessions = Table(
         postgresql_where=text("latest"),
     ),
     Index("ix_article_sessions_article_id", "article_id"),
+    Index("ix_article_sessions_user_id", "user_id"),
     Index("ix_article_sessions_expires_at_ms", "expires_at_ms"),
 )

@@ -8,28 +8,30 @@
         await connection.execute(insert(table).values(…))
 
 Repositories speak SQLAlchemy Core over the one `metadata` and behave the same on both.
-Times are Unix milliseconds (UTC), ids come from `services.common.ids`. A database that
-does not answer becomes `unavailable`; what the driver said about it is only logged.
+Times are Unix milliseconds (UTC), ids come from `services.common.ids`. What becomes of a
+database that does not work says `services.common.database_errors`.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+import os
+from collections.abc import AsyncIterator
 from contextlib import (
     AbstractAsyncContextManager,
     asynccontextmanager,
-    contextmanager,
     nullcontext,
 )
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, MetaData, event, exc, inspect, text
+from sqlalchemy import URL, Connection, MetaData, event, inspect, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from services.common import migrations
+from services.common.database_errors import SILENCE, translated
 from services.common.errors import unavailable
 from services.common.migrations import HEAD
+from services.common.private import make_private
 from services.common.settings import SettingsError, Storage
 
 SQLITE_FILE = "gateway.db"
@@ -51,9 +53,6 @@ _LASTING = "gateway_lasting"
 _WRITERS = "gateway_writers"
 _READS = "gateway_reads"
 _ALONE = "gateway_alone"
-# Answers of a database that works: the fault is ours, and no other try helps.
-_FAULTS = (exc.ProgrammingError, exc.IntegrityError, exc.DataError, exc.NotSupportedError)
-_SILENCE = (exc.DBAPIError, exc.TimeoutError, TimeoutError)
 
 log = logging.getLogger(__name__)
 
@@ -95,11 +94,11 @@ async def reading(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
         GatewayError: unavailable, when the database does not answer.
     """
     connection = await _connect(engine)
-    try:
-        with _told():
+    with translated(engine):
+        try:
             yield connection
-    finally:
-        await connection.close()
+        finally:
+            await connection.close()
 
 
 @asynccontextmanager
@@ -141,15 +140,15 @@ async def writing(
     # a queue are served in order, and in half the time.
     async with _turn(engine, _WRITERS):
         connection = await _connect(engine)
-        try:
-            with _told():
+        with translated(engine):
+            try:
                 await connection.execution_options(**{_WRITES: True, _LASTING: is_lasting})
                 async with connection.begin():
                     if not is_lasting and connection.dialect.name == "postgresql":
                         await connection.execute(text("SET LOCAL synchronous_commit = off"))
                     yield connection
-        finally:
-            await connection.close()
+            finally:
+                await connection.close()
 
 
 @asynccontextmanager
@@ -188,21 +187,8 @@ def _turn(engine: AsyncEngine, whose: str) -> AbstractAsyncContextManager[object
 async def _connect(engine: AsyncEngine) -> AsyncConnection:
     # Drivers raise OSError while they connect. Later it may come from the caller's own
     # work in the transaction and says nothing about the database.
-    with _told((*_SILENCE, OSError)):
+    with translated(engine, (*SILENCE, OSError)):
         return await engine.connect()
-
-
-@contextmanager
-def _told(silence: tuple[type[Exception], ...] = _SILENCE) -> Iterator[None]:
-    """Turn the silence of a database into `unavailable`."""
-    try:
-        yield
-    except _FAULTS:
-        raise
-    except silence as error:
-        reason = str(error.orig) if isinstance(error, exc.DBAPIError) else str(error)
-        log.error("the database does not answer", extra={"driver": reason})
-        raise unavailable("the database does not answer; try again") from error
 
 
 def _revision(connection: Connection) -> str | None:
@@ -233,11 +219,17 @@ def _upgrade(connection: Connection) -> None:
 
 
 def _open_sqlite(folder: Path) -> AsyncEngine:
+    file = folder / SQLITE_FILE
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not file.exists():
+            # SQLite gives its other files the mode that this one has.
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
         raise SettingsError(f"storage.data_dir: {folder}: {error.strerror}") from error
-    url = URL.create("sqlite+aiosqlite", database=str(folder / SQLITE_FILE))
+    for path in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
+        make_private(path)
+    url = URL.create("sqlite+aiosqlite", database=str(file))
     engine = create_async_engine(
         url,
         hide_parameters=True,
@@ -289,9 +281,13 @@ def _open_postgresql(url: str) -> AsyncEngine:
         import asyncpg
 
         # The driver reads the address itself, with all that libpq allows in it.
-        return await asyncpg.connect(
-            url, timeout=_CONNECT_TIMEOUT_S, command_timeout=_COMMAND_TIMEOUT_S
-        )
+        try:
+            return await asyncpg.connect(
+                url, timeout=_CONNECT_TIMEOUT_S, command_timeout=_COMMAND_TIMEOUT_S
+            )
+        except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            # A server that starts, stops or has no room says so in errors of the driver's own.
+            raise ConnectionError(str(error)) from error
 
     return create_async_engine(
         "postgresql+asyncpg://",

@@ -45,6 +45,8 @@ _STATUSES: dict[Reason.ValueType, tuple[grpc.StatusCode, int]] = {
     errors_pb2.REASON_MEMORY_BUSY: (grpc.StatusCode.RESOURCE_EXHAUSTED, 429),
     errors_pb2.REASON_MEMORY_QUOTA_EXCEEDED: (grpc.StatusCode.PERMISSION_DENIED, 403),
     errors_pb2.REASON_MEMORY_NOT_SYNCHRONIZED: (grpc.StatusCode.UNAVAILABLE, 503),
+    errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED: (grpc.StatusCode.PERMISSION_DENIED, 403),
+    errors_pb2.REASON_STORAGE_FULL: (grpc.StatusCode.UNAVAILABLE, 503),
     errors_pb2.REASON_UPSTREAM_REJECTED: (grpc.StatusCode.INVALID_ARGUMENT, 400),
     errors_pb2.REASON_CONTEXT_LENGTH_EXCEEDED: (grpc.StatusCode.INVALID_ARGUMENT, 400),
     errors_pb2.REASON_CONTENT_FILTER: (grpc.StatusCode.INVALID_ARGUMENT, 400),

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 
 from services.common import logs
 from services.common.metrics import count_quickly
+from services.common.private import make_files_private
 
 # Objects made while starting live as long as the process; the collector need not
 # walk them again, and young ones are cheap to keep a little longer.
@@ -69,6 +70,7 @@ def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -
         await main(Lifecycle(parent_pipe))
 
     logs.configure()
+    make_files_private()
     _set_up_grpc()
     _set_up_allocator()
     count_quickly()

@@ -74,6 +74,7 @@ class Storage(_Section):
     data_dir: Path = Path("var")
     database_url: str = ""
     blob_url: str = ""
+    min_free_bytes: Annotated[int, Field(ge=0)] = 256 << 20
 
 
 class Provider(_Section):
@@ -125,7 +126,16 @@ class Discovery(_Section):
     enabled: bool = True
 
 
-class StorageLimits(_Section):
+class PlanLimits(_Section):
+    """A bound for each plan."""
+
+    personal_free: Annotated[int, Field(ge=0)]
+    personal_pro: Annotated[int, Field(ge=0)]
+    team_pro: Annotated[int, Field(ge=0)]
+    enterprise: Annotated[int, Field(ge=0)]
+
+
+class StorageLimits(PlanLimits):
     """Bytes that the files of one owner may have together, by plan."""
 
     personal_free: Annotated[int, Field(ge=0)] = 1 << 30
@@ -182,23 +192,53 @@ class Grpc(_Section):
     max_held_bytes_per_user: Annotated[int, Field(ge=1024)] = 160 << 20
 
 
+class ArticleQuota(PlanLimits):
+    """Bytes that the documents of one user may have together, by plan."""
+
+    personal_free: Annotated[int, Field(ge=0)] = 256 << 20
+    personal_pro: Annotated[int, Field(ge=0)] = 1 << 30
+    team_pro: Annotated[int, Field(ge=0)] = 10 << 30
+    enterprise: Annotated[int, Field(ge=0)] = 10 << 30
+
+
+class ArticleDocuments(PlanLimits):
+    """Documents that one user may have, by plan."""
+
+    personal_free: Annotated[int, Field(ge=0)] = 1000
+    personal_pro: Annotated[int, Field(ge=0)] = 5000
+    team_pro: Annotated[int, Field(ge=0)] = 10_000
+    enterprise: Annotated[int, Field(ge=0)] = 10_000
+
+
 class Articles(_Section):
     """Document editing."""
 
     require_grant: bool = False
     session_s: Annotated[float, Field(gt=0)] = 600
     session_remembered_s: Annotated[float, Field(gt=0)] = 86_400
+    max_sessions: Annotated[int, Field(ge=1)] = 1000
     keep_deleted_s: Annotated[float, Field(gt=0)] = 30 * 86_400
-    cache_bytes: Annotated[int, Field(ge=0)] = 32 << 20
+    cache_bytes: Annotated[int, Field(ge=0)] = 128 << 20
+    quota: ArticleQuota = ArticleQuota()
+    documents: ArticleDocuments = ArticleDocuments()
 
 
-class MemoryQuota(_Section):
+class MemoryQuota(PlanLimits):
     """Memories that one user may have, by plan."""
 
     personal_free: Annotated[int, Field(ge=0)] = 10
     personal_pro: Annotated[int, Field(ge=0)] = 50
     team_pro: Annotated[int, Field(ge=0)] = 100
     enterprise: Annotated[int, Field(ge=0)] = 100
+
+
+class MemoryStorage(PlanLimits):
+    """Bytes that the memories of one user may have together, by plan."""
+
+    personal_free: Annotated[int, Field(ge=0)] = 256 << 20
+    personal_pro: Annotated[int, Field(ge=0)] = 1 << 30
+    team_pro: Annotated[int, Field(ge=0)] = 10 << 30
+    enterprise: Annotated[int, Field(ge=0)] = 10 << 30
 
 
 class Memory(_Section):
@@ -215,6 +255,7 @@ class Memory(_Section):
     embed_wait_s: Annotated[float, Field(gt=0)] = 2
     job_poll_s: Annotated[float, Field(gt=0)] = 2
     quota: MemoryQuota = MemoryQuota()
+    storage: MemoryStorage = MemoryStorage()
 
 
 class Settings(_Section):
@@ -304,6 +345,8 @@ access_log_per_s = 50         # requests of a second with a line in the log; ser
 data_dir = "var"
 database_url = ""             # postgresql://… to scale out; empty: SQLite in data_dir
 blob_url = ""                 # s3://bucket/prefix; empty: files in data_dir
+min_free_bytes = 268435456    # free space on the disk of data_dir below which uploads, edits and
+                              # memory writes are refused; 0: never
 
 [discovery]
 enabled = true                # providers whose key is in the environment (OPENAI_API_KEY,
@@ -384,8 +427,23 @@ max_held_bytes_per_user = 167772160   # of the messages of one user's calls toge
 require_grant = false         # only for users with `gateway grants add`
 session_s = 600               # how long a session lasts without a call
 session_remembered_s = 86400  # how long a caller is told that a session expired
-keep_deleted_s = 2592000      # how long a deleted document can be brought back
-cache_bytes = 33554432        # JSON of open documents held in memory, some ten times as large there
+keep_deleted_s = 2592000      # how long a deleted document can be brought back, if the quota
+                              # has room for it
+max_sessions = 1000           # sessions that a user may have open at once
+cache_bytes = 134217728       # of memory, about, that open documents are held in
+
+[articles.quota]              # bytes that a user's documents may have together, by plan: every
+                              # operation with what undoes it, and some hundred bytes for each
+personal_free = 268435456
+personal_pro = 1073741824
+team_pro = 10737418240
+enterprise = 10737418240
+
+[articles.documents]          # documents that a user may have, by plan
+personal_free = 1000
+personal_pro = 5000
+team_pro = 10000
+enterprise = 10000
 
 [memory]                      # conversations that the server remembers
 lock_wait_s = 10              # how long a request waits for the one before it, or for a place
@@ -405,4 +463,11 @@ personal_free = 10
 personal_pro = 50
 team_pro = 100
 enterprise = 100
+
+[memory.storage]              # bytes that a user's memories may have together, by plan: what was
+                              # said, twice, as the index of it takes about as much again
+personal_free = 268435456
+personal_pro = 1073741824
+team_pro = 10737418240
+enterprise = 10737418240
 """

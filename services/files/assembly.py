@@ -6,6 +6,7 @@ from typing import Self
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.disk import DiskReserve
 from services.common.ids import Source
 from services.common.settings import Settings
 from services.common.sweeping import sweeper_lease
@@ -37,6 +38,7 @@ class Files:
         database: AsyncEngine,
         source: Source,
         counters: CollectorRegistry,
+        reserve: DiskReserve,
     ) -> Self:
         """Build it over a migrated database.
 
@@ -47,7 +49,7 @@ class Files:
         blobs = open_blobs(settings.storage)
         metrics = Metrics(counters)
         repository = FileRepository(database, source)
-        uploads = Uploads(repository, blobs, limits, source, metrics)
+        uploads = Uploads(repository, blobs, limits, source, metrics, reserve)
         lease = sweeper_lease(database, "files", limits.sweep_every_s, source)
         return cls(
             FileStoreServicer(repository, FileStore(repository, blobs), uploads, metrics),

@@ -10,11 +10,10 @@ import logging
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     asynccontextmanager,
-    contextmanager,
     suppress,
 )
 from datetime import timedelta
@@ -22,9 +21,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from gateway.errors.v1.errors_pb2 import REASON_STORAGE_UNAVAILABLE
 from services.common.errors import GatewayError
 from services.common.settings import SettingsError, Storage
+from services.files.blob_errors import BlobMissingError, storage_unavailable, translated
 
 if TYPE_CHECKING:
     from obstore import GetResult
@@ -40,17 +39,12 @@ _READ_AT_ONCE = 256 << 10
 # What S3 takes as the smallest part of a larger upload.
 _S3_PART = 5 << 20
 _LIST_AT_ONCE = 1000
-_RETRY_AFTER_S = 5
 # How long an upload that was given up may take to clean up before it is left alone.
 _ABANDON_S = 5.0
 # Keys of ours; a part that a killed process left in the folder has a number behind it.
 _KEY = re.compile(r"file-[0-9A-Z]{26}(#[0-9]+)?", re.ASCII)
 
 log = logging.getLogger(__name__)
-
-
-class BlobMissingError(Exception):
-    """There is no blob under that key."""
 
 
 class Entry(NamedTuple):
@@ -116,7 +110,7 @@ class Blobs(ABC):
         Raises:
             GatewayError: storage_unavailable, when the store cannot write now.
         """
-        with _told():
+        with translated():
             store = self.store
         writing = Writing(self, store, key, self._part_size)
         try:
@@ -197,12 +191,12 @@ class Writing:
             GatewayError: storage_unavailable, when the store cannot write now.
         """
         if self._handover is None:
-            with _told():
+            with translated():
                 await self._store.put_async(self._key, bytes(self._held))
         else:
             await self._hand_over(None)
             assert self._putting is not None
-            with _told():
+            with translated():
                 await asyncio.shield(self._putting)
         await self._blobs.settle(self._key)
 
@@ -230,7 +224,7 @@ class Writing:
         assert self._putting is not None
         await self._handover.room.wait()
         if self._putting.done():
-            with _told():
+            with translated():
                 self._putting.result()
         self._handover.give(piece)
 
@@ -302,7 +296,7 @@ class FolderBlobs(Blobs):
 
     async def settle(self, key: str) -> None:
         """Write through to the disk: first the bytes, then the name."""
-        with _told():
+        with translated():
             for path in (self._folder / key, self._folder):
                 await asyncio.to_thread(_sync, path)
 
@@ -311,7 +305,7 @@ class FolderBlobs(Blobs):
         self, key: str, first: int, length: int
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Read from one open file: several times as fast as through the library."""
-        with _told():
+        with translated():
             descriptor = await asyncio.to_thread(os.open, self._folder / key, os.O_RDONLY)
         try:
             yield self._pieces(descriptor, key, first, length)
@@ -320,12 +314,12 @@ class FolderBlobs(Blobs):
 
     async def delete(self, key: str) -> None:
         """Delete the file."""
-        with suppress(BlobMissingError), _told():
+        with suppress(BlobMissingError), translated():
             await asyncio.to_thread(os.unlink, self._folder / key)
 
     async def entries(self) -> AsyncIterator[Sequence[Entry]]:
         """List the folder itself: the library hides what a killed process left behind."""
-        with _told():
+        with translated():
             found = await asyncio.to_thread(_scan, self._folder)
         for start in range(0, len(found), _LIST_AT_ONCE):
             yield found[start : start + _LIST_AT_ONCE]
@@ -335,7 +329,7 @@ class FolderBlobs(Blobs):
     ) -> AsyncIterator[bytes]:
         end = first + length
         while first < end:
-            with _told():
+            with translated():
                 piece = await asyncio.to_thread(
                     os.pread, descriptor, min(_READ_AT_ONCE, end - first), first
                 )
@@ -365,7 +359,7 @@ class BucketBlobs(Blobs):
         self, key: str, first: int, length: int
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Read from one answer of the server."""
-        with _told():
+        with translated():
             if length == 0:
                 await self._store.head_async(key)
                 yield _nothing()
@@ -375,12 +369,12 @@ class BucketBlobs(Blobs):
 
     async def delete(self, key: str) -> None:
         """Delete the object."""
-        with suppress(BlobMissingError), _told():
+        with suppress(BlobMissingError), translated():
             await self._store.delete_async(key)
 
     async def entries(self) -> AsyncIterator[Sequence[Entry]]:
         """List the objects under the prefix."""
-        with _told():
+        with translated():
             async for batch in self._store.list(chunk_size=_LIST_AT_ONCE):
                 yield [
                     Entry(one["path"], one["last_modified"].timestamp())
@@ -389,41 +383,13 @@ class BucketBlobs(Blobs):
                 ]
 
     async def _pieces(self, answer: "GetResult", key: str, length: int) -> AsyncIterator[bytes]:
-        with _told():
+        with translated():
             async for large in answer.stream(min_chunk_size=PIECE):
                 length -= len(large)
                 for start in range(0, len(large), PIECE):
                     yield large[start : start + PIECE]
         if length:
             raise _shorter(key)
-
-
-def storage_unavailable() -> GatewayError:
-    """The store does not work now: 503."""
-    return GatewayError(
-        REASON_STORAGE_UNAVAILABLE,
-        "the file store does not work now; try again",
-        retry_after_s=_RETRY_AFTER_S,
-    )
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Turn what a store says into what callers hear."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise BlobMissingError from error
-    except (_store_error(), OSError) as error:
-        log.error("the file store does not work", extra={"store": str(error)})
-        raise storage_unavailable() from error
-
-
-def _store_error() -> type[Exception]:
-    """Give what the library raises, asked for when something has been raised."""
-    from obstore.exceptions import BaseError
-
-    return BaseError
 
 
 def _shorter(key: str) -> GatewayError:

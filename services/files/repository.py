@@ -36,7 +36,7 @@ from gateway.files.v1.files_pb2 import File, ListFilesRequest, Purpose
 from services.common.database import metadata, reading, reading_once, writing
 from services.common.errors import GatewayError, invalid
 from services.common.ids import Source
-from services.files.blobs import storage_unavailable
+from services.files.blob_errors import storage_unavailable
 
 PREFIX = "file-"
 MAX_PAGE = 10_000

@@ -5,16 +5,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from gateway.accounts.v1.accounts_pb2 import Plan
 from gateway.files.v1.files_pb2 import File, ReadFileRequest
 from services.common.authentication import Caller
 from services.common.errors import GatewayError
+from services.common.plans import limit_of, plan_name
 from services.common.settings import StorageLimits
-from services.files.blobs import BlobMissingError, Blobs, storage_unavailable
+from services.files.blob_errors import BlobMissingError, storage_unavailable
+from services.files.blobs import Blobs
 from services.files.ranges import Range, check_range, resolve_range
 from services.files.repository import FileRepository
-
-_PLAN_PREFIX = "PLAN_"
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +74,4 @@ def owner_of(caller: Caller) -> str:
 
 def quota_of(caller: Caller, limits: StorageLimits) -> int:
     """Give the bytes that the owner of the caller's files may store."""
-    plan = Plan.Name(caller.plan).removeprefix(_PLAN_PREFIX).lower()
-    quota: int = getattr(limits, plan)
-    return quota
+    return limit_of(limits, plan_name(caller.plan))

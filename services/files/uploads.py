@@ -14,6 +14,7 @@ from gateway.files.v1.files_pb2 import (
     Purpose,
 )
 from services.common.authentication import Caller
+from services.common.disk import DiskReserve
 from services.common.errors import GatewayError, invalid
 from services.common.ids import Source
 from services.common.settings import MAX_FILE_LIFETIME_S, Limits
@@ -35,12 +36,14 @@ class Uploads:
         limits: Limits,
         source: Source,
         metrics: Metrics,
+        reserve: DiskReserve,
     ) -> None:
         self._repository = repository
         self._blobs = blobs
         self._limits = limits
         self._source = source
         self._metrics = metrics
+        self._reserve = reserve
 
     async def receive(self, caller: Caller, messages: AsyncIterator[CreateFileRequest]) -> File:
         """Keep the file that `messages` bring; when this returns it survives a crash.
@@ -50,11 +53,12 @@ class Uploads:
         """
         header = await self._header(messages)
         filename = clean_filename(header.filename)
+        self._reserve.check()
         owner_id, quota = owner_of(caller), quota_of(caller, self._limits.storage)
         room = quota - (await self._repository.usage(owner_id)).size_bytes
         file_id = self._source.new_id(PREFIX)
         async with self._blobs.writing(file_id) as writing:
-            arrival = _Arrival(writing, self._limits.max_file, room, quota)
+            arrival = _Arrival(writing, self._limits.max_file, room, quota, self._reserve)
             closing = await self._copy(messages, arrival)
             lifetime_s = self._lifetime_s(closing)
             await writing.finish()
@@ -156,7 +160,10 @@ class _Arrival:
         head: the first of them.
     """
 
-    def __init__(self, writing: Writing, max_size: int, room: int, quota: int) -> None:
+    def __init__(
+        self, writing: Writing, max_size: int, room: int, quota: int, reserve: DiskReserve
+    ) -> None:
+        self._reserve = reserve
         self._writing = writing
         self._max_size = max_size
         self._room = room
@@ -168,6 +175,7 @@ class _Arrival:
     async def take(self, chunk: bytes) -> None:
         if not 1 <= len(chunk) <= PIECE:
             raise invalid("chunk", f"chunk: takes 1 to {PIECE} bytes")
+        self._reserve.check()
         self.size += len(chunk)
         if self.size > self._max_size:
             raise GatewayError(

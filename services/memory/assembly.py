@@ -7,7 +7,10 @@ import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.database import is_sqlite
+from services.common.disk import DiskReserve
 from services.common.ids import Source
+from services.common.instances import Instances
 from services.common.secrets import Secrets
 from services.common.settings import Memory, Settings
 from services.common.sweeping import sweeper_lease
@@ -47,8 +50,10 @@ class Memories:
         jobs: Jobs,
         roles: Roles,
         sweeper: MemorySweeper,
+        instances: Instances | None,
     ) -> None:
         self.servicer = servicer
+        self._instances = instances
         self._locks = locks
         self._jobs = jobs
         self._roles = roles
@@ -64,16 +69,21 @@ class Memories:
         source: Source,
         counters: CollectorRegistry,
         channel: grpc.aio.Channel,
+        reserve: DiskReserve,
     ) -> Self:
         """Build it over a migrated database; `channel` reaches inference."""
         chosen = settings.memory
         metrics = Metrics(counters)
         roles = Roles(channel, secrets.service_credential, settings.roles, _ROLE_TIMEOUT_S)
-        stores = open_stores(database, source)
-        locks = open_locks(database, source, chosen)
+        # Of a process on another machine nobody can tell whether it lives.
+        instances = None
+        if is_sqlite(settings.storage):
+            instances = Instances.enter(settings.storage.data_dir, source)
+        stores = open_stores(database, source, instances)
+        locks = open_locks(database, source, chosen, instances)
         contexts = Contexts(stores, roles, chosen, metrics)
-        jobs = Jobs(database, stores, roles, metrics, chosen.job_poll_s)
-        taking = Taking(stores, locks, contexts, jobs, chosen, source, metrics)
+        jobs = Jobs(database, stores, roles, metrics, chosen.job_poll_s, instances=instances)
+        taking = Taking(stores, locks, contexts, jobs, chosen, source, metrics, reserve)
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "memory", every_s, source)
         return cls(
@@ -82,6 +92,7 @@ class Memories:
             jobs,
             roles,
             MemorySweeper(stores.repository, locks, lease, every_s),
+            instances,
         )
 
     def reload(self, settings: Settings) -> None:
@@ -96,20 +107,26 @@ class Memories:
         await self._jobs.stop()
         await self._sweeper.stop()
         await self._locks.close()
+        if self._instances:
+            self._instances.leave()
 
 
-def open_stores(database: AsyncEngine, source: Source) -> Stores:
+def open_stores(
+    database: AsyncEngine, source: Source, instances: Instances | None = None
+) -> Stores:
     """Give what is kept of memories in a migrated database."""
     return Stores(
         Repository(database, source),
         Summaries(database, source),
         Archive(database, source),
         Facts(database, source),
-        JobQueue(database, source, _JOB_LEASE_S),
+        JobQueue(database, source, _JOB_LEASE_S, instances),
     )
 
 
-def open_locks(database: AsyncEngine, source: Source, chosen: Memory) -> Locks:
+def open_locks(
+    database: AsyncEngine, source: Source, chosen: Memory, instances: Instances | None = None
+) -> Locks:
     """Give this process's locks on memories."""
     limits = LockLimits(chosen.lock_wait_s, chosen.readers, chosen.lock_lease_s)
-    return Locks(database, source, limits)
+    return Locks(database, source, limits, instances)

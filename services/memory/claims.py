@@ -9,8 +9,9 @@ written to pass it on.
 Nothing here need survive a power cut, after which nobody holds anything.
 
 A claim ends unless it is renewed, and whoever waits behind one that has ended takes it
-away. That goes by the clocks of several machines, and so can be wrong; `guard` is what
-makes it right: within a transaction it tells whether a claim is there, and keeps it there.
+away; those of a process of the same machine go as soon as it has died (see `Instances`).
+That goes by the clocks of several machines, and so can be wrong; `guard` is what makes it
+right: within a transaction it tells whether a claim is there, and keeps it there.
 """
 
 from collections.abc import Collection
@@ -28,6 +29,14 @@ from services.memory.tables import INSERTS, claims, memories, queues
 
 WRITE = "write"
 READ = "read"
+
+
+PREFIX = "claim_"
+
+
+def id_prefix(instance: str) -> str:
+    """Return how the ids of a process's claims begin."""
+    return f"{PREFIX}{instance}_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +136,11 @@ class Claims:
         """Take away every claim that has ended; give how many."""
         async with writing(self._engine, is_lasting=False) as connection:
             return await _remove(connection, claims.c.ends_at_ms <= self._now_ms())
+
+    async def remove_of(self, instance: str) -> None:
+        """Take away every claim of a process that has died."""
+        async with writing(self._engine, is_lasting=False) as connection:
+            await _remove(connection, claims.c.id.startswith(id_prefix(instance), autoescape=True))
 
     async def _enter(
         self, connection: AsyncConnection, queue: Queue, owner_id: str, claim_id: str

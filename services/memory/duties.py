@@ -27,6 +27,8 @@ from services.memory.turns import StoredTurn, said
 # refuse to.
 _EMBEDDED_AT_ONCE = 32
 _MAX_EMBEDDED = 4_000
+# Of a number in a vector, as it is stored.
+_VALUE_BYTES = 4
 
 
 class MovedError(Exception):
@@ -190,6 +192,8 @@ class Duties:
             if await self._lock(connection, job) != epoch:
                 raise MovedError
             vectors = dict(zip(numbers, made.vectors, strict=True))
+            size = _VALUE_BYTES * sum(len(vector) for vector in made.vectors)
+            await self._repository.charge(connection, job.entity_id, job.owner_id, size)
             await self._archive.add_vectors(connection, job.entity_id, made.model, vectors)
         return made.model
 

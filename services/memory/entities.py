@@ -83,6 +83,17 @@ def quota_exceeded(quota: int) -> GatewayError:
     )
 
 
+def storage_exceeded(quota: int) -> GatewayError:
+    """Return the 403 of an owner whose memories take up all that the plan has."""
+    return GatewayError(
+        errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED,
+        f"memory_id: your memories may take up {quota} bytes in all, and this turn does not fit; "
+        "DELETE /beta/v1/memories/{memory_id} frees what one takes up",
+        param="memory_id",
+        limit="memory.storage",
+    )
+
+
 def busy() -> GatewayError:
     """Others hold the memory for too long: 429."""
     return GatewayError(

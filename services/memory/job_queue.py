@@ -2,7 +2,8 @@
 
 A job is put there in the transaction of what makes it necessary. Any process may take a
 job that is due: it holds the job for a while, and again as long as it works on it; the
-job of a process that died is free after that. Clocks of two machines differ, so two may
+job of a process that died is free after that, or at once where the process was one of this
+machine. Clocks of two machines differ, so two may
 work on one job at once: whoever commits first has it, since `finish` removes the row in
 the transaction of the work's outcome and fails where it is gone or another's.
 
@@ -18,12 +19,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.database import reading, writing
 from services.common.ids import Source
+from services.common.instances import Instances
 from services.memory.jobs_tables import jobs
 from services.memory.tables import INSERTS
 
 PREFIX = "job_"
 
-_HOLDER = "work_"
+_HOLDER = "work"
 _FREE = ""
 
 
@@ -96,12 +98,22 @@ class JobQueue:
         engine: the database.
         source: ids and clocks.
         lease_s: seconds for which a job is held.
+        instances: the processes of this machine, where the jobs of dead ones can be told.
 
     Attributes:
         lease_s: the same.
     """
 
-    def __init__(self, engine: AsyncEngine, source: Source, lease_s: float) -> None:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        source: Source,
+        lease_s: float,
+        instances: Instances | None = None,
+    ) -> None:
+        self._holder = _holder_prefix(instances.name if instances else "")
+        if instances:
+            instances.on_death.append(self.free_of)
         self._engine = engine
         self._source = source
         self.lease_s = lease_s
@@ -231,6 +243,16 @@ class JobQueue:
         async with writing(self._engine) as connection:
             await connection.execute(given)
 
+    async def free_of(self, instance: str) -> None:
+        """Let every job be taken again that a process held which has died."""
+        freed = (
+            update(jobs)
+            .where(jobs.c.holder.startswith(_holder_prefix(instance), autoescape=True))
+            .values(holder=_FREE, ends_at_ms=0)
+        )
+        async with writing(self._engine) as connection:
+            await connection.execute(freed)
+
     async def cancel_from(
         self, connection: AsyncConnection, entity_id: str, first_turn: int
     ) -> None:
@@ -260,7 +282,7 @@ class JobQueue:
             update(jobs)
             .where(jobs.c.id.in_(there))
             .values(
-                holder=self._source.new_id(_HOLDER),
+                holder=self._source.new_id(self._holder),
                 ends_at_ms=self._now_ms() + self._lease_ms,
             )
             .returning(jobs)
@@ -271,6 +293,11 @@ class JobQueue:
 
     def _now_ms(self) -> int:
         return int(self._source.now() * 1000)
+
+
+def _holder_prefix(instance: str) -> str:
+    """Return how the ids begin under which a process holds jobs."""
+    return f"{_HOLDER}_{instance}_"
 
 
 async def _cancel(connection: AsyncConnection, which: ColumnElement[bool]) -> None:

@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.common import ids, logs
 from services.common.database import writing
 from services.common.errors import GatewayError
+from services.common.instances import Instances
 from services.memory.duties import Duties, MovedError
 from services.memory.entities import Entity
 from services.memory.job_queue import Backlog, Job, Kind, LostError
@@ -58,6 +59,7 @@ class Jobs:
         poll_s: seconds between two looks for jobs of other processes, on average.
         at_once: jobs that are done at a time.
         uniform: throws the dice for jitter.
+        instances: the processes of this machine; what dead ones held is freed.
     """
 
     def __init__(
@@ -70,7 +72,9 @@ class Jobs:
         *,
         at_once: int = 4,
         uniform: Callable[[float, float], float] = ids.uniform,
+        instances: Instances | None = None,
     ) -> None:
+        self._instances = instances
         self._engine = engine
         self._queue = stores.queue
         self._duties = Duties(engine, stores, roles)
@@ -194,6 +198,8 @@ class Jobs:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _look(self) -> None:
+        if self._instances:
+            await self._instances.bury()
         if (free := self._at_once - len(self._working)) > 0:
             for job in await self._queue.claim(free):
                 self._begin(job)

@@ -24,10 +24,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.errors import GatewayError
 from services.common.ids import Source
-from services.memory.claims import READ, WRITE, Claims, Queue
+from services.common.instances import Instances
+from services.memory.claims import PREFIX, READ, WRITE, Claims, Queue, id_prefix
 from services.memory.entities import Entity, busy, taken_over
-
-PREFIX = "claim_"
 
 # Of a lease, the part after which it is renewed: several renewals may fail.
 _RENEWED_AFTER = 0.2
@@ -86,15 +85,25 @@ class _Claim:
 class Locks:
     """The locks of one process, which share the memories with those of others.
 
-    Every method raises `unavailable` when the database does not answer.
+    With `instances` what a process of the same machine held is free when that one has died;
+    otherwise, when its lease has ended. Every method raises `unavailable` when the database
+    does not answer.
     """
 
     def __init__(
-        self, engine: AsyncEngine, source: Source | None = None, limits: LockLimits | None = None
+        self,
+        engine: AsyncEngine,
+        source: Source | None = None,
+        limits: LockLimits | None = None,
+        instances: Instances | None = None,
     ) -> None:
         self._source = source or Source()
         self._limits = limits or LockLimits()
         self._claims = Claims(engine, self._source, self._limits.lease_s)
+        self._instances = instances
+        self._prefix = id_prefix(instances.name) if instances else PREFIX
+        if instances:
+            instances.on_death.append(self._claims.remove_of)
         # What this process holds or waits for: by id, and in order by what it is for.
         self._held: dict[str, _Claim] = {}
         self._lines: dict[Queue, list[_Claim]] = {}
@@ -143,7 +152,7 @@ class Locks:
 
     @asynccontextmanager
     async def _holding(self, queue: Queue, owner_id: str) -> AsyncIterator[_Claim]:
-        claim = _Claim(self._source.new_id(PREFIX), queue)
+        claim = _Claim(self._source.new_id(self._prefix), queue)
         entering = self._begin(self._enter(claim, owner_id))
         try:
             await asyncio.shield(entering)
@@ -188,6 +197,8 @@ class Locks:
         claim.woken.clear()
 
     async def _look(self, claim: _Claim) -> None:
+        if self._instances:
+            await self._instances.bury()
         before = await self._claims.count_before(claim.queue, claim.ticket)
         if before is None:
             raise taken_over()

@@ -47,6 +47,15 @@ class Meeting:
         return [turn for turn in self.turns if (turn.number, asked(turn.messages)) != known]
 
     @property
+    def new_bytes(self) -> int:
+        """How many bytes of messages are to be stored, before the answer."""
+        return sum(
+            message.ByteSize()
+            for turn in self.turns
+            for message in turn.messages[max(self.keep - turn.first_message, 0) :]
+        )
+
+    @property
     def present(self) -> StoredTurn:
         """The turn that the request is about."""
         return self.turns[-1]

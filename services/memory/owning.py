@@ -45,7 +45,9 @@ async def make(
         GatewayError: memory_quota_exceeded.
         IntegrityError: another call made it meanwhile, too.
     """
-    none = INSERTS[connection.dialect.name](owners).values(owner_id=owner_id, memories=0)
+    none = INSERTS[connection.dialect.name](owners).values(
+        owner_id=owner_id, memories=0, size_bytes=0
+    )
     await connection.execute(none.on_conflict_do_nothing())
     counted = await connection.execute(
         update(owners)
@@ -58,7 +60,9 @@ async def make(
             return None
         raise quota_exceeded(quota)
     made = Entity(entity_id, owner_id, memory_id, created_at_ms=now_ms, updated_at_ms=now_ms)
-    await connection.execute(insert(memories).values(asdict(made) | {"reservations": 1}))
+    await connection.execute(
+        insert(memories).values(asdict(made) | {"reservations": 1, "size_bytes": 0})
+    )
     return made
 
 
@@ -101,11 +105,31 @@ async def forget(connection: AsyncConnection, entity: Entity) -> None:
     await connection.execute(of_owner(entity.id, entity.owner_id).with_for_update())
     await claims.remove_all(connection, entity.id)
     await transcript.forget(connection, entity.id)
-    gone = await connection.execute(
-        delete(memories).where(memories.c.id == entity.id, memories.c.owner_id == entity.owner_id)
+    gone = await connection.scalar(
+        delete(memories)
+        .where(memories.c.id == entity.id, memories.c.owner_id == entity.owner_id)
+        .returning(memories.c.size_bytes)
     )
+    if gone is None:
+        return
     await connection.execute(
         update(owners)
         .where(owners.c.owner_id == entity.owner_id)
-        .values(memories=owners.c.memories - gone.rowcount)
+        .values(memories=owners.c.memories - 1, size_bytes=owners.c.size_bytes - gone)
     )
+
+
+async def charge(connection: AsyncConnection, entity_id: str, owner_id: str, size: int) -> int:
+    """Add bytes to a memory whose row is locked; return how many all of its owner's have."""
+    await connection.execute(
+        update(memories)
+        .where(memories.c.id == entity_id, memories.c.owner_id == owner_id)
+        .values(size_bytes=memories.c.size_bytes + size)
+    )
+    total: int | None = await connection.scalar(
+        update(owners)
+        .where(owners.c.owner_id == owner_id)
+        .values(size_bytes=owners.c.size_bytes + size)
+        .returning(owners.c.size_bytes)
+    )
+    return total or 0

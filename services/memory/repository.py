@@ -38,7 +38,7 @@ from services.memory.entities import Entity as Entity
 from services.memory.locks import WriteLock
 from services.memory.messages import message_key
 from services.memory.pages import read_number, read_time_and_id, write_token
-from services.memory.tables import memories
+from services.memory.tables import memories, owners
 from services.memory.turns import StoredTurn
 
 PREFIX = "memory_"
@@ -192,18 +192,20 @@ class Repository:
         if keep_messages == entity.messages:
             return entity.turns + 1
         entity.epoch += 1
-        changed, entity.turns = await transcript.cut(
+        changed, entity.turns, size = await transcript.cut(
             connection, entity.id, entity.epoch, keep_messages, self._now_ms()
         )
         entity.messages = keep_messages
         entity.summarised = min(entity.summarised, changed - 1)
         await self.set_summarised(connection, entity.id, entity.summarised)
         await self._save(connection, entity)
+        if size:
+            await owning.charge(connection, entity.id, entity.owner_id, size)
         return changed
 
     async def append(
         self, connection: AsyncConnection, entity: Entity, turns: Sequence[StoredTurn]
-    ) -> None:
+    ) -> int:
         """Add turns to the transcript; bring `entity` up to date.
 
         Messages that are there already are not written again.
@@ -215,6 +217,9 @@ class Repository:
                 the last one there is, which then goes on, is closed, or ends in a message
                 that goes on and so takes the place of what it was.
 
+        Returns:
+            How many bytes the owner's memories have then.
+
         Raises:
             ValueError: the turns do not follow on those there are.
         """
@@ -224,11 +229,27 @@ class Repository:
             last = await transcript.read_last_key(connection, entity.id, entity.messages)
             if message_key(known[-1]) != last:
                 await self.rewind(connection, entity, entity.messages - 1)
-        entity.messages = await transcript.append(
+        entity.messages, size = await transcript.append(
             connection, entity.id, entity.epoch, entity.messages, turns
         )
         entity.turns = turns[-1].number
         await self._save(connection, entity)
+        return await owning.charge(connection, entity.id, entity.owner_id, size)
+
+    async def charge(
+        self, connection: AsyncConnection, entity_id: str, owner_id: str, size: int
+    ) -> None:
+        """Charge the owner of a memory for what was added to its index.
+
+        The memory's row is locked in the transaction.
+        """
+        await owning.charge(connection, entity_id, owner_id, size)
+
+    async def stored_bytes(self, owner_id: str) -> int:
+        """Return how many bytes an owner's memories have."""
+        query = select(owners.c.size_bytes).where(owners.c.owner_id == owner_id)
+        async with reading_once(self._engine) as connection:
+            return await connection.scalar(query) or 0
 
     async def mark_summarised(
         self, connection: AsyncConnection, entity_id: str, epoch: int, last_turn: int

@@ -35,8 +35,8 @@ INSERTS: dict[str, Callable[[Table], Any]] = {
 _UNUSED = text("turns = 0 AND epoch = 0")
 _LIVE = text("superseded_at_ms IS NULL")
 
-# How many memories each owner has. It changes with them in one transaction, and the
-# statement that adds to it holds the quota.
+# How many memories each owner has, and how many bytes they have. It changes with them in one
+# transaction, and the statement that adds to it holds the quota.
 owners = Table(
     "memory_owners",
     metadata,
@@ -44,6 +44,7 @@ owners = Table(
     Column(
         "memories", BigInteger, CheckConstraint("memories >= 0", name="memories"), nullable=False
     ),
+    Column("size_bytes", BigInteger, nullable=False),
 )
 
 # `reservations` counts the calls that may yet make the first turn; it means nothing once
@@ -61,6 +62,7 @@ memories = Table(
     Column("messages", BigInteger, nullable=False),
     Column("summarised", BigInteger, nullable=False),
     Column("reservations", BigInteger, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
     UniqueConstraint("owner_id", "memory_id"),
     Index("ix_memories_owner_id", "owner_id", "updated_at_ms", "id"),
     Index("ix_memories_unused", "updated_at_ms", sqlite_where=_UNUSED, postgresql_where=_UNUSED),
@@ -113,7 +115,8 @@ queues = Table(
 )
 
 # Who holds a memory or waits for it, in either mode, in the order of their tickets. A
-# claim whose time is over is nobody's, whether or not its row is still there.
+# claim whose time is over is nobody's, whether or not its row is still there. Its id begins
+# with the name of the process that made it, where others can tell that one from a dead one.
 claims = Table(
     "memory_claims",
     metadata,

@@ -9,17 +9,18 @@ from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.memory_pb2 import OpenTurn, TurnContext
 from services.common.authentication import Caller
+from services.common.disk import DiskReserve
 from services.common.errors import GatewayError, invalid
 from services.common.ids import Source
+from services.common.plans import limit_of, plan_name
 from services.common.settings import Memory
 from services.memory.context import Contexts
-from services.memory.entities import Entity, taken_over
+from services.memory.entities import Entity, storage_exceeded, taken_over
 from services.memory.jobs import Jobs
 from services.memory.locks import Locks, WriteLock
 from services.memory.meeting import Meeting, MovedError, apart, begin, meet
 from services.memory.messages import normalised
 from services.memory.metrics import Metrics
-from services.memory.quota import quota_of
 from services.memory.stores import Stores
 from services.memory.turns import asked, committed
 from services.memory.windows import Windows
@@ -39,20 +40,23 @@ class Taken:
     _owner_id: str
     _meeting: Meeting
     _lock: WriteLock | None = None
+    _storage: int = 0
 
     async def commit(self, answer: Message) -> int:
         """Add the turn with its answer; give its number, 0 outside of any memory.
 
         Raises:
             GatewayError: conflict, when the memory was taken over or deleted; invalid, when
-                it is only read.
+                it is only read; memory_storage_exceeded; storage_full.
         """
         if self._opening.mode == OpenTurn.MODE_READ_ONLY:
             raise invalid("commit", "commit: the turn was opened to read only")
         if self._lock is None:
             await self._taking.note(self._owner_id, self._meeting)
             return 0
-        return await self._taking.add(self._lock, self._opening, self._meeting, answer)
+        return await self._taking.add(
+            self._lock, self._opening, self._meeting, answer, self._storage
+        )
 
 
 class Taking:
@@ -66,6 +70,7 @@ class Taking:
         settings: bounds on waiting, and quotas.
         source: ids and clocks.
         metrics: what is counted.
+        reserve: free space without which nothing is remembered.
     """
 
     def __init__(
@@ -77,6 +82,7 @@ class Taking:
         settings: Memory,
         source: Source,
         metrics: Metrics,
+        reserve: DiskReserve,
     ) -> None:
         self._stores = stores
         self._locks = locks
@@ -85,13 +91,15 @@ class Taking:
         self._settings = settings
         self._source = source
         self._metrics = metrics
+        self._reserve = reserve
 
     @asynccontextmanager
     async def take(self, caller: Caller, opening: OpenTurn) -> AsyncIterator[Taken]:
         """Take a turn, for as long as the block lasts.
 
         Raises:
-            GatewayError: memory_busy, memory_quota_exceeded, memory_not_synchronized.
+            GatewayError: memory_busy, memory_quota_exceeded, memory_storage_exceeded,
+                memory_not_synchronized, storage_full.
         """
         sent = await apart(normalised, opening.messages)
         if not sent:
@@ -103,20 +111,31 @@ class Taking:
             async with self._reading(owner_id, opening, sent) as taken:
                 yield taken
         else:
-            quota = quota_of(caller.plan, self._settings.quota)
-            async with self._writing(owner_id, opening, sent, quota) as taken:
+            self._reserve.check()
+            plan = plan_name(caller.plan)
+            async with self._writing(owner_id, plan, opening, sent) as taken:
                 yield taken
 
     async def add(
-        self, lock: WriteLock, opening: OpenTurn, meeting: Meeting, answer: Message
+        self, lock: WriteLock, opening: OpenTurn, meeting: Meeting, answer: Message, storage: int
     ) -> int:
-        """Add the turns of a meeting with the answer of the last; give that one's number."""
+        """Add the turns of a meeting with the answer of the last; give that one's number.
+
+        Args:
+            lock: on the memory.
+            opening: what the request said of it.
+            meeting: how the memory goes on.
+            answer: of the model.
+            storage: bytes that the owner's memories may have in all.
+        """
+        self._reserve.check()
         stores = self._stores
         turns = committed(meeting.turns, answer)
         async with stores.repository.committing(lock) as (connection, entity):
             if meeting.rewinds:
                 await stores.rewind(connection, entity, meeting.keep)
-            await stores.repository.append(connection, entity, turns)
+            if await stores.repository.append(connection, entity, turns) > storage:
+                raise storage_exceeded(storage)
             await self._jobs.put_summary(connection, entity, _windows(opening))
             if opening.personal_memory:
                 for turn in meeting.spoken:
@@ -154,9 +173,11 @@ class Taking:
 
     @asynccontextmanager
     async def _writing(
-        self, owner_id: str, opening: OpenTurn, sent: Sequence[Message], quota: int
+        self, owner_id: str, plan: str, opening: OpenTurn, sent: Sequence[Message]
     ) -> AsyncIterator[Taken]:
         repository = self._stores.repository
+        quota = limit_of(self._settings.quota, plan)
+        storage = limit_of(self._settings.storage, plan)
         reserved = await repository.reserve(owner_id, opening.memory_id, quota)
         try:
             began = self._source.monotonic()
@@ -164,7 +185,10 @@ class Taking:
                 self._metrics.lock_wait_s.observe(self._source.monotonic() - began)
                 entity = await self._synchronised(reserved, _windows(opening))
                 meeting = await meet(repository, entity, sent, self._now_ms())
-                yield await self._taken(owner_id, opening, entity, meeting, lock)
+                # Told before a model is asked; the commit is what holds the quota.
+                if await repository.stored_bytes(owner_id) + 2 * meeting.new_bytes > storage:
+                    raise storage_exceeded(storage)
+                yield await self._taken(owner_id, opening, entity, meeting, lock, storage)
         finally:
             # A caller who is cancelled here still gives back what was reserved.
             await asyncio.shield(asyncio.ensure_future(repository.release(reserved)))
@@ -202,11 +226,12 @@ class Taking:
         entity: Entity | None,
         meeting: Meeting,
         lock: WriteLock | None = None,
+        storage: int = 0,
     ) -> Taken:
         context = await self._contexts.of(
             owner_id, entity, meeting, _windows(opening), with_profile=opening.personal_memory
         )
-        return Taken(context, self, opening, owner_id, meeting, lock)
+        return Taken(context, self, opening, owner_id, meeting, lock, storage)
 
     def _now_ms(self) -> int:
         return int(self._source.now() * 1000)

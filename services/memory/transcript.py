@@ -3,7 +3,7 @@
 Whoever changes it holds the memory's row locked within the transaction.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -26,6 +26,11 @@ from gateway.memory.v1.memory_pb2 import Turn
 from services.memory.messages import KEY_SIZE, message_key
 from services.memory.tables import keys, parts
 from services.memory.turns import StoredTurn, awaited
+
+# Charged for a part and for each of its messages, beside the content: row and keys. The
+# content counts twice, as what is indexed of it takes about as much again.
+_PART_BYTES = 512
+_MESSAGE_BYTES = 64
 
 # Keys in a row. A memory of 100,000 turns has some 200 rows, and a commit writes one or two.
 CHUNK = 1024
@@ -55,11 +60,11 @@ async def append(
     epoch: int,
     length: int,
     turns: Iterable[StoredTurn],
-) -> int:
+) -> tuple[int, int]:
     """Add the messages of turns that are behind the first `length` of the transcript.
 
     Returns:
-        How many messages the transcript has then.
+        How many messages the transcript has then, and how many bytes they are charged as.
     """
     at = length
     rows: list[dict[str, Any]] = []
@@ -85,12 +90,12 @@ async def append(
     if rows:
         await connection.execute(insert(parts), rows)
         await _append_keys(connection, entity_id, length, bytes(added))
-    return at
+    return at, sum(map(_size, rows))
 
 
 async def cut(
     connection: AsyncConnection, entity_id: str, epoch: int, length: int, now_ms: int
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """Supersede all but the first `length` messages, of which there are more.
 
     A part that is cut in two is superseded too, and its beginning is written as one of
@@ -98,7 +103,7 @@ async def cut(
 
     Returns:
         Numbers of the turn that the first message cut off was of, and of the last turn
-        there is then.
+        there is then; and how many bytes are charged for what was written.
     """
     parted = (await connection.execute(_part_of(entity_id, length))).one()
     await connection.execute(
@@ -106,6 +111,7 @@ async def cut(
         .where(_live(entity_id), parts.c.first_message >= parted.first_message)
         .values(superseded_at_ms=now_ms)
     )
+    size = 0
     kept = Turn.FromString(parted.content).messages[: length - parted.first_message]
     if kept:
         beginning = {
@@ -115,14 +121,15 @@ async def cut(
             "content": Turn(messages=kept).SerializeToString(),
         }
         await connection.execute(insert(parts).values(beginning))
+        size = _size(beginning)
     await _cut_keys(connection, entity_id, length)
     last = (await connection.execute(_part_of(entity_id, length - 1))).one_or_none()
     if last is None:
-        return parted.turn, 0
+        return parted.turn, 0, size
     if last.turn == parted.turn:
         [left] = await read_turns(connection, entity_id, last.turn, last.turn)
         await _set_open(connection, entity_id, last.turn, bool(awaited(left.messages)))
-    return parted.turn, last.turn
+    return parted.turn, last.turn, size
 
 
 async def read_last_key(connection: AsyncConnection, entity_id: str, length: int) -> bytes:
@@ -147,6 +154,11 @@ async def forget(connection: AsyncConnection, entity_id: str) -> None:
     """Take everything away for good."""
     await connection.execute(delete(keys).where(keys.c.entity_id == entity_id))
     await connection.execute(delete(parts).where(parts.c.entity_id == entity_id))
+
+
+def _size(part: Mapping[str, Any]) -> int:
+    """Return how many bytes a part is charged as."""
+    return _PART_BYTES + _MESSAGE_BYTES * int(part["messages"]) + 2 * len(part["content"])
 
 
 def _live(entity_id: str) -> ColumnElement[bool]:

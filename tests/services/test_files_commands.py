@@ -25,6 +25,7 @@ from services.files.blobs import FOLDER, open_blobs
 from services.files.metrics import Metrics
 from services.files.repository import FileRepository
 from services.files.uploads import Uploads
+from tests.disks import Disk
 
 
 async def _coming(filename: str) -> AsyncIterator[CreateFileRequest]:
@@ -48,6 +49,7 @@ async def _fill(folder: Path, *filenames: str) -> list[File]:
         Limits(),
         Source(),
         Metrics(CollectorRegistry()),
+        Disk().reserve,
     )
     files = [await uploads.receive(ada, _coming(filename)) for filename in filenames]
     await engine.dispose()

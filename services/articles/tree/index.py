@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 # A change copies one bucket and the tuple of buckets: with 50,000 elements, 200 and 256 entries.
 _BUCKETS = 256
+# Shared by all that hold nothing there: a bucket is copied before it changes.
+_EMPTY: tuple[dict[str, str], ...] = ({},) * _BUCKETS
 
 
 class Parents:
@@ -12,7 +14,7 @@ class Parents:
     __slots__ = ("_buckets", "_length")
 
     def __init__(self) -> None:
-        self._buckets: tuple[dict[str, str], ...] = tuple({} for _ in range(_BUCKETS))
+        self._buckets = _EMPTY
         self._length = 0
 
     def __len__(self) -> int:

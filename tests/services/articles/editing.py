@@ -1,6 +1,6 @@
 """A document editor that tests talk to over gRPC, as one user or several."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import grpc
@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gateway.accounts.v1.accounts_pb2 import PLAN_PERSONAL_FREE
+from gateway.accounts.v1.accounts_pb2 import PLAN_PERSONAL_FREE, Plan
 from gateway.articles.v1 import articles_pb2 as wire
 from gateway.articles.v1.articles_pb2_grpc import (
     ArticleEditorServiceStub,
@@ -23,11 +23,13 @@ from services.articles.groups import GroupRepository
 from services.articles.log import Log
 from services.articles.metrics import Metrics
 from services.articles.repository import ArticleRepository
+from services.articles.retention import Retention
 from services.articles.servicer import SERVICE_NAME, ArticleEditorServicer
 from services.articles.sessions import SessionRepository
 from services.articles.sweeper import ArticleSweeper
 from services.articles.tables import operations, snapshots
 from services.articles.tree.document import Document
+from services.articles.usage import Usage
 from services.common.authentication import Caller, caller
 from services.common.channels import Metadata, call_metadata, open_channel
 from services.common.database import reading
@@ -36,6 +38,7 @@ from services.common.ids import Source
 from services.common.server import Server
 from services.common.settings import Articles
 from services.common.sweeping import sweeper_lease
+from tests.disks import Disk
 
 MAX_MESSAGE = 8 << 20
 
@@ -52,9 +55,14 @@ class Clock:
 
 @dataclass
 class Users:
-    """Makes keys that every server then knows."""
+    """Makes keys that every server then knows.
+
+    Attributes:
+        plans: names of the plans of users; who is not there has the smallest.
+    """
 
     known: dict[str, Caller] = field(default_factory=dict)
+    plans: dict[str, str] = field(default_factory=dict)
 
     def key(self, user: str) -> str:
         key = f"gw-{len(self.known):043}"
@@ -62,7 +70,9 @@ class Users:
         return key
 
     async def identify(self, key: str) -> Caller:
-        return self.known[key]
+        known = self.known[key]
+        plan = self.plans.get(known.user_id.removeprefix("user_"), "personal_free")
+        return replace(known, plan=Plan.Value(f"PLAN_{plan.upper()}"))
 
 
 @dataclass
@@ -153,6 +163,7 @@ class Editing:
     Attributes:
         settings: what every instance that is started from then on goes by.
         drawer: the users' files.
+        disk: where the database is said to be.
     """
 
     engine: AsyncEngine
@@ -162,6 +173,7 @@ class Editing:
     drawer: Drawer = field(default_factory=Drawer)
     instances: list[Instance] = field(default_factory=list)
     keys: dict[str, str] = field(default_factory=dict)
+    disk: Disk = field(default_factory=Disk)
 
     @property
     def source(self) -> Source:
@@ -173,13 +185,17 @@ class Editing:
 
     @property
     def articles(self) -> ArticleRepository:
-        return ArticleRepository(self.engine, self.source)
+        return ArticleRepository(self.engine, self.source, accounts=self.accounts)
+
+    @property
+    def accounts(self) -> Usage:
+        return Usage(self.settings)
 
     async def start(self) -> Instance:
         registry = CollectorRegistry()
-        sessions = SessionRepository(self.engine, self.source, self.settings.session_s)
+        sessions = SessionRepository(self.engine, self.source, self.settings)
         log, cache = Log(self.engine, self.source), Cache(self.settings.cache_bytes)
-        desk = Desk(self.engine, sessions, log, cache, Metrics(registry))
+        desk = Desk(self.engine, sessions, log, cache, Metrics(registry), self.accounts)
         servicer = ArticleEditorServicer(
             self.articles,
             sessions,
@@ -187,6 +203,7 @@ class Editing:
             self.drawer,
             self.groups if self.settings.require_grant else None,
             self.source,
+            self.disk.reserve,
         )
         server = Server(self.users.identify, max_message=MAX_MESSAGE)
         server.add(add_ArticleEditorServiceServicer_to_server, servicer, SERVICE_NAME)
@@ -211,8 +228,8 @@ class Editing:
 
     def sweeper(self) -> ArticleSweeper:
         return ArticleSweeper(
-            self.articles,
-            SessionRepository(self.engine, self.source, self.settings.session_s),
+            Retention(self.engine, self.source, self.accounts),
+            SessionRepository(self.engine, self.source, self.settings),
             sweeper_lease(self.engine, "articles", 60, self.source),
             self.settings,
             60,

@@ -1,7 +1,8 @@
 """What is durable, who comes first, and what one call takes from another: nothing."""
 
 import asyncio
-from collections.abc import Sequence
+import tracemalloc
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -12,11 +13,12 @@ from gateway.errors.v1 import errors_pb2
 from services.articles import log as logs
 from services.articles.cache import Cache, Opened
 from services.articles.desk import Outcome
-from services.articles.log import Entry, Log
+from services.articles.log import Entry, GapError, Log
 from services.articles.sessions import Named
 from services.articles.tables import operations
 from services.articles.tree.document import Document
 from services.articles.tree.operations import Change
+from services.articles.usage import Usage
 from services.common.database import writing
 from services.common.errors import GatewayError, unavailable
 from services.common.ids import Source
@@ -77,16 +79,16 @@ async def test_the_loser_of_a_race_applies_its_edit_again(
 ) -> None:
     await editing.start()
     article_id, ada, bob = await shared(editing)
-    append, raced = Log.append, False
+    charge, raced = Usage.charge, False
 
-    async def late(self: Log, connection: AsyncConnection, entries: Sequence[Entry]) -> None:
+    async def late(self: Usage, connection: AsyncConnection, sizes: Mapping[str, int]) -> bool:
         nonlocal raced
         if not raced:
             raced = True
             await editing.client("bob", 1).insert(bob, "bob")
-        await append(self, connection, entries)
+        return await charge(self, connection, sizes)
 
-    monkeypatch.setattr(Log, "append", late)
+    monkeypatch.setattr(Usage, "charge", late)
     done = await editing.client("ada", 0).insert(ada, "ada")
     assert done.revision == 2
     assert await editing.client("ada", 0).texts(ada) == ["ada", "bob"]
@@ -102,16 +104,16 @@ async def test_who_sent_a_revision_is_not_applied_again_behind_another(
 ) -> None:
     await editing.start()
     _, ada, bob = await shared(editing)
-    append, raced = Log.append, False
+    charge, raced = Usage.charge, False
 
-    async def late(self: Log, connection: AsyncConnection, entries: Sequence[Entry]) -> None:
+    async def late(self: Usage, connection: AsyncConnection, sizes: Mapping[str, int]) -> bool:
         nonlocal raced
         if not raced:
             raced = True
             await editing.client("bob", 1).insert(bob, "bob")
-        await append(self, connection, entries)
+        return await charge(self, connection, sizes)
 
-    monkeypatch.setattr(Log, "append", late)
+    monkeypatch.setattr(Usage, "charge", late)
     with pytest.raises(GatewayError) as raised:
         await editing.client("ada", 0).insert(ada, "ada", if_revision=0)
     assert raised.value.article_code == 40901
@@ -219,7 +221,7 @@ async def test_a_hole_in_the_log_is_told_as_a_fault(editing: Editing) -> None:
         await ada.insert(session_id, "a")
     async with writing(editing.engine) as connection:
         await connection.execute(delete(operations).where(operations.c.revision == 2))
-    with pytest.raises(RuntimeError, match="revision 2 is missing"):
+    with pytest.raises(GapError, match="revision 2 is missing"):
         await Log(editing.engine, Source()).load(article.id)
     await editing.start()
     with pytest.raises(GatewayError) as raised:
@@ -275,7 +277,7 @@ async def test_an_older_snapshot_never_replaces_a_newer(editing: Editing) -> Non
 class TestSmallCache:
     @pytest.fixture
     def settings(self) -> Articles:
-        return Articles(cache_bytes=2_000)
+        return Articles(cache_bytes=20_000)
 
     async def test_documents_that_were_let_go_of_are_read_again(self, editing: Editing) -> None:
         ada = editing.client()
@@ -289,32 +291,50 @@ class TestSmallCache:
             assert await ada.texts(session) == ["x" * 700] * 3
 
 
+def held(revision: int, json_bytes: int = 0) -> Opened:
+    return Opened(Document(), revision, json_bytes)
+
+
 def test_the_cache_drops_what_was_used_longest_ago_and_never_what_is_in_use() -> None:
-    cache = Cache(100)
-    for name, size in (("a", 40), ("b", 40)):
-        cache.put(name, Opened(Document(), 1, size))
+    cache = Cache(int(2.5 * held(1, 40).size))
+    for name in ("a", "b"):
+        cache.put(name, held(1, 40))
     assert cache.get("a") is not None
-    cache.put("c", Opened(Document(), 1, 40))
+    cache.put("c", held(1, 40))
     assert (cache.get("a") is None, cache.get("b") is None) == (False, True)
-    cache.put("huge", Opened(Document(), 1, 400))
+    cache.put("huge", held(1, 40_000))
     assert len(cache) == 1
     assert cache.get("huge") is not None
 
 
 def test_the_cache_keeps_the_newer_state() -> None:
-    cache = Cache(100)
-    newer = Opened(Document(), 2, 10)
+    cache = Cache(1)
+    newer = held(2, 10)
     cache.put("a", newer)
-    cache.put("a", Opened(Document(), 1, 90))
+    cache.put("a", held(1, 90))
     assert cache.get("a") is newer
 
 
 def test_the_size_of_a_document_counts_once_however_often_it_changes() -> None:
-    cache = Cache(100)
+    cache = Cache(held(1, 40).size + held(1, 60).size)
     for revision in range(5):
-        cache.put("a", Opened(Document(), revision, 40))
-    cache.put("b", Opened(Document(), 1, 60))
+        cache.put("a", held(revision, 40))
+    cache.put("b", held(1, 60))
     assert cache.get("a") is not None
+
+
+def test_empty_documents_are_counted_as_what_they_take() -> None:
+    cache = Cache(1 << 20)
+    for number in range(2000):
+        cache.put(str(number), held(0))
+    tracemalloc.start()
+    try:
+        documents = [Document() for _ in range(len(cache))]
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(documents) < 2000
+    assert taken < 1 << 20
 
 
 def test_a_read_makes_nothing() -> None:

@@ -196,7 +196,7 @@ async def test_ids_of_one_moment_differ_and_tell_no_number(editing: Editing) -> 
 
 async def test_the_random_bits_of_ids_come_from_outside(editing: Editing) -> None:
     made = ArticleRepository(editing.engine, editing.source, lambda bits: bits)
-    article = await made.create("user_ada", 0, "")
+    article = await made.create("user_ada", "personal_free", 0, "")
     assert int(article.id) == (1_700_000_000_000 << 22) + 22
 
 

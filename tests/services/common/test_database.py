@@ -45,6 +45,7 @@ TABLES = {
     articles.groups,
     articles.members,
     articles.grants,
+    articles.usage,
     articles.articles,
     articles.operations,
     articles.snapshots,
@@ -240,15 +241,6 @@ async def test_a_server_that_is_not_there_is_unavailable_and_its_words_are_logge
     words = caplog.records[0].__dict__["driver"]
     assert str(port) in words
     assert "hunter2" not in caplog.text + words
-    await engine.dispose()
-
-
-async def test_a_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None:
-    (tmp_path / "gateway.db").write_bytes(b"not a database" * 100)
-    engine = open_engine(Storage(data_dir=tmp_path))
-    with pytest.raises(GatewayError) as raised:
-        await migrate(engine)
-    assert raised.value.reason == errors_pb2.REASON_UNAVAILABLE
     await engine.dispose()
 
 

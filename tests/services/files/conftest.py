@@ -21,6 +21,7 @@ from services.files.repository import FileRepository
 from services.files.servicer import SERVICE_NAME, FileStoreServicer
 from services.files.store import FileStore
 from services.files.uploads import Uploads
+from tests.disks import Disk
 from tests.services.files.filing import MAX_MESSAGE, Bucket, Clock, Filing, Users
 
 
@@ -69,7 +70,8 @@ async def filing(
     blobs = open_blobs(place)
     repository = FileRepository(engine, source)
     metrics = Metrics(CollectorRegistry())
-    uploads = Uploads(repository, blobs, limits, source, metrics)
+    disk = Disk()
+    uploads = Uploads(repository, blobs, limits, source, metrics, disk.reserve)
     servicer = FileStoreServicer(repository, FileStore(repository, blobs), uploads, metrics)
     server = Server(users.identify, max_message=MAX_MESSAGE)
     server.add(add_FileStoreServiceServicer_to_server, servicer, SERVICE_NAME)
@@ -77,5 +79,5 @@ async def filing(
     await server.start()
     async with open_channel(f"127.0.0.1:{port}", max_message=MAX_MESSAGE) as channel:
         stub = FileStoreServiceStub(channel)
-        yield Filing(users, stub, engine, repository, blobs, uploads, limits, source, clock)
+        yield Filing(users, stub, engine, repository, blobs, uploads, limits, source, clock, disk)
     await server.stop(0)

@@ -40,6 +40,7 @@ from services.files.metrics import Metrics
 from services.files.repository import FileRepository
 from services.files.sweeper import FileSweeper
 from services.files.uploads import Uploads
+from tests.disks import Disk
 
 MAX_MESSAGE = 8 << 20
 MIB = 1 << 20
@@ -223,6 +224,7 @@ class Filing:
     Attributes:
         users: makes keys.
         stub: reaches it.
+        disk: where the blobs are said to be.
     """
 
     users: Users
@@ -234,6 +236,7 @@ class Filing:
     limits: Limits
     source: Source
     clock: Clock
+    disk: Disk
 
     def client(self, user: str = "ada", team: str = "", plan: int = PLAN_ENTERPRISE) -> Client:
         return Client(self.stub, self.users.key(user, team, plan))

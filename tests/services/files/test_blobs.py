@@ -8,7 +8,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.common.database import open_engine
 from services.common.errors import GatewayError
 from services.common.settings import SettingsError, Storage
-from services.files.blobs import FOLDER, BlobMissingError, Blobs, open_blobs
+from services.files.blob_errors import BlobMissingError
+from services.files.blobs import FOLDER, Blobs, open_blobs
 from services.files.repository import FileRepository
 from tests.services.files.filing import MIB, reason_of
 

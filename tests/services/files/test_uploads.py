@@ -18,7 +18,7 @@ from gateway.files.v1.files_pb2 import (
 from services.common.authentication import Caller
 from services.common.errors import GatewayError
 from services.common.settings import Limits, Storage, StorageLimits
-from services.files.blobs import storage_unavailable
+from services.files.blob_errors import storage_unavailable
 from services.files.metrics import Metrics
 from services.files.repository import FileRepository, Usage
 from services.files.uploads import Uploads
@@ -126,7 +126,12 @@ class SlowRepository(FileRepository):
 
 def uploads_with(filing: Filing, repository: FileRepository) -> Uploads:
     return Uploads(
-        repository, filing.blobs, filing.limits, filing.source, Metrics(CollectorRegistry())
+        repository,
+        filing.blobs,
+        filing.limits,
+        filing.source,
+        Metrics(CollectorRegistry()),
+        filing.disk.reserve,
     )
 
 

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -30,6 +31,7 @@ from services.common.server import Server
 from services.common.settings import parse
 from services.memory.assembly import Memories
 from services.memory.servicer import SERVICE_NAME
+from tests.disks import Disk
 from tests.services.memory.conversations import model, user
 from tests.services.memory.working import CREDENTIAL, FakeInference
 
@@ -65,11 +67,13 @@ class Remembering:
 
     Attributes:
         inference: does the side jobs.
+        disk: where the database is said to be.
         stub: for everything else.
     """
 
-    def __init__(self, channel: grpc.aio.Channel, inference: FakeInference) -> None:
+    def __init__(self, channel: grpc.aio.Channel, inference: FakeInference, disk: Disk) -> None:
         self.inference = inference
+        self.disk = disk
         self.stub = memory_pb2_grpc.MemoryServiceStub(channel)
 
     @asynccontextmanager
@@ -130,8 +134,12 @@ async def remembering(
     **settings: Any,
 ) -> AsyncIterator[Remembering]:
     """Serve memories in a database as one process does, on a port of its own."""
+    kept = {"database_url": "postgresql://unused"}
+    if engine.url.database and engine.dialect.name == "sqlite":
+        kept = {"data_dir": str(Path(engine.url.database).parent)}
     chosen = parse(
         {
+            "storage": kept,
             "memory": {"job_poll_s": 0.05, **settings},
             "roles": {"summarise": summarise, "embed": embed},
         },
@@ -145,6 +153,7 @@ async def remembering(
         return Caller(f"user_{name}", "", accounts_pb2.PLAN_PERSONAL_FREE)
 
     inference = FakeInference()
+    disk = Disk()
     server = Server(identify, max_message=MAX_MESSAGE, service_credential=CREDENTIAL)
     port = server.listen("127.0.0.1:0")
     async with open_channel(f"127.0.0.1:{port}", max_message=MAX_MESSAGE) as channel:
@@ -155,6 +164,7 @@ async def remembering(
             source or Source(),
             CollectorRegistry(),
             channel,
+            disk.reserve,
         )
         server.add(
             memory_pb2_grpc.add_MemoryServiceServicer_to_server, memories.servicer, SERVICE_NAME
@@ -166,7 +176,7 @@ async def remembering(
         )
         await server.start()
         try:
-            yield Remembering(channel, inference)
+            yield Remembering(channel, inference, disk)
         finally:
             await server.stop(0)
             await memories.stop()

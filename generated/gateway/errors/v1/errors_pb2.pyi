@@ -59,9 +59,11 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_CANCELLED: _Reason.ValueType  # 13
     """CANCELLED, 499: the caller left."""
     REASON_STORAGE_QUOTA_EXCEEDED: _Reason.ValueType  # 14
-    """PERMISSION_DENIED, 403: the owner's files take up all the storage of their plan."""
+    """PERMISSION_DENIED, 403: the owner's files, or documents, take up all that their plan has."""
     REASON_STORAGE_UNAVAILABLE: _Reason.ValueType  # 15
-    """UNAVAILABLE, 503: files cannot be read or written now; try again after `retry_after_s`."""
+    """UNAVAILABLE, 503: files, or a damaged database, cannot be read or written now; try again
+    after `retry_after_s`.
+    """
     REASON_RANGE_NOT_SATISFIABLE: _Reason.ValueType  # 16
     """OUT_OF_RANGE, 416: the range begins behind the file's end."""
     REASON_CONFLICT: _Reason.ValueType  # 17
@@ -74,6 +76,12 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """PERMISSION_DENIED, 403: the user has as many memories as their plan allows."""
     REASON_MEMORY_NOT_SYNCHRONIZED: _Reason.ValueType  # 32
     """UNAVAILABLE, 503: older turns could not be archived; try again after `retry_after_s`."""
+    REASON_MEMORY_STORAGE_EXCEEDED: _Reason.ValueType  # 33
+    """PERMISSION_DENIED, 403: the user's memories take up all the storage of their plan."""
+    REASON_STORAGE_FULL: _Reason.ValueType  # 40
+    """UNAVAILABLE, 503: the disk is almost full, so that nothing new is stored; reading and
+    deleting go on. Try again after `retry_after_s`.
+    """
     REASON_UPSTREAM_REJECTED: _Reason.ValueType  # 20
     """INVALID_ARGUMENT, 400: the provider refused the request; the message holds its words."""
     REASON_CONTEXT_LENGTH_EXCEEDED: _Reason.ValueType  # 21
@@ -127,9 +135,11 @@ REASON_TIMEOUT: Reason.ValueType  # 12
 REASON_CANCELLED: Reason.ValueType  # 13
 """CANCELLED, 499: the caller left."""
 REASON_STORAGE_QUOTA_EXCEEDED: Reason.ValueType  # 14
-"""PERMISSION_DENIED, 403: the owner's files take up all the storage of their plan."""
+"""PERMISSION_DENIED, 403: the owner's files, or documents, take up all that their plan has."""
 REASON_STORAGE_UNAVAILABLE: Reason.ValueType  # 15
-"""UNAVAILABLE, 503: files cannot be read or written now; try again after `retry_after_s`."""
+"""UNAVAILABLE, 503: files, or a damaged database, cannot be read or written now; try again
+after `retry_after_s`.
+"""
 REASON_RANGE_NOT_SATISFIABLE: Reason.ValueType  # 16
 """OUT_OF_RANGE, 416: the range begins behind the file's end."""
 REASON_CONFLICT: Reason.ValueType  # 17
@@ -142,6 +152,12 @@ REASON_MEMORY_QUOTA_EXCEEDED: Reason.ValueType  # 31
 """PERMISSION_DENIED, 403: the user has as many memories as their plan allows."""
 REASON_MEMORY_NOT_SYNCHRONIZED: Reason.ValueType  # 32
 """UNAVAILABLE, 503: older turns could not be archived; try again after `retry_after_s`."""
+REASON_MEMORY_STORAGE_EXCEEDED: Reason.ValueType  # 33
+"""PERMISSION_DENIED, 403: the user's memories take up all the storage of their plan."""
+REASON_STORAGE_FULL: Reason.ValueType  # 40
+"""UNAVAILABLE, 503: the disk is almost full, so that nothing new is stored; reading and
+deleting go on. Try again after `retry_after_s`.
+"""
 REASON_UPSTREAM_REJECTED: Reason.ValueType  # 20
 """INVALID_ARGUMENT, 400: the provider refused the request; the message holds its words."""
 REASON_CONTEXT_LENGTH_EXCEEDED: Reason.ValueType  # 21

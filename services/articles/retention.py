@@ -1,0 +1,172 @@
+"""What of documents is given up, and when: deleted ones, and old operations.
+
+Deleted documents are purged when `articles.keep_deleted_s` is over, and the oldest of them
+before that where an owner has more than the quota with them. Operations that a snapshot
+covers are only history; they are kept until an owner's documents take up half of the
+quota, and then the oldest of the largest documents go. The operation at the snapshot's
+revision stays, so that the newest one always tells the document's revision.
+
+Everything goes in small transactions: writers of other documents wait for none of them.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+
+from sqlalchemy import ColumnElement, and_, delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.articles.tables import articles, operations, sessions, snapshots, usage
+from services.articles.usage import OPERATION_BYTES, Usage, lock
+from services.common.database import reading, writing
+from services.common.ids import Source
+
+# `deleted_at_ms` of a document that is being purged, of which parts may be gone already.
+PURGING_MS = 0
+# Operations in a transaction: each may have 4 MB.
+_AT_ONCE = 100
+# Owners and documents that are looked at in one go.
+_PAGE = 100
+
+
+class Retention:
+    """Gives up what need not be kept any longer.
+
+    Every method raises `unavailable` when the database does not answer.
+    """
+
+    def __init__(self, engine: AsyncEngine, source: Source, accounts: Usage) -> None:
+        self._engine = engine
+        self._source = source
+        self._accounts = accounts
+
+    async def purge(self, older_than_s: float) -> AsyncGenerator[str, None]:
+        """Purge deleted documents, one after the other; yield their ids.
+
+        Args:
+            older_than_s: how long ago they were deleted, at least, where their owner has room.
+        """
+        until_ms = int((self._source.now() - older_than_s) * 1000)
+        while found := await self._over(articles.c.deleted_at_ms <= until_ms):
+            for article_id in found:
+                await self._purge(article_id)
+                yield article_id
+        for owner_id in await self._owners(self._accounts.has_too_much_deleted()):
+            theirs = and_(articles.c.creator_id == owner_id, articles.c.deleted_at_ms.is_not(None))
+            for article_id in await self._over(theirs):
+                if not await self._is(owner_id, self._accounts.has_too_much_deleted()):
+                    break
+                await self._purge(article_id)
+                yield article_id
+
+    async def trim(self) -> AsyncGenerator[int, None]:
+        """Take away old history; yield how many operations went in each transaction."""
+        for owner_id in await self._owners(self._accounts.has_much_history()):
+            for article_id, revision in await self._with_history(owner_id):
+                while await self._is(owner_id, self._accounts.has_much_history()):
+                    gone = await self._trim(owner_id, article_id, revision)
+                    if not gone:
+                        break
+                    yield gone
+
+    async def _owners(self, which: ColumnElement[bool]) -> Sequence[str]:
+        async with reading(self._engine) as connection:
+            return (await connection.scalars(select(usage.c.owner_id).where(which))).all()
+
+    async def _is(self, owner_id: str, how: ColumnElement[bool]) -> bool:
+        query = select(usage.c.owner_id).where(usage.c.owner_id == owner_id, how)
+        async with reading(self._engine) as connection:
+            return await connection.scalar(query) is not None
+
+    async def _over(self, which: ColumnElement[bool]) -> Sequence[str]:
+        query = select(articles.c.id).where(which).order_by(articles.c.deleted_at_ms).limit(_PAGE)
+        async with reading(self._engine) as connection:
+            return (await connection.scalars(query)).all()
+
+    async def _purge(self, article_id: str) -> None:
+        """Purge a document, unless it was restored."""
+        marked = (
+            update(articles)
+            .where(articles.c.id == article_id, articles.c.deleted_at_ms.is_not(None))
+            .values(deleted_at_ms=PURGING_MS)
+            .returning(articles.c.creator_id)
+        )
+        async with writing(self._engine) as connection:
+            owner_id = await connection.scalar(marked)
+        if owner_id is None:
+            return
+        oldest = (
+            select(operations.c.revision)
+            .where(operations.c.article_id == article_id)
+            .order_by(operations.c.revision)
+            .limit(_AT_ONCE)
+        )
+        gone = _AT_ONCE
+        while gone == _AT_ONCE:
+            async with writing(self._engine, is_lasting=False) as connection:
+                done = await connection.execute(
+                    delete(operations).where(
+                        operations.c.article_id == article_id, operations.c.revision.in_(oldest)
+                    )
+                )
+                gone = done.rowcount
+        async with writing(self._engine) as connection:
+            await lock(connection, owner_id)
+            for table in (sessions, snapshots, operations):
+                await connection.execute(delete(table).where(table.c.article_id == article_id))
+            size = await connection.scalar(
+                delete(articles).where(articles.c.id == article_id).returning(articles.c.size_bytes)
+            )
+            await self._accounts.free(connection, owner_id, deleted=size or 0)
+
+    async def _with_history(self, owner_id: str) -> Sequence[tuple[str, int]]:
+        """Return the owner's documents that have a snapshot, and its revision, largest first."""
+        query = (
+            select(articles.c.id, snapshots.c.revision)
+            .join(snapshots, snapshots.c.article_id == articles.c.id)
+            .where(articles.c.creator_id == owner_id, articles.c.deleted_at_ms.is_(None))
+            .order_by(articles.c.size_bytes.desc())
+            .limit(_PAGE)
+        )
+        async with reading(self._engine) as connection:
+            return [(row.id, row.revision) for row in await connection.execute(query)]
+
+    async def _trim(self, owner_id: str, article_id: str, before: int) -> int:
+        async with writing(self._engine) as connection:
+            await lock(connection, owner_id)
+            found = await _history(connection, article_id, before)
+            if not found:
+                return 0
+            size = sum(size for _, size in found)
+            cut = await connection.execute(
+                update(articles)
+                .where(articles.c.id == article_id, articles.c.deleted_at_ms.is_(None))
+                .values(size_bytes=articles.c.size_bytes - size)
+            )
+            if not cut.rowcount:
+                return 0  # deleted meanwhile
+            await connection.execute(
+                delete(operations).where(
+                    operations.c.article_id == article_id,
+                    operations.c.revision <= found[-1][0],
+                )
+            )
+            await self._accounts.free(connection, owner_id, live=size)
+        return len(found)
+
+
+async def _history(
+    connection: AsyncConnection, article_id: str, before: int
+) -> Sequence[tuple[int, int]]:
+    """Return the oldest operations before a revision, each with what was charged for it."""
+    size = func.octet_length if connection.dialect.name == "postgresql" else func.length
+    query = (
+        select(
+            operations.c.revision,
+            (size(operations.c.operation) + size(operations.c.inverse) + OPERATION_BYTES).label(
+                "size"
+            ),
+        )
+        .where(operations.c.article_id == article_id, operations.c.revision < before)
+        .order_by(operations.c.revision)
+        .limit(_AT_ONCE)
+    )
+    return [(row.revision, row.size) for row in await connection.execute(query)]

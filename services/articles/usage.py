@@ -1,0 +1,230 @@
+"""How much each owner's documents take up, and the quota that holds it.
+
+A document's bytes are its log's: every operation with what undoes it. They belong to the
+user who made the document, whoever edits it. An owner's row changes in the transaction of
+what it counts, and the statement that adds to it also holds the quota, so that two
+processes cannot exceed it together. In a transaction the owners' rows are locked after
+sessions, and before documents and operations.
+
+Deleting a document frees its bytes and its place at once. Deleted documents are still on
+disk until they are purged, so live and deleted ones together are held to twice the quota:
+whoever fills and deletes without end waits for the sweeper, which purges the oldest
+deleted documents of an owner who has more than the quota in all.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, and_, case, literal, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from services.articles.faults import quota_reached
+from services.articles.tables import articles, usage
+from services.common.errors import GatewayError
+from services.common.settings import Articles, PlanLimits
+
+# Charged for a document, and for an operation, beside their content: rows and keys.
+DOCUMENT_BYTES = 1024
+OPERATION_BYTES = 256
+
+_PLANS = tuple(PlanLimits.model_fields)
+_INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+
+
+class Account(NamedTuple):
+    """An owner's documents.
+
+    Attributes:
+        plan: name of the owner's plan.
+        documents: how many there are, deleted ones left out.
+        size_bytes: bytes of those.
+        deleted_bytes: bytes of deleted ones that are still kept.
+    """
+
+    plan: str
+    documents: int
+    size_bytes: int
+    deleted_bytes: int
+
+
+class Usage:
+    """The accounts of all owners; every method works in the caller's transaction."""
+
+    def __init__(self, settings: Articles) -> None:
+        self._quota = settings.quota
+        self._documents = settings.documents
+
+    async def account(self, connection: AsyncConnection, owner_id: str) -> Account:
+        """Return an owner's account; an empty one of the smallest plan where there is none."""
+        query = select(
+            usage.c.plan, usage.c.documents, usage.c.size_bytes, usage.c.deleted_bytes
+        ).where(usage.c.owner_id == owner_id)
+        row = (await connection.execute(query)).one_or_none()
+        return Account(*row) if row else Account(_PLANS[0], 0, 0, 0)
+
+    async def set_plan(self, connection: AsyncConnection, owner_id: str, plan: str) -> None:
+        """Note the plan of an owner, if they have documents and it has changed."""
+        await connection.execute(
+            update(usage)
+            .where(usage.c.owner_id == owner_id, usage.c.plan != plan)
+            .values(plan=plan)
+        )
+
+    async def add_document(self, connection: AsyncConnection, owner_id: str, plan: str) -> None:
+        """Charge an owner for a new, empty document.
+
+        Raises:
+            GatewayError: 40303, when the owner has as many documents, or as much in them, as
+                the plan allows.
+        """
+        account = _INSERTS[connection.dialect.name](usage).values(
+            owner_id=owner_id, plan=plan, documents=0, size_bytes=0, deleted_bytes=0
+        )
+        await connection.execute(
+            account.on_conflict_do_update(
+                index_elements=[usage.c.owner_id], set_={"plan": account.excluded.plan}
+            )
+        )
+        added = await connection.execute(
+            update(usage)
+            .where(
+                usage.c.owner_id == owner_id,
+                usage.c.documents < _by_plan(self._documents),
+                self._fits(literal(DOCUMENT_BYTES, usage.c.size_bytes.type)),
+            )
+            .values(
+                documents=usage.c.documents + 1,
+                size_bytes=usage.c.size_bytes + DOCUMENT_BYTES,
+            )
+        )
+        if not added.rowcount:
+            raise await self.refusal(connection, owner_id, DOCUMENT_BYTES)
+
+    async def charge(self, connection: AsyncConnection, sizes: Mapping[str, int]) -> bool:
+        """Charge owners for operations, all or none of them.
+
+        Returns:
+            Whether all of them fit. If not, nothing may be committed that was charged.
+        """
+        charged = _each(usage.c.owner_id, sizes)
+        # In one order everywhere, so that two of these never wait for each other.
+        ordered = (
+            select(usage.c.owner_id)
+            .where(usage.c.owner_id.in_(sorted(sizes)))
+            .order_by(usage.c.owner_id)
+            .with_for_update()
+        )
+        done = await connection.execute(
+            update(usage)
+            .where(usage.c.owner_id.in_(ordered), self._fits(charged))
+            .values(size_bytes=usage.c.size_bytes + charged)
+        )
+        return done.rowcount == len(sizes)
+
+    async def refusal(self, connection: AsyncConnection, owner_id: str, size: int) -> GatewayError:
+        """Return the error that says why `size` more bytes, or a document, do not fit."""
+        account = await self.account(connection, owner_id)
+        quota = getattr(self._quota, account.plan)
+        if account.size_bytes + size <= quota:
+            documents = getattr(self._documents, account.plan)
+            if account.documents >= documents:
+                return quota_reached(
+                    f"there are {documents} documents, as many as the plan of their owner has; "
+                    "delete some, or ask whoever runs the gateway for more",
+                    "articles.documents",
+                )
+            return quota_reached(
+                "what was deleted is still being cleared away, and takes up as much again as "
+                "the plan has; try again in some minutes",
+                "articles.quota",
+            )
+        return quota_reached(
+            f"the documents of this one's owner may take up {quota} bytes in all, and this does "
+            "not fit; delete documents, or ask whoever runs the gateway for more",
+            "articles.quota",
+        )
+
+    async def move(
+        self, connection: AsyncConnection, owner_id: str, size: int, *, deleted: bool
+    ) -> None:
+        """Count a document among the deleted ones, or among the live ones again."""
+        sign = 1 if deleted else -1
+        await connection.execute(
+            update(usage)
+            .where(usage.c.owner_id == owner_id)
+            .values(
+                documents=usage.c.documents - sign,
+                size_bytes=usage.c.size_bytes - sign * size,
+                deleted_bytes=usage.c.deleted_bytes + sign * size,
+            )
+        )
+
+    async def free(
+        self, connection: AsyncConnection, owner_id: str, *, live: int = 0, deleted: int = 0
+    ) -> None:
+        """Take bytes off an owner's account: of a log that was cut, or of what was purged."""
+        await connection.execute(
+            update(usage)
+            .where(usage.c.owner_id == owner_id)
+            .values(
+                size_bytes=usage.c.size_bytes - live,
+                deleted_bytes=usage.c.deleted_bytes - deleted,
+            )
+        )
+
+    def has_too_much_deleted(self) -> ColumnElement[bool]:
+        """Return whether a row of `usage` has more than the quota, deleted documents included."""
+        total = usage.c.size_bytes + usage.c.deleted_bytes
+        return and_(usage.c.deleted_bytes > 0, total > _by_plan(self._quota))
+
+    def has_much_history(self) -> ColumnElement[bool]:
+        """Return whether a row of `usage` has more than half of the quota."""
+        return 2 * usage.c.size_bytes > _by_plan(self._quota)
+
+    def _fits(self, added: ColumnElement[int]) -> ColumnElement[bool]:
+        quota = _by_plan(self._quota)
+        live = usage.c.size_bytes + added
+        return and_(live <= quota, live + usage.c.deleted_bytes <= 2 * quota)
+
+
+async def lock(connection: AsyncConnection, owner_id: str) -> None:
+    """Lock an owner's row to the transaction's end."""
+    await connection.execute(
+        select(usage.c.owner_id).where(usage.c.owner_id == owner_id).with_for_update()
+    )
+
+
+async def add_to_documents(connection: AsyncConnection, sizes: Mapping[str, int]) -> bool:
+    """Add to the bytes of documents by their ids; return whether all of them are there still."""
+    ordered = (
+        select(articles.c.id)
+        .where(articles.c.id.in_(sorted(sizes)), articles.c.deleted_at_ms.is_(None))
+        .order_by(articles.c.id)
+        .with_for_update(key_share=True)
+    )
+    done = await connection.execute(
+        update(articles)
+        .where(articles.c.id.in_(ordered))
+        .values(size_bytes=articles.c.size_bytes + _each(articles.c.id, sizes))
+    )
+    return done.rowcount == len(sizes)
+
+
+def _each(key: ColumnElement[str], sizes: Mapping[str, int]) -> ColumnElement[int]:
+    """Return the size that belongs to a row's key."""
+    if len(sizes) == 1:
+        [size] = sizes.values()
+        return literal(size, articles.c.size_bytes.type)
+    return case(
+        {name: literal(size, articles.c.size_bytes.type) for name, size in sizes.items()},
+        value=key,
+    )
+
+
+def _by_plan(limits: PlanLimits) -> ColumnElement[int]:
+    """Return the bound of a row's plan."""
+    return case(
+        {plan: literal(getattr(limits, plan), usage.c.size_bytes.type) for plan in _PLANS},
+        value=usage.c.plan,
+    )

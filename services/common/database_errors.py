@@ -1,0 +1,113 @@
+"""What a database says when it does not work, and what callers and operators are told of it."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import exc
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from gateway.errors.v1 import errors_pb2
+from gateway.errors.v1.errors_pb2 import Reason
+from services.common.errors import GatewayError
+
+# Answers of a database that works: the fault is ours, and no other try helps.
+_FAULTS = (exc.ProgrammingError, exc.IntegrityError, exc.DataError, exc.NotSupportedError)
+SILENCE = (exc.DBAPIError, exc.TimeoutError, TimeoutError)
+
+# By the beginning of SQLite's name of an error, or of PostgreSQL's SQLSTATE.
+_FULL = ("SQLITE_FULL", "53100")
+_CORRUPT = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "XX001", "XX002")
+# A file, a folder or a whole server that may be read and not written, or not at all.
+_NOT_WRITABLE = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_IOERR", "25006")
+
+_SOON_S = 1
+_LATER_S = 30
+
+log = logging.getLogger(__name__)
+
+
+class DatabaseError(GatewayError):
+    """Error raised when the database does not work.
+
+    Attributes:
+        advice: what an operator reads who starts the gateway: where the database is, what it
+            said, and what to do about it.
+    """
+
+    def __init__(
+        self, reason: Reason.ValueType, message: str, retry_after_s: int, advice: str
+    ) -> None:
+        super().__init__(reason, message, retry_after_s=retry_after_s)
+        self.advice = advice
+
+
+@contextmanager
+def translated(
+    engine: AsyncEngine, silence: tuple[type[Exception], ...] = SILENCE
+) -> Iterator[None]:
+    """Turn what a driver raises into `DatabaseError`; its words are only logged.
+
+    Raises:
+        DatabaseError: unavailable, when the database does not answer or cannot be written;
+            storage_full; storage_unavailable, when it is corrupt.
+    """
+    try:
+        yield
+    except _FAULTS:
+        raise
+    except silence as error:
+        raise _translate(error, engine) from error
+
+
+def _translate(error: Exception, engine: AsyncEngine) -> DatabaseError:
+    driver = error.orig if isinstance(error, exc.DBAPIError) else error
+    words = str(driver)
+    code = _code(driver)
+    file = engine.url.database or ""
+    where = file or "storage.database_url"
+    told = {"driver": words, "code": code, "database": where}
+    if code.startswith(_CORRUPT):
+        log.error("the database is corrupt", extra=told)
+        return DatabaseError(
+            errors_pb2.REASON_STORAGE_UNAVAILABLE,
+            "the gateway's database is damaged, and must be restored by whoever runs the gateway",
+            _LATER_S,
+            f"{where}: the database is corrupt ({words}); stop every gateway that uses it, and "
+            f"put a backup in its place{_LEFT_OVER.format(file) if file else ''}",
+        )
+    if code.startswith(_FULL):
+        log.error("the database's disk is full", extra=told)
+        return DatabaseError(
+            errors_pb2.REASON_STORAGE_FULL,
+            "the gateway's disk is full; try again later",
+            _LATER_S,
+            f"{where}: the disk is full ({words}); make room",
+        )
+    if code.startswith(_NOT_WRITABLE):
+        log.error("the database cannot be read or written", extra=told)
+        return DatabaseError(
+            errors_pb2.REASON_UNAVAILABLE,
+            "the gateway's database cannot be read or written now; try again",
+            _LATER_S,
+            f"{where}: cannot be read or written ({words}); check the disk, and that this user "
+            "may write the file and its folder",
+        )
+    log.error("the database does not answer", extra=told)
+    return DatabaseError(
+        errors_pb2.REASON_UNAVAILABLE,
+        "the database does not answer; try again",
+        _SOON_S,
+        f"{where}: the database does not answer ({words})",
+    )
+
+
+_LEFT_OVER = " (without {0}-wal and {0}-shm, which belong to the damaged one)"
+
+
+def _code(driver: BaseException | None) -> str:
+    """Return SQLite's name of an error, PostgreSQL's SQLSTATE, or ""."""
+    for name in ("sqlite_errorname", "sqlstate"):
+        if code := getattr(driver, name, None):
+            return str(code)
+    return ""

@@ -1,0 +1,94 @@
+"""The free space that is kept for reading, deleting and whatever else must go on.
+
+Below `storage.min_free_bytes` of free space nothing new is stored. A full disk would stop
+everyone: SQLite needs space to delete, too.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import GatewayError
+
+LIMIT = "storage.min_free_bytes"
+
+_INTERVAL_S = 1.0
+_RETRY_AFTER_S = 30
+
+log = logging.getLogger(__name__)
+
+
+def free_bytes(folder: Path) -> int:
+    """Return how many bytes a process without privileges can still write beside a folder."""
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
+
+
+class DiskReserve:
+    """Free space below which new writes are refused.
+
+    Args:
+        folder: where the data are.
+        least: bytes that stay free; 0: any write is allowed, as where the data are elsewhere.
+        show: takes the state whenever it changes, for metrics: 1 while writes are refused.
+        read: returns the free bytes beside a folder.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        least: int,
+        *,
+        show: Callable[[float], None] = lambda state: None,
+        read: Callable[[Path], int] = free_bytes,
+    ) -> None:
+        self._folder = folder
+        self._least = least
+        self._read = read
+        self._is_low = False
+        self._show = show
+        self.look()
+
+    def check(self) -> None:
+        """Return if new data may be written.
+
+        Raises:
+            GatewayError: storage_full.
+        """
+        if self._is_low:
+            raise GatewayError(
+                errors_pb2.REASON_STORAGE_FULL,
+                "the gateway's disk is almost full, and takes nothing new; reading and deleting "
+                "go on, try again later",
+                retry_after_s=_RETRY_AFTER_S,
+                limit=LIMIT,
+            )
+
+    def look(self) -> None:
+        """Read the free space, and log a change."""
+        if not self._least:
+            return
+        try:
+            free = self._read(self._folder)
+        except OSError as error:
+            log.error("no free space to be read", extra={"storage": str(error)})
+            return
+        is_low = free < self._least
+        if is_low != self._is_low:
+            self._is_low = is_low
+            self._show(is_low)
+            told = {"free_bytes": free, "min_free_bytes": self._least, "folder": str(self._folder)}
+            if is_low:
+                log.error("the disk is almost full: new writes are refused", extra=told)
+            else:
+                log.warning("the disk has room again: new writes are taken", extra=told)
+
+    async def watch(self) -> None:
+        """Look again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(_INTERVAL_S)
+            # In a thread: a network file system may keep whoever asks waiting.
+            await asyncio.to_thread(self.look)

@@ -1,0 +1,43 @@
+"""Files and folders that only the gateway's own user may read."""
+
+import logging
+import os
+import stat
+from pathlib import Path
+
+_FOLDER = 0o700
+_FILE = 0o600
+# Of what a process makes, nobody else reads anything.
+_UMASK = 0o077
+
+log = logging.getLogger(__name__)
+
+
+def make_files_private() -> None:
+    """Let all files that this process makes be its user's alone."""
+    os.umask(_UMASK)
+
+
+def make_private(path: Path) -> None:
+    """Take away the access that others have to a file or folder, if there is one.
+
+    Someone else's, and a folder that is shared like /tmp, stay as they are: that is logged.
+    """
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return
+    wanted = _FOLDER if stat.S_ISDIR(found.st_mode) else _FILE
+    mode = stat.S_IMODE(found.st_mode)
+    if stat.S_ISLNK(found.st_mode) or not mode & ~wanted:
+        return
+    told = {"path": str(path), "mode": f"{mode:04o}"}
+    if mode & stat.S_ISVTX:
+        log.warning("the data are in a folder that others share", extra=told)
+        return
+    try:
+        os.chmod(path, mode & wanted)
+    except OSError as error:
+        log.warning("others may read this", extra=told | {"error": str(error.strerror)})
+    else:
+        log.warning("others had access to this, and have none any more", extra=told)

@@ -1,0 +1,70 @@
+"""What a store of blobs says when it does not work, and what callers are told of it."""
+
+import errno
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gateway.errors.v1.errors_pb2 import REASON_STORAGE_FULL, REASON_STORAGE_UNAVAILABLE
+from services.common.errors import GatewayError
+
+_RETRY_AFTER_S = 5
+_FULL_RETRY_AFTER_S = 30
+
+log = logging.getLogger(__name__)
+
+
+class BlobMissingError(Exception):
+    """There is no blob under that key."""
+
+
+def storage_unavailable() -> GatewayError:
+    """The store does not work now: 503."""
+    return GatewayError(
+        REASON_STORAGE_UNAVAILABLE,
+        "the file store does not work now; try again",
+        retry_after_s=_RETRY_AFTER_S,
+    )
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn what a store says into what callers hear.
+
+    Raises:
+        BlobMissingError: there is no such blob.
+        GatewayError: storage_full; storage_unavailable.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise BlobMissingError from error
+    except (_store_error(), OSError) as error:
+        if _is_full(error):
+            log.error("the disk is full", extra={"store": str(error)})
+            raise _storage_full() from error
+        log.error("the file store does not work", extra={"store": str(error)})
+        raise storage_unavailable() from error
+
+
+def _is_full(error: Exception) -> bool:
+    # The library for blobs gives the system's number of an error in its text alone.
+    return any(
+        getattr(error, "errno", None) == number or f"(os error {number})" in str(error)
+        for number in (errno.ENOSPC, errno.EDQUOT)
+    )
+
+
+def _storage_full() -> GatewayError:
+    return GatewayError(
+        REASON_STORAGE_FULL,
+        "the gateway's disk is full; try again later",
+        retry_after_s=_FULL_RETRY_AFTER_S,
+    )
+
+
+def _store_error() -> type[Exception]:
+    """Give what the library raises, asked for when something has been raised."""
+    from obstore.exceptions import BaseError
+
+    return BaseError

@@ -1,0 +1,80 @@
+"""Which processes of a data folder are alive."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from services.common.ids import Source
+from services.common.instances import FOLDER, Instances
+
+_LIVES = """
+import sys
+from pathlib import Path
+from services.common.ids import Source
+from services.common.instances import Instances
+print(Instances.enter(Path(sys.argv[1]), Source()).name, flush=True)
+sys.stdin.read()
+"""
+
+
+class Witness:
+    """A process that takes note of the dead."""
+
+    def __init__(self, folder: Path) -> None:
+        self.instances = Instances.enter(folder, Source())
+        self.dead: list[str] = []
+        self.instances.on_death.append(self._note)
+
+    async def _note(self, name: str) -> None:
+        self.dead.append(name)
+
+
+async def test_a_killed_process_is_found_dead_once_and_a_living_one_never(tmp_path: Path) -> None:
+    witness = Witness(tmp_path)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", _LIVES, str(tmp_path)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    name = (await process.stdout.readline()).decode().strip()
+    await witness.instances.bury()
+    assert witness.dead == []
+    process.kill()
+    await process.communicate()
+    await witness.instances.bury()
+    await witness.instances.bury()
+    assert witness.dead == [name]
+    witness.instances.leave()
+    assert list((tmp_path / FOLDER).iterdir()) == []
+
+
+async def test_one_that_leaves_is_not_found_dead(tmp_path: Path) -> None:
+    witness = Witness(tmp_path)
+    Instances.enter(tmp_path, Source()).leave()
+    await witness.instances.bury()
+    assert witness.dead == []
+    witness.instances.leave()
+
+
+async def test_the_dead_are_found_again_when_what_they_held_could_not_be_freed(
+    tmp_path: Path,
+) -> None:
+    witness = Witness(tmp_path)
+    dead = tmp_path / FOLDER / "dead"
+    dead.touch()
+
+    async def fail(name: str) -> None:
+        raise RuntimeError
+
+    witness.instances.on_death.append(fail)
+    for _ in range(2):
+        try:
+            await witness.instances.bury()
+        except RuntimeError:
+            continue
+    assert witness.dead == ["dead", "dead"]
+    witness.instances.on_death.remove(fail)
+    await witness.instances.bury()
+    assert not dead.exists()
+    witness.instances.leave()
