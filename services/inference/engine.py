@@ -100,7 +100,9 @@ class Engine:
         uniform: Uniform = ids.uniform,
     ) -> None:
         self.routes = routes
-        self.breakers = Breakers(limits.breaker_failures, monotonic, metrics.breaker_changed)
+        self.breakers = Breakers(
+            limits.breaker_failures, monotonic, metrics.breaker_changed, uniform
+        )
         self._signer = signer
         self._files = files
         self._memories = memories
