@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 import typer
 
 from services import articles_commands, files_commands, memory_commands
-from services.console import FLAGS, fail, on_database, print_table, read_settings, time_of
+from services.console import FLAGS, WRONG, fail, on_database, print_table, read_settings, time_of
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
@@ -168,8 +168,12 @@ def set_user(
 
 @config.command("check")
 def check() -> None:
-    """Check the settings that a gateway started here would have."""
+    """Check the settings that a gateway started here, with this environment, would have."""
+    from services.inference.diagnostics import problems
+
     settings = read_settings()
+    if found := problems(settings, os.environ):
+        fail("\n".join(found), WRONG)
     database = "PostgreSQL" if settings.storage.database_url else "SQLite"
     typer.echo(
         f"The settings are right: {settings.server.host}:{settings.server.port}, "

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from services.common.ids import Source
 from services.common.secrets import Secrets
 from services.common.settings import Provider, Settings
-from services.inference import discovery
+from services.inference import diagnostics, discovery
 from services.inference.engine import Engine, Routes
 from services.inference.files import Files
 from services.inference.http import Client
@@ -74,6 +74,8 @@ class Inference:
         environ: Mapping[str, str] = os.environ,
     ) -> Self:
         """Build it, over files to read and memories; nothing waits for a provider."""
+        for problem in diagnostics.problems(settings, environ):
+            log.warning("settings", extra={"problem": problem})
         client = Client(settings.limits.connect_timeout_s, monotonic=source.monotonic)
         return cls(settings, secrets, source, counters, client, files, memories, environ)
 
@@ -107,18 +109,14 @@ class Inference:
         await self._client.close()
 
     def _configured(self) -> dict[str, Provider]:
-        configured = dict(self._settings.providers)
-        if self._settings.discovery.enabled:
-            for name, provider in discovery.from_environment(self._environ).items():
-                configured.setdefault(name, provider)
-        return configured
+        return discovery.configured(self._settings, self._environ)
 
     def _local(self) -> dict[str, Provider]:
         """Give the local servers that may join: those whose names are free."""
         if not self._settings.discovery.enabled:
             return {}
         configured = self._configured()
-        found = discovery.local_servers(self._settings.server.port)
+        found = discovery.local_servers(self._settings.server)
         return {name: one for name, one in found.items() if name not in configured}
 
     def _routes(self) -> Routes:

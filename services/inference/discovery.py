@@ -11,8 +11,9 @@ from collections.abc import Mapping
 import orjson
 from yarl import URL
 
+from services.common.authentication import is_key
 from services.common.errors import GatewayError
-from services.common.settings import Provider
+from services.common.settings import Provider, Server, Settings
 from services.inference import http
 
 log = logging.getLogger(__name__)
@@ -38,27 +39,35 @@ LOCAL_SERVERS = {
 }
 
 
-def from_environment(environ: Mapping[str, str]) -> dict[str, Provider]:
-    """Give the providers whose key is in the environment."""
-    return {
-        name: Provider.model_validate(
-            {
-                "kind": kind,
-                "base_url": environ.get(address_variable) or address,
-                "api_key_env": key_variable,
-            }
-        )
-        for name, (kind, key_variable, address_variable, address) in _KEYED.items()
-        if environ.get(key_variable)
-    }
+def from_environment(environ: Mapping[str, str], server: Server) -> dict[str, Provider]:
+    """Return the providers whose key is in the environment.
+
+    The same variables point clients at this gateway, so that a key of a gateway is not a
+    provider's key, and the gateway's own address not a provider's address: requests would
+    go round in circles.
+    """
+    found = {}
+    for name, (kind, key_variable, address_variable, official_url) in _KEYED.items():
+        key = environ.get(key_variable, "")
+        url = environ.get(address_variable) or official_url
+        if key and not (is_key(key) or server.is_at(url)):
+            fields = {"kind": kind, "base_url": url, "api_key_env": key_variable}
+            found[name] = Provider.model_validate(fields)
+    return found
 
 
-def local_servers(own_port: int) -> dict[str, Provider]:
-    """Give the local servers to look for, none of them on the gateway's own port."""
+def configured(settings: Settings, environ: Mapping[str, str]) -> dict[str, Provider]:
+    """Return the providers of the settings, and those that the environment adds."""
+    found = from_environment(environ, settings.server) if settings.discovery.enabled else {}
+    return {**found, **settings.providers}
+
+
+def local_servers(server: Server) -> dict[str, Provider]:
+    """Return the local servers to look for, none of them at the gateway's own address."""
     return {
-        name: Provider(kind="openai", base_url=address)
-        for name, address in LOCAL_SERVERS.items()
-        if f":{own_port}/" not in address
+        name: Provider(kind="openai", base_url=url)
+        for name, url in LOCAL_SERVERS.items()
+        if not server.is_at(url)
     }
 
 

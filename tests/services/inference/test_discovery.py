@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry
 
 from services.common.ids import Source
 from services.common.secrets import Secrets
-from services.common.settings import Provider, parse
+from services.common.settings import Provider, Server, parse
 from services.inference import discovery
 from services.inference.assembly import Inference
 from services.inference.http import Client
@@ -29,7 +29,7 @@ def server(answer: object, status: int = 200) -> web.Application:
 
 
 def test_a_key_in_the_environment_brings_its_provider():
-    found = discovery.from_environment({"OPENAI_API_KEY": "sk-1", "HOME": "/"})
+    found = discovery.from_environment({"OPENAI_API_KEY": "sk-1", "HOME": "/"}, Server())
     assert set(found) == {"openai"}
     assert found["openai"].base_url == "https://api.openai.com/v1"
     assert found["openai"].key({"OPENAI_API_KEY": "sk-1"}) == "sk-1"
@@ -37,12 +37,25 @@ def test_a_key_in_the_environment_brings_its_provider():
 
 def test_an_address_in_the_environment_goes_with_its_key():
     environ = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://proxy"}
-    assert discovery.from_environment(environ)["anthropic"].base_url == "http://proxy"
+    found = discovery.from_environment(environ, Server())
+    assert found["anthropic"].base_url == "http://proxy"
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"ANTHROPIC_API_KEY": "sk-1", "ANTHROPIC_BASE_URL": "http://localhost:8080/coding"},
+        {"OPENAI_API_KEY": "sk-1", "OPENAI_BASE_URL": "http://127.0.0.1:8080/beta/v1"},
+        {"OPENAI_API_KEY": f"gw-{'a' * 43}"},
+    ],
+)
+def test_variables_that_lead_clients_here_name_no_provider(environ):
+    assert discovery.from_environment(environ, Server()) == {}
 
 
 def test_the_gateways_own_port_is_no_server_to_find():
-    assert "llama-server" not in discovery.local_servers(8080)
-    assert "llama-server" in discovery.local_servers(9999)
+    assert "llama-server" not in discovery.local_servers(Server())
+    assert "llama-server" in discovery.local_servers(Server(port=9999))
 
 
 @pytest.mark.parametrize(
