@@ -42,3 +42,9 @@ async def test_what_is_for_the_machine_itself_is_closed_to_others(gateway, monke
         assert status == 403
         assert "metrics_host" in body
     assert (await seen(gateway, "/readyz"))[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/beta", "/beta/v1", "/coding", "/coding/v1"])
+async def test_the_head_of_a_base_address_is_there(gateway, path):
+    async with gateway.http.head(gateway.url + path) as answer:
+        assert answer.status == 200
