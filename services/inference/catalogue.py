@@ -107,8 +107,10 @@ _OPENAI = Maker(
         "gpt-5.1": _reasoning("GPT-5.1"),
     },
     families=(
+        # Models of other makers, behind servers that speak OpenAI's dialect.
+        (("deepseek-reasoner", "deepseek-r1", "qwq", "magistral", "gpt-oss"), Facts(thinking=True)),
         (("gpt-audio", "gpt-4o-audio", "gpt-4o-mini-audio"), Facts(inputs=_AUDIO)),
-        (("gpt-4o-search", "gpt-4o-mini-search", "gpt-oss", "gpt-3.5", "gpt-4-"), UNKNOWN),
+        (("gpt-4o-search", "gpt-4o-mini-search", "gpt-3.5", "gpt-4-"), UNKNOWN),
         (("o1-mini", "o1-preview", "o3-mini"), Facts(thinking=True)),
         (("chatgpt-", "gpt-5-chat"), Facts(inputs=_IMAGE)),
         (("gpt-", "o1", "o3", "o4"), Facts(inputs=_IMAGE_PDF)),

@@ -121,6 +121,7 @@ class Models:
             context_window=model.context_window or facts.context_window,
             max_output_tokens=model.max_output_tokens or facts.max_output_tokens,
             fallbacks=tuple(model.fallbacks),
+            thinks=self._thinks(model.provider, facts),
         )
 
     def _offered(self, learnt: Mapping[str, Sequence[str]]) -> Iterator[tuple[Target, bool]]:
@@ -143,7 +144,12 @@ class Models:
             inputs=facts.inputs,
             context_window=facts.context_window,
             max_output_tokens=facts.max_output_tokens,
+            thinks=self._thinks(provider, facts),
         )
+
+    def _thinks(self, provider: str, facts: Facts) -> bool:
+        # Anthropic's models think when they are asked to, OpenAI's always.
+        return self._kinds[provider] == "openai" and bool(facts.thinking)
 
     def _facts(self, provider: str, upstream: str) -> Facts:
         kind = self._kinds[provider]

@@ -10,7 +10,12 @@ from typing import Any, NamedTuple
 
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2
-from gateway.inference.v1.inference_pb2 import FallbackStep, GenerateRequest, RetryPolicy
+from gateway.inference.v1.inference_pb2 import (
+    FallbackStep,
+    GenerateRequest,
+    RetryPolicy,
+    ThinkingConfig,
+)
 from services.common.errors import GatewayError, invalid
 from services.common.settings import Limits
 from services.inference import validation
@@ -85,6 +90,17 @@ class Plan(NamedTuple):
     recovers: bool = True
     is_patient: bool = True
 
+    def hedges(self, index: int) -> bool:
+        """Return whether the step after `index` is asked beside it once it has been silent.
+
+        Silence means nothing of a model that thinks, and asking another would be paid twice.
+        """
+        return (
+            self.hedge_after_s > 0
+            and index + 1 < len(self.steps)
+            and not self.steps[index].target.thinks
+        )
+
 
 def make_plan(request: GenerateRequest, models: Models, limits: Limits) -> Plan:
     """Read what is to be tried for a request.
@@ -102,7 +118,7 @@ def make_plan(request: GenerateRequest, models: Models, limits: Limits) -> Plan:
         steps = (first, *_configured(first, models, limits))
         return Plan(
             steps,
-            hedge_after_s=limits.hedge_after_s,
+            hedge_after_s=0 if _asks_to_think(request) else limits.hedge_after_s,
             recovers=request.n <= 1,
             is_patient=False,
         )
@@ -119,6 +135,12 @@ def make_plan(request: GenerateRequest, models: Models, limits: Limits) -> Plan:
         timeout_s=config.global_timeout_ms / 1000 if config.HasField("global_timeout_ms") else None,
         max_retries=config.max_total_retries if config.HasField("max_total_retries") else None,
         recovers=request.n <= 1,
+    )
+
+
+def _asks_to_think(request: GenerateRequest) -> bool:
+    return request.HasField("thinking") and (
+        request.thinking.mode != ThinkingConfig.MODE_DISABLED and request.thinking.effort != "none"
     )
 
 

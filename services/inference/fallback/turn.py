@@ -145,7 +145,7 @@ class Turn:
         self._began = self._clock()
         self._used = 0  # retries
         self._prepared: Prepared | None = None
-        hedged = course.plan.hedge_after_s > 0 and not self.is_last
+        hedged = course.plan.hedges(index)
         self._manner = Manner(stream=not course.whole or hedged, sent=sent)
         self._continues = False
 
@@ -216,7 +216,7 @@ class Turn:
             return latest
         # Whoever said nothing about fallback does not wait long, and less where the next
         # model would be asked meanwhile.
-        hedged = plan.hedge_after_s > 0 and not self.is_last
+        hedged = plan.hedges(self.index)
         return min(
             latest, self._began + plan.hedge_after_s if hedged else self._clock() + LONGEST_DELAY_S
         )

@@ -20,6 +20,7 @@ class Target:
         context_window: tokens it can read, or 0 when unknown.
         max_output_tokens: tokens it can write, or 0 when unknown.
         fallbacks: names that `auto` may try after it, in order.
+        thinks: whether it thinks without being asked to, and may be silent meanwhile.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Target:
     context_window: int = 0
     max_output_tokens: int = 0
     fallbacks: Sequence[str] = ()
+    thinks: bool = False
 
 
 @dataclass(slots=True)
