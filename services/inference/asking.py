@@ -159,4 +159,4 @@ class Asking:
 
 
 def _reads_documents(step: Step) -> bool:
-    return conversation_pb2.MEDIA_KIND_DOCUMENT in step.target.inputs
+    return conversation_pb2.MEDIA_KIND_DOCUMENT in (step.target.inputs or ())

@@ -26,7 +26,7 @@ class Facts:
 
     Attributes:
         display_name: its name for people, or "".
-        inputs: media it reads beside text.
+        inputs: media it reads beside text, or None when unknown.
         context_window: tokens it can read (OpenAI's cover what it writes too), or 0.
         max_output_tokens: tokens it can write, or 0 when unknown.
         tools: whether it can call tools, or None when unknown.
@@ -36,7 +36,7 @@ class Facts:
     """
 
     display_name: str = ""
-    inputs: Inputs = _NOTHING
+    inputs: Inputs | None = None
     context_window: int = 0
     max_output_tokens: int = 0
     tools: bool | None = None
@@ -110,8 +110,8 @@ _OPENAI = Maker(
         # Models of other makers, behind servers that speak OpenAI's dialect.
         (("deepseek-reasoner", "deepseek-r1", "qwq", "magistral", "gpt-oss"), Facts(thinking=True)),
         (("gpt-audio", "gpt-4o-audio", "gpt-4o-mini-audio"), Facts(inputs=_AUDIO)),
-        (("gpt-4o-search", "gpt-4o-mini-search", "gpt-3.5", "gpt-4-"), UNKNOWN),
-        (("o1-mini", "o1-preview", "o3-mini"), Facts(thinking=True)),
+        (("gpt-4o-search", "gpt-4o-mini-search", "gpt-3.5", "gpt-4-"), Facts(inputs=_NOTHING)),
+        (("o1-mini", "o1-preview", "o3-mini"), Facts(inputs=_NOTHING, thinking=True)),
         (("chatgpt-", "gpt-5-chat"), Facts(inputs=_IMAGE)),
         (("gpt-", "o1", "o3", "o4"), Facts(inputs=_IMAGE_PDF)),
     ),
@@ -158,7 +158,7 @@ _ANTHROPIC = Maker(
         "claude-sonnet-5": _claude_5("Claude Sonnet 5"),
     },
     families=(
-        (("claude-2", "claude-instant"), UNKNOWN),
+        (("claude-2", "claude-instant"), Facts(inputs=_NOTHING)),
         (("claude-3-",), Facts(inputs=_IMAGE, tools=True)),
         (("claude-",), Facts(inputs=_IMAGE_PDF, tools=True)),
     ),
@@ -175,7 +175,8 @@ def facts_of(kind: str, upstream: str) -> Facts:
     """Give what is known of the model `upstream` behind a provider of `kind`.
 
     Compatible servers serve models of every maker; one that goes by a well-known
-    name is taken at its word, any other reads text and has no limits.
+    name is taken at its word. Of any other nothing is known: it has no limits, and is
+    sent every medium until its provider refuses one.
     """
     maker = MAKERS.get(kind)
     if maker is None:

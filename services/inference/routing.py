@@ -165,7 +165,7 @@ class Models:
             provider=target.provider,
             context_window=target.context_window,
             max_output_tokens=target.max_output_tokens,
-            inputs=sorted(target.inputs),
+            inputs=sorted(target.inputs or ()),
             tools=facts.tools,
             thinking=facts.thinking,
             structured_output=facts.structured_output,

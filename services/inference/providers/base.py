@@ -16,7 +16,7 @@ class Target:
         name: what callers write.
         provider: name of the provider in the settings.
         upstream: what the provider calls it.
-        inputs: media it reads beside text.
+        inputs: media it reads beside text, or None when unknown.
         context_window: tokens it can read, or 0 when unknown.
         max_output_tokens: tokens it can write, or 0 when unknown.
         fallbacks: names that `auto` may try after it, in order.
@@ -26,11 +26,15 @@ class Target:
     name: str
     provider: str
     upstream: str
-    inputs: frozenset[MediaKind.ValueType] = frozenset()
+    inputs: frozenset[MediaKind.ValueType] | None = None
     context_window: int = 0
     max_output_tokens: int = 0
     fallbacks: Sequence[str] = ()
     thinks: bool = False
+
+    def reads(self, kind: MediaKind.ValueType) -> bool:
+        """Return whether a medium may be sent to it; one of which nothing is known gets all."""
+        return self.inputs is None or kind in self.inputs
 
 
 @dataclass(slots=True)

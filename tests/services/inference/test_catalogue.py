@@ -58,7 +58,7 @@ def test_a_new_model_reads_what_its_family_reads() -> None:
 
 
 @pytest.mark.parametrize("upstream", ["llama3.2", "qwen3:8b", "mistral-large"])
-def test_models_of_nobody_in_particular_read_text_alone(upstream: str) -> None:
+def test_nothing_is_known_of_models_of_nobody_in_particular(upstream: str) -> None:
     assert facts_of("openai", upstream) == UNKNOWN
     assert maker_of(upstream) == ""
 

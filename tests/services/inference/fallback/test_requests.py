@@ -52,8 +52,19 @@ async def test_a_text_for_one_model_is_still_a_file_for_the_next():
 
 
 @in_no_time
+async def test_a_model_of_which_nothing_is_known_is_sent_every_medium():
+    house = House()
+    image = Media(kind=conversation.MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png")
+    wanted = request()
+    wanted.messages.append(user(Block(media=image)))
+    _, served, _ = await house.ask(True, wanted)
+    (sent,) = (call.request for _, call in house.p.calls)
+    assert (served.step, sent.messages[-1].blocks[0].media.data) == ("primary", b"x")
+
+
+@in_no_time
 async def test_a_model_that_cannot_read_a_medium_is_left_out():
-    house = House(inputs={"b": ["image"]})
+    house = House(inputs={"a": ["text"], "b": ["image"]})
     image = Media(kind=conversation.MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png")
     wanted = request()
     wanted.messages.append(user(Block(media=image)))
