@@ -29,6 +29,7 @@ class Attempt:
         last: what is done to the answer after all else, if anything.
         dropped: paths of the request's fields that were left out already.
         left_out: how many remembered turns were.
+        without: what the model has refused, names of `services.inference.refusals`.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Attempt:
         last: Transform | None = None,
         dropped: Sequence[str] = (),
         left_out: int = 0,
+        without: frozenset[str] = frozenset(),
     ) -> None:
         self._provider = provider
         self._left_out = left_out
@@ -59,7 +61,7 @@ class Attempt:
         if last is not None:
             self._transforms.append(last)
         as_it_is = not (stream or self._transforms) and _takes_verbatim(request, provider)
-        self._call = Call(request, target, stream, list(dropped), as_it_is)
+        self._call = Call(request, target, stream, list(dropped), as_it_is, without)
         if not provider.signs_thinking:
             # Before all else. What goes verbatim holds no thinking.
             self._transforms.insert(0, thinking.SignThinking(signer, target.upstream).feed)

@@ -17,6 +17,7 @@ from services.inference.fallback.ledger import Ledger, Record
 from services.inference.fallback.plan import Plan, Step
 from services.inference.fallback.recovery import Sent
 from services.inference.providers.failures import cut_off
+from services.inference.refusals import PREFILL, refused_field
 
 
 class Prepared(NamedTuple):
@@ -41,13 +42,13 @@ class Manner:
         stream: whether the provider is to answer as a stream.
         discards_thinking: whether the thinking in the conversation is left out.
         sent: what of the answer has gone out already, if any.
-        prefills: whether the model may be asked to go on from there.
+        without: what the model has refused, names of `services.inference.refusals`.
     """
 
     stream: bool
     discards_thinking: bool = False
     sent: Sent | None = None
-    prefills: bool = True
+    without: frozenset[str] = frozenset()
 
 
 class Asks(Protocol):
@@ -63,8 +64,11 @@ class Asks(Protocol):
     def attempt(self, step: Step, prepared: Prepared, manner: Manner) -> tuple[Attempt, bool]:
         """Make an attempt; tell whether it asks the model to go on with what was sent."""
 
-    def refused_prefill(self, key: Key) -> None:
-        """Take note that a model does not go on with what was sent."""
+    def refused(self, key: Key) -> frozenset[str]:
+        """Return what a model has refused, names of `services.inference.refusals`."""
+
+    def learn_refusal(self, key: Key, name: str) -> None:
+        """Remember that a model refuses a field, or PREFILL."""
 
 
 class Bounds:
@@ -177,8 +181,12 @@ class Turn:
         """Tell whether the model may answer at once when it is asked in another way."""
         if self._continues and not is_transient(error):
             # That it takes no such message must not hide why it was sent one.
-            self._course.asks.refused_prefill(self.step.key)
-            self._manner.prefills = self._continues = False
+            self._course.asks.learn_refusal(self.step.key, PREFILL)
+            self._continues = False
+            return True
+        field = refused_field(error)
+        if field and field not in self._manner.without:
+            self._course.asks.learn_refusal(self.step.key, field)
             return True
         if refuses_signatures(error) and not self._manner.discards_thinking:
             self._manner.discards_thinking = True
@@ -236,6 +244,7 @@ class Turn:
         try:
             if self._prepared is None:
                 self._prepared = course.asks.prepare(self.step)
+            self._manner.without = course.asks.refused(self.step.key)
             attempt, self._continues = course.asks.attempt(self.step, self._prepared, self._manner)
             batches = attempt.batches()
             async with asyncio.timeout_at(deadline):

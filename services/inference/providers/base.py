@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from gateway.conversation.v1.conversation_pb2 import Dialect, MediaKind
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
+from services.inference.refusals import RENAMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Call:
             it adds to them before it sends anything.
         takes_verbatim: whether an answer, which comes whole then, may be given as the
             provider wrote it; the provider speaks the request's dialect then.
+        without: fields that the model has refused, by the provider's names for them.
     """
 
     request: GenerateRequest
@@ -56,6 +58,17 @@ class Call:
     stream: bool
     dropped: list[str] = field(default_factory=list)
     takes_verbatim: bool = False
+    without: frozenset[str] = frozenset()
+
+    def leave_out_refused(self, body: dict[str, Any]) -> None:
+        """Take out of a request's body what the model has refused, and note it as dropped."""
+        for name in self.without & body.keys():
+            value = body.pop(name)
+            other = RENAMED.get(name)
+            if other is None or other in self.without:
+                self.dropped.append(name)
+            else:
+                body[other] = value
 
 
 class Provider(Protocol):

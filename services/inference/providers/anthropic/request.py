@@ -84,6 +84,8 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
         else:
             caller.drop("service_tier")
     _add_extra(body, request, caller)
+    if call.without:
+        call.leave_out_refused(body)
     return orjson.dumps(body)
 
 

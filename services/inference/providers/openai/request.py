@@ -84,7 +84,10 @@ def build_request(call: Call, server: Server) -> bytes:
         body["reasoning_effort"] = effort
     if request.HasField("output_format"):
         body["response_format"] = _response_format(request.output_format)
-    return orjson.dumps({**own, **body})
+    body = {**own, **body}
+    if call.without:
+        call.leave_out_refused(body)
+    return orjson.dumps(body)
 
 
 def _own_fields(request: GenerateRequest, caller: Caller) -> Json:

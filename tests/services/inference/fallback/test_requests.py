@@ -5,10 +5,10 @@ import pytest
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message
 from gateway.inference.v1 import inference_pb2 as pb
-from services.common.errors import GatewayError
+from services.common.errors import GatewayError, UpstreamError
 from services.inference.fallback.requests import clamped, merged
 from services.inference.providers.base import Target
-from tests.services.inference.fallback.scripted import House, chain, failing, request
+from tests.services.inference.fallback.scripted import House, answer, chain, failing, request
 from tests.services.inference.fallback.virtual_time import in_no_time
 
 DOCUMENT = conversation.MEDIA_KIND_DOCUMENT
@@ -92,3 +92,32 @@ async def test_ids_of_one_providers_own_files_are_for_it_to_judge():
     wanted.messages.append(user(Block(media=foreign)))
     text, _, _ = await house.ask(True, wanted)
     assert text == "I am pre"
+
+
+UNSUPPORTED = '{"error": {"message": "Unsupported parameter: %s", "param": "%s"}}'
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@in_no_time
+async def test_a_field_that_a_model_refuses_is_left_out_from_then_on(stream):
+    house = House()
+    refusals = [failing(400, UNSUPPORTED % (name, name)) for name in ("temperature", "top_p")]
+    house.p.plays("a", [refusals[0]], [refusals[1]], answer("I am a"))
+    text, served, _ = await house.ask(stream, request())
+    assert (text, served.step) == ("I am a", "primary")
+    await house.ask(stream, request())
+    assert [call.without for _, call in house.p.calls] == [
+        frozenset(),
+        {"temperature"},
+        {"temperature", "top_p"},
+        {"temperature", "top_p"},
+    ]
+
+
+@in_no_time
+async def test_a_field_that_was_left_out_already_is_a_refusal_for_the_caller():
+    house = House(fallbacks=())
+    house.p.plays("a", [failing(400, UNSUPPORTED % ("seed", "seed"))])
+    with pytest.raises(UpstreamError):
+        await house.ask(False, request())
+    assert len(house.p.calls) == 2

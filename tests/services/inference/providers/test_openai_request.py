@@ -263,3 +263,28 @@ def test_ten_times_the_messages_are_ten_times_the_work() -> None:
         return lines_run(lambda: body_of(call, known=False))
 
     assert work(2_000) < 10.5 * work(200)
+
+
+def test_what_a_model_has_refused_is_left_out_and_told() -> None:
+    call = call_of(temperature=0.5, seed=7)
+    call.without = frozenset({"temperature", "top_p"})
+    body = body_of(call)
+    assert "temperature" not in body
+    assert body["seed"] == 7
+    assert call.dropped == ["temperature"]
+
+
+@pytest.mark.parametrize(
+    ("official", "refused", "name"),
+    [
+        (False, "max_tokens", "max_completion_tokens"),
+        (True, "max_completion_tokens", "max_tokens"),
+    ],
+)
+def test_a_limit_that_is_refused_goes_by_its_other_name(official, refused, name) -> None:
+    call = call_of(max_tokens=50)
+    call.without = frozenset({refused})
+    body = body_of(call, official=official)
+    assert refused not in body
+    assert body[name] == 50
+    assert call.dropped == []
