@@ -25,6 +25,8 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from services.common.presets import PRESETS
+
 DEFAULT_FILE = Path("gateway.toml")
 
 # Environment variables over the file, with the key each one sets.
@@ -224,6 +226,13 @@ class Settings(_Section):
     articles: Articles = Articles()
     memory: Memory = Memory()
 
+    @field_validator("providers", mode="before")
+    @classmethod
+    def _with_presets(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {name: _with_preset(name, section) for name, section in value.items()}
+
     @model_validator(mode="after")
     def _names_fit(self) -> Self:
         seen: set[str] = set()
@@ -245,6 +254,19 @@ class Settings(_Section):
                     f"providers.{name}.base_url: {provider.base_url} is the gateway's own address"
                 )
         return self
+
+
+def _with_preset(name: str, section: Any) -> Any:
+    """Return the section of a provider with what its name says of it already."""
+    preset = PRESETS.get(name)
+    if preset is None or not isinstance(section, dict) or "base_url" in section:
+        return section
+    known: dict[str, Any] = {"kind": preset.kind}
+    if url := preset.address({}):
+        known["base_url"] = url
+    if "api_key" not in section:
+        known["api_key_env"] = preset.key_variable
+    return known | section
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
@@ -329,11 +351,11 @@ database_url = ""             # postgresql://… to scale out; empty: SQLite in 
 blob_url = ""                 # s3://bucket/prefix; empty: files in data_dir
 
 [discovery]
-enabled = true                # providers whose key is in the environment (OPENAI_API_KEY,
-                              # ANTHROPIC_API_KEY) and local servers that answer (Ollama,
-                              # llama-server, vLLM) join by themselves
+enabled = true                # providers whose key is in the environment (`gateway providers`
+                              # lists them) and local servers that answer (Ollama, llama-server,
+                              # vLLM) join by themselves
 
-[providers.openai]            # an example
+[providers.openai]            # an example; names of `gateway providers` need no address
 kind = "openai"               # openai (any compatible server) | anthropic | sandbox
 base_url = "https://api.openai.com/v1"
 api_key_env = "OPENAI_API_KEY"    # or api_key = "…"

@@ -13,24 +13,17 @@ from yarl import URL
 
 from services.common.authentication import is_key
 from services.common.errors import GatewayError
+from services.common.presets import PRESETS
 from services.common.settings import Provider, Server, Settings
 from services.inference import http
+from services.inference.providers import anthropic
 
 log = logging.getLogger(__name__)
 
 _PROBE_TIMEOUT_S = 2.0
-_MAX_LIST_BYTES = 1 << 20
+_MAX_LIST_BYTES = 4 << 20
+_MAX_MODELS = 1_000  # the most that Anthropic lists at once
 
-# Of each provider: its kind, where its key is, where its address may be, its own address.
-_KEYED = {
-    "openai": ("openai", "OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1"),
-    "anthropic": (
-        "anthropic",
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_BASE_URL",
-        "https://api.anthropic.com",
-    ),
-}
 # Servers of models on their usual ports.
 LOCAL_SERVERS = {
     "ollama": "http://127.0.0.1:11434/v1",
@@ -47,11 +40,10 @@ def from_environment(environ: Mapping[str, str], server: Server) -> dict[str, Pr
     go round in circles.
     """
     found = {}
-    for name, (kind, key_variable, address_variable, official_url) in _KEYED.items():
-        key = environ.get(key_variable, "")
-        url = environ.get(address_variable) or official_url
-        if key and not (is_key(key) or server.is_at(url)):
-            fields = {"kind": kind, "base_url": url, "api_key_env": key_variable}
+    for name, preset in PRESETS.items():
+        key, url = environ.get(preset.key_variable, ""), preset.address(environ)
+        if key and url and not (is_key(key) or server.is_at(url)):
+            fields = {"kind": preset.kind, "base_url": url, "api_key_env": preset.key_variable}
             found[name] = Provider.model_validate(fields)
     return found
 
@@ -91,16 +83,21 @@ async def _models_of(client: http.Client, provider: Provider) -> list[str] | Non
                 model["id"]
                 for model in models
                 if isinstance(model, dict) and isinstance(model.get("id"), str)
-            ]
+            ][:_MAX_MODELS]
     return None
 
 
 async def _ask(client: http.Client, provider: Provider) -> bytes:
     """Give the answer to what models a server has; b"" where that is no answer."""
-    url = URL(provider.base_url).joinpath("models")
+    url = URL(provider.base_url)
     headers = dict(provider.headers)
-    if key := provider.key():
-        headers.setdefault("Authorization", f"Bearer {key}")
+    if provider.kind == "anthropic":
+        url = url.joinpath("v1", "models").with_query(limit=_MAX_MODELS)
+        headers = {**anthropic.headers(provider.key()), **headers}
+    else:
+        url = url.joinpath("models")
+        if key := provider.key():
+            headers.setdefault("Authorization", f"Bearer {key}")
     response = await client.send(
         http.origin_of(url), "GET", url.raw_path_qs, http.fields(headers.items())
     )

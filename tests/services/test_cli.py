@@ -188,6 +188,21 @@ def test_no_database_is_made_in_a_folder_without_a_gateway(
     assert not (tmp_path / "var").exists()
 
 
+def test_providers_are_listed_with_what_is_missing(gateway: Command) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_ENDPOINT", "MISTRAL_API_KEY"):
+        gateway.environ[name] = None
+    gateway.environ["GROQ_API_KEY"] = "gsk-secret"
+    gateway.config.write_text("[providers.mistral]\n[providers.azure]\nbase_url = 'http://a'\n")
+    assert "azure.kind" in gateway.refused("providers", status=2)
+    gateway.config.write_text("[providers.mistral]\n")
+    output, _ = gateway("providers")
+    states = {line.split()[0]: " ".join(line.split()[1:]) for line in output.splitlines()[1:]}
+    assert states["groq"] == "joined https://api.groq.com/openai/v1"
+    assert states["mistral"] == "needs MISTRAL_API_KEY https://api.mistral.ai/v1"
+    assert states["azure"] == "needs AZURE_OPENAI_API_KEY and AZURE_OPENAI_ENDPOINT -"
+    assert "gsk-secret" not in output
+
+
 def test_the_example_is_printed_as_it_is(gateway: Command) -> None:
     assert gateway("config example") == (EXAMPLE, "")
 
