@@ -38,7 +38,7 @@ _AUTO_RETRIES = Retries(most=2, jitter_s=0.25)
 # What a step cannot set otherwise than the request.
 _OF_THE_REQUEST = (
     *("model", "dialect", "thinking_block_strategy", "use_built_in_tools", "multimodal"),
-    *("fallback", "fallback_config", "memory"),
+    *("fallback", "fallback_config", "memory", "lowers_max_tokens"),
 )
 
 
@@ -147,7 +147,7 @@ def _asks_to_think(request: GenerateRequest) -> bool:
 def _primary(request: GenerateRequest, models: Models, limits: Limits, retries: Retries) -> Step:
     target = models.resolve(request.model)
     limit = target.max_output_tokens
-    if limit and request.max_tokens > limit:
+    if limit and request.max_tokens > limit and not request.lowers_max_tokens:
         raise invalid("max_tokens", f"max_tokens: {target.name} writes at most {limit} tokens")
     return Step(PRIMARY_STEP, target, limits.step_timeout_s, retries)
 

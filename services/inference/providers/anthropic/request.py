@@ -22,7 +22,7 @@ from services.inference.providers.base import Call
 DEFAULT_MAX_TOKENS = 4096
 
 # Fields of Anthropic's requests that name something kept under the operator's account.
-_STATEFUL = ("container", "mcp_servers", "diagnostics", "workspace_id", "user_profile_id")
+_STATEFUL = ("container", "mcp_servers", "workspace_id", "user_profile_id")
 
 # Fields that come from the canonical request or are the gateway's own.
 _NEVER_FROM_EXTRA = frozenset(
@@ -245,7 +245,7 @@ def _add_extra(body: Json, request: GenerateRequest, caller: Caller) -> None:
             if value is not None and name in _REFUSED and _REFUSED[name](value):
                 raise refuse(name, f"`{name}`")
     for name, value in caller.own_fields(request.extra, "").items():
-        if name in _STATEFUL and value is not None and not caller.pass_stateful:
+        if name in _STATEFUL and value and not caller.pass_stateful:
             raise kept_at_provider(name)
         if name in _SHARED and isinstance(value, dict):
             body[name] = value | body.get(name, {})

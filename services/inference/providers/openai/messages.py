@@ -3,8 +3,17 @@
 import binascii
 from collections.abc import Sequence
 
+import orjson
+
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, ToolResult, ToolUse
+from gateway.conversation.v1.conversation_pb2 import (
+    Block,
+    Media,
+    Message,
+    Opaque,
+    ToolResult,
+    ToolUse,
+)
 from services.common.errors import GatewayError, invalid
 from services.inference.providers.openai.caller import Caller, Json, Part
 from services.inference.refusals import REASONING_CONTENT
@@ -189,6 +198,8 @@ class Conversation:
             return [{**self._kept(block), **self._media(block.media)}]
         path = self._path()
         if kind == "opaque":
+            if tool_name := _referenced_tool(block.opaque):
+                return [_text(f"[The tool {tool_name} can be called.]")]
             return [self._caller.own_value(block.opaque, path, "a part of this type")]
         raise self._caller.unsupported(path, f"{kind or 'an empty block'} at this place")
 
@@ -297,6 +308,16 @@ class Conversation:
         if path == "system":
             return f"{path}[{self._block}]"
         return f"{path}.content[{self._block}]{inner}"
+
+
+def _referenced_tool(opaque: Opaque) -> str:
+    """Return the name in Anthropic's `tool_reference`, which a search for tools answers, or ""."""
+    if opaque.dialect != conversation_pb2.DIALECT_ANTHROPIC or b"tool_reference" not in opaque.json:
+        return ""
+    match orjson.loads(opaque.json):
+        case {"type": "tool_reference", "tool_name": str(name)}:
+            return name
+    return ""
 
 
 def _text(text: str) -> Json:

@@ -48,8 +48,8 @@ _NEVER_FROM_EXTRA = frozenset(
 )
 # OpenAI's fields that name what is kept there. `store` does when it is true.
 _STATEFUL = ("previous_response_id", "conversation")
-# Anthropic's fields that an answer is as good without.
-_TUNING = frozenset({"context_management", "cache_control", "inference_geo", "speed", "metadata"})
+# Anthropic's fields that an answer would be another one without.
+_NEEDED = frozenset({"container", "mcp_servers"})
 
 _CONTINUE = (
     "Continue your last message from exactly where it breaks off. "
@@ -108,7 +108,7 @@ def _own_fields(request: GenerateRequest, caller: Caller) -> Json:
                     raise caller.kept_at_provider(name)
         return given
     for name in given:
-        if name not in _TUNING:
+        if name in _NEEDED and given[name]:
             raise caller.unsupported(name, "this field")
         caller.drop(name)
     return {}

@@ -121,3 +121,15 @@ async def test_a_field_that_was_left_out_already_is_a_refusal_for_the_caller():
     with pytest.raises(UpstreamError):
         await house.ask(False, request())
     assert len(house.p.calls) == 2
+
+
+@in_no_time
+async def test_an_agents_tokens_are_lowered_to_what_a_model_writes_and_that_is_told():
+    house = House()
+    with pytest.raises(GatewayError):
+        await house.ask(False, request("short", max_tokens=32_000))
+    _, served, _ = await house.ask(
+        False, request("short", max_tokens=32_000, lowers_max_tokens=True)
+    )
+    (sent,) = (call.request for _, call in house.p.calls)
+    assert (sent.max_tokens, list(served.dropped)) == (100, ["max_tokens"])

@@ -403,14 +403,20 @@ def test_unknown_fields_go_on_under_those_with_a_name_in_the_same_dialect() -> N
     assert call.dropped == []
 
 
-@pytest.mark.parametrize(
-    "name", ["container", "mcp_servers", "diagnostics", "workspace_id", "user_profile_id"]
-)
+@pytest.mark.parametrize("name", ["container", "mcp_servers", "workspace_id", "user_profile_id"])
 def test_state_kept_at_the_provider_needs_the_operators_leave(name: str) -> None:
     call = call_of(extra=opaque({name: "x"}), dialect=ANTHROPIC)
     assert refusal_of(call) == ("INVALID_REQUEST", name)
     assert body_of(call, pass_stateful=True, official=False)[name] == "x"
-    assert body_of(call_of(extra=opaque({name: None}), dialect=ANTHROPIC), official=False)
+    for nothing in (None, [], ""):
+        call = call_of(extra=opaque({name: nothing}), dialect=ANTHROPIC)
+        assert body_of(call, official=False)
+
+
+def test_what_the_gateway_never_heard_of_goes_on_in_the_same_dialect() -> None:
+    given = {"diagnostics": {"x": 1}, "compaction": {"y": 2}, "brand_new": True}
+    call = call_of(extra=opaque(given), dialect=ANTHROPIC)
+    assert given.items() <= body_of(call, official=False).items()
 
 
 def test_a_count_asks_for_what_is_read_and_nothing_else() -> None:

@@ -360,3 +360,14 @@ def test_a_server_that_refuses_thoughts_gets_none() -> None:
 
 def test_thoughts_alone_are_no_message() -> None:
     assert len(sent(says(ASSISTANT, THOUGHT), says(USER, "hi"), official=False)) == 1
+
+
+def test_a_reference_to_a_tool_is_told_in_words() -> None:
+    reference = opaque({"type": "tool_reference", "tool_name": "grep"}, ANTHROPIC)
+    (_, answer) = sent(
+        says(ASSISTANT, use()),
+        says(USER, result("c1", Block(opaque=reference))),
+        dialect=ANTHROPIC,
+        official=False,
+    )
+    assert answer["content"] == "[The tool grep can be called.]"

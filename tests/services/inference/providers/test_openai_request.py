@@ -248,12 +248,16 @@ def test_not_to_keep_anything_may_be_said() -> None:
     assert body_of(call_of(extra=opaque({"store": False})))["store"] is False
 
 
-def test_unknown_fields_of_another_dialect_are_refused_but_for_those_that_tune() -> None:
-    call = call_of(extra=opaque({"mcp_servers": []}, ANTHROPIC), dialect=ANTHROPIC)
-    assert refusal_of(call) == ("UNSUPPORTED", "mcp_servers")
-    call = call_of(extra=opaque({"context_management": {}}, ANTHROPIC), dialect=ANTHROPIC)
+def test_unknown_fields_of_another_dialect_are_left_out_and_told() -> None:
+    given = {"context_management": {}, "mcp_servers": [], "diagnostics": {"x": 1}, "new": None}
+    call = call_of(extra=opaque(given, ANTHROPIC), dialect=ANTHROPIC)
     assert body_of(call) == body_of(call_of())
-    assert call.dropped == ["context_management"]
+    assert call.dropped == ["context_management", "mcp_servers", "diagnostics"]
+
+
+def test_fields_of_another_dialect_that_change_the_answer_are_refused() -> None:
+    call = call_of(extra=opaque({"mcp_servers": [{"url": "x"}]}, ANTHROPIC), dialect=ANTHROPIC)
+    assert refusal_of(call) == ("UNSUPPORTED", "mcp_servers")
 
 
 def test_ten_times_the_messages_are_ten_times_the_work() -> None:
