@@ -12,6 +12,8 @@ from services.inference.providers.anthropic.caller import Caller
 
 # The least budget Anthropic takes; it must also stay below `max_tokens`.
 _LEAST_BUDGET = 1024
+# Tokens that are left for the answer where the caller asked for an effort by name.
+_LEAST_ANSWER, _MOST_ANSWER = 512, 4096
 # What an effort by name is worth to a provider that counts tokens.
 _BUDGETS = {
     "minimal": 1024,
@@ -85,12 +87,19 @@ class Reasoning:
             names = ", ".join(_BUDGETS)
             raise invalid(field, f"{field}: none, {names} can be asked for, not {effort!r}")
         bound = request.max_tokens or limit
-        fits = not bound or bound > _LEAST_BUDGET
+        # Thinking counts in `max_tokens`, and the answer needs room as well.
+        most = bound - _room(bound) if bound else _BUDGETS[effort]
+        fits = most >= _LEAST_BUDGET
         if not fits or _forces_a_tool(request) or not _can_begin_to_think(request.messages):
             caller.drop(field)
             return
-        self.budget = min(_BUDGETS[effort], bound - 1) if bound else _BUDGETS[effort]
+        self.budget = min(_BUDGETS[effort], most)
         self.config = {"type": "enabled", "budget_tokens": self.budget}
+
+
+def _room(bound: int) -> int:
+    """Return the tokens to keep for the answer out of all that may be written."""
+    return min(max(_LEAST_ANSWER, bound // 4), _MOST_ANSWER)
 
 
 def _forces_a_tool(request: GenerateRequest) -> bool:

@@ -13,6 +13,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, Tool, ToolChoice
 from services.common.errors import invalid, unsupported
+from services.inference.providers.anthropic import shaping
 from services.inference.providers.anthropic.caller import Caller, json_object, kept_at_provider
 from services.inference.providers.anthropic.content import Conversation, Json, refuse, shortest
 from services.inference.providers.anthropic.reasoning import Reasoning
@@ -77,7 +78,8 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
     if request.stop_sequences:
         body["stop_sequences"] = _stop_sequences(request, caller)
     if request.end_user:
-        body["metadata"] = {"user_id": request.end_user}
+        user = request.end_user
+        body["metadata"] = {"user_id": user if caller.speaks_anthropic else shaping.end_user(user)}
     if request.service_tier:
         if caller.speaks_anthropic:
             body["service_tier"] = request.service_tier
@@ -131,6 +133,10 @@ def _what_is_read(call: Call, caller: Caller, reasoning: Reasoning) -> Json:
     output: Json = {}
     if request.HasField("output_format"):
         output |= _output_format(request.output_format, caller)
+        if request.output_format.kind == OutputFormat.KIND_JSON_OBJECT:
+            # Anthropic holds answers to a schema alone; any object has to be asked for.
+            conversation.system.append({"type": "text", "text": shaping.JSON_ALONE})
+            body["system"] = shortest(conversation.system)
     if reasoning.effort:
         output["effort"] = reasoning.effort
     if output:
@@ -201,6 +207,8 @@ def _tool(tool: Tool, path: str, caller: Caller) -> Json:
         translated["strict"] = tool.strict
     if tool.cache_control:
         translated["cache_control"] = json_object(tool.cache_control, f"{path}.cache_control")
+    elif (mark := caller.cache_control(tool.extra)) is not None:
+        translated["cache_control"] = mark
     return caller.own_fields(tool.extra, path, told_as="tools[]") | translated
 
 
@@ -227,13 +235,14 @@ def _tool_choice(choice: ToolChoice, caller: Caller) -> Json:
 
 def _output_format(form: OutputFormat, caller: Caller) -> Json:
     path = caller.name("output_format")
-    if form.kind == OutputFormat.KIND_JSON_OBJECT:
-        raise refuse(path, "JSON without a schema; give a schema with the type json_schema")
     if form.kind != OutputFormat.KIND_JSON_SCHEMA:
         return {}
     if form.description:
         caller.drop(f"{path}.json_schema.description")
-    return {"format": {"type": "json_schema", "schema": json_object(form.schema, path)}}
+    schema = json_object(form.schema, path)
+    if not caller.speaks_anthropic:
+        schema = shaping.closed_schema(schema)
+    return {"format": {"type": "json_schema", "schema": schema}}
 
 
 def _add_extra(body: Json, request: GenerateRequest, caller: Caller) -> None:

@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import orjson
@@ -12,6 +13,7 @@ from tests.services.inference.providers.anthropic_calls import (
     ASSISTANT,
     NONE,
     OPENAI,
+    SYSTEM,
     USER,
     body_of,
     call_of,
@@ -69,7 +71,6 @@ def test_sampling_goes_on() -> None:
         ({"logprobs": True}, "logprobs"),
         ({"top_logprobs": 1}, "top_logprobs"),
         ({"temperature": 1.5}, "temperature"),
-        ({"output_format": OutputFormat(kind=OutputFormat.KIND_JSON_OBJECT)}, "response_format"),
         ({"stop_sequences": ["a", "\n"]}, "stop[1]"),
         ({"tools": [TOOL, Tool(opaque=True, extra=opaque({}, OPENAI))]}, "tools[1]"),
         ({"tool_choice": ToolChoice(extra=opaque({"type": "custom"}, OPENAI))}, "tool_choice"),
@@ -219,8 +220,55 @@ def test_a_schema_for_the_answer_goes_into_the_output_config() -> None:
         strict=True,
     )
     call = call_of(output_format=form)
-    assert body_of(call)["output_config"] == {"format": {"type": "json_schema", "schema": SCHEMA}}
+    schema = {**SCHEMA, "additionalProperties": False}
+    assert body_of(call)["output_config"] == {"format": {"type": "json_schema", "schema": schema}}
     assert call.dropped == ["response_format.json_schema.description"]
+
+
+def test_every_object_of_a_schema_is_closed_unless_it_says_otherwise() -> None:
+    inner = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    open_ended = {"type": "object", "additionalProperties": {"type": "string"}}
+    schema = {
+        "type": "object",
+        "properties": {"list": {"type": "array", "items": inner}, "map": open_ended},
+        "$defs": {"inner": inner},
+    }
+    form = OutputFormat(kind=OutputFormat.KIND_JSON_SCHEMA, schema=orjson.dumps(schema))
+    sent = body_of(call_of(output_format=form))["output_config"]["format"]["schema"]
+    closed = {**inner, "additionalProperties": False}
+    assert sent == {
+        "type": "object",
+        "properties": {"list": {"type": "array", "items": closed}, "map": open_ended},
+        "$defs": {"inner": closed},
+        "additionalProperties": False,
+    }
+    own = call_of(output_format=form, dialect=ANTHROPIC)
+    assert body_of(own)["output_config"]["format"]["schema"] == schema
+
+
+def test_any_json_object_is_asked_for_in_words() -> None:
+    form = OutputFormat(kind=OutputFormat.KIND_JSON_OBJECT)
+    body = body_of(call_of(says(SYSTEM, "Be brief."), says(USER, "hi"), output_format=form))
+    told, asked = body["system"]
+    assert told["text"] == "Be brief."
+    assert "one JSON object" in asked["text"]
+    assert "output_config" not in body
+
+
+@pytest.mark.parametrize("user", ["ada@example.org", "Ada Lovelace", "u" * 257, "é"])
+def test_an_end_user_that_anthropic_refuses_goes_by_a_hash(user: str) -> None:
+    sent = body_of(call_of(end_user=user))["metadata"]["user_id"]
+    assert re.fullmatch(r"user_[0-9a-f]{32}", sent)
+    assert sent == body_of(call_of(end_user=user))["metadata"]["user_id"]
+    assert body_of(call_of(end_user=user, dialect=ANTHROPIC))["metadata"] == {"user_id": user}
+
+
+def test_cache_control_of_a_chats_tool_is_carried() -> None:
+    mark = {"type": "ephemeral"}
+    tool = Tool(name="f", extra=opaque({"cache_control": mark}, OPENAI))
+    call = call_of(tools=[tool])
+    assert body_of(call)["tools"][0]["cache_control"] == mark
+    assert call.dropped == []
 
 
 def test_free_text_needs_no_output_config() -> None:
@@ -247,9 +295,9 @@ def test_an_effort_of_chat_becomes_a_budget(effort: str, budget: int) -> None:
 @pytest.mark.parametrize(
     ("fields", "budget", "max_tokens"),
     [
-        ({"max_tokens": 1025}, 1024, 1025),
-        ({"max_tokens": 4000}, 3999, 4000),
-        ({"limit": 4000}, 3999, 4000),
+        ({"max_tokens": 1536}, 1024, 1536),
+        ({"max_tokens": 4000}, 3000, 4000),
+        ({"limit": 4000}, 3000, 4000),
         ({}, 8192, 8192 + 4096),
     ],
 )
