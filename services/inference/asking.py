@@ -94,6 +94,7 @@ class Asking:
                 text is not None
                 and text.strip()
                 and provider.prefills
+                and step.target.prefills
                 and PREFILL not in manner.without
                 and can_prefill(request)
             ):

@@ -10,6 +10,7 @@ from services.inference import estimate, thinking
 from services.inference.memory.apart import takes_part
 from services.inference.prefill import WithoutEcho, prefill_of
 from services.inference.providers.base import Call, Provider, Target
+from services.inference.refusals import PREFILL
 from services.inference.stops import StopMatcher
 
 Batch = Sequence[Event]
@@ -54,7 +55,8 @@ class Attempt:
             stream = True
             request = _without_stops(request)
         self._transforms: list[Transform] = []
-        if not provider.prefills and (prefill := prefill_of(request)):
+        prefills = provider.prefills and target.prefills and PREFILL not in without
+        if not prefills and (prefill := prefill_of(request)):
             self._transforms.append(WithoutEcho(prefill, request.n or 1).feed)
         if self._ending is not None:
             self._transforms.append(self._ending.feed)

@@ -10,6 +10,12 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
 
+# What a model that cannot continue a message is asked after it.
+CONTINUE = (
+    "Continue your last message from exactly where it breaks off. "
+    "Write only what comes next: repeat nothing of it, and say nothing about this."
+)
+
 
 def prefill_of(request: GenerateRequest) -> str | None:
     """Give the text that the answer continues, or None when there is none.

@@ -41,6 +41,9 @@ _WORDS = re.compile(
     r"|cannot both|may only",
     re.IGNORECASE,
 )
+_NO_PREFILL = re.compile(
+    r"not support (?:assistant message )?prefill|must end with a user message", re.IGNORECASE
+)
 # Models whose refusals are remembered; the one that was asked longest ago is forgotten.
 _MAX_MODELS = 1_000
 
@@ -66,13 +69,15 @@ class Refusals:
 
 
 def refused_field(error: UpstreamError) -> str:
-    """Return the name of the optional field that a provider's answer refuses, or "".
+    """Return the name of the optional field that a provider's answer refuses, PREFILL, or "".
 
     A value that is out of bounds is no refusal of the field: the caller reads of that.
     """
     if error.reason != errors_pb2.REASON_UPSTREAM_REJECTED:
         return ""
     param, code, words = _read(error.body)
+    if _NO_PREFILL.search(words):
+        return PREFILL
     if code not in _CODES and not _WORDS.search(words):
         return ""
     if (name := param.partition(".")[0].partition("[")[0]) in _KNOWN:

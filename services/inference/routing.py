@@ -122,6 +122,9 @@ class Models:
             max_output_tokens=model.max_output_tokens or facts.max_output_tokens,
             fallbacks=tuple(model.fallbacks),
             thinks=self._thinks(model.provider, facts),
+            adaptive=facts.adaptive,
+            prefills=facts.prefills,
+            efforts=facts.efforts,
         )
 
     def _offered(self, learnt: Mapping[str, Sequence[str]]) -> Iterator[tuple[Target, bool]]:
@@ -145,6 +148,9 @@ class Models:
             context_window=facts.context_window,
             max_output_tokens=facts.max_output_tokens,
             thinks=self._thinks(provider, facts),
+            adaptive=facts.adaptive,
+            prefills=facts.prefills,
+            efforts=facts.efforts,
         )
 
     def _thinks(self, provider: str, facts: Facts) -> bool:

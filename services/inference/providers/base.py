@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from gateway.conversation.v1.conversation_pb2 import Dialect, MediaKind
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
-from services.inference.refusals import RENAMED
+from services.inference.refusals import PREFILL, RENAMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,10 @@ class Target:
         max_output_tokens: tokens it can write, or 0 when unknown.
         fallbacks: names that `auto` may try after it, in order.
         thinks: whether it thinks without being asked to, and may be silent meanwhile.
+        adaptive: whether it is asked to think by an effort, and not by a budget.
+        prefills: whether it goes on with an assistant's message at the end, where its
+            provider does.
+        efforts: the efforts that it can be asked for, weakest first; () when unknown.
     """
 
     name: str
@@ -32,6 +36,9 @@ class Target:
     max_output_tokens: int = 0
     fallbacks: Sequence[str] = ()
     thinks: bool = False
+    adaptive: bool = False
+    prefills: bool = True
+    efforts: Sequence[str] = ()
 
     def reads(self, kind: MediaKind.ValueType) -> bool:
         """Return whether a medium may be sent to it; one of which nothing is known gets all."""
@@ -59,6 +66,11 @@ class Call:
     dropped: list[str] = field(default_factory=list)
     takes_verbatim: bool = False
     without: frozenset[str] = frozenset()
+
+    @property
+    def prefills(self) -> bool:
+        """Whether the model may be sent an assistant's message to go on with."""
+        return self.target.prefills and PREFILL not in self.without
 
     def leave_out_refused(self, body: dict[str, Any]) -> None:
         """Take out of a request's body what the model has refused, and note it as dropped."""

@@ -58,6 +58,13 @@ def field(body: str, reason: errors_pb2.Reason.ValueType = errors_pb2.REASON_UPS
             "reasoning_content",
         ),
         ("user: unexpected keyword argument", "user"),
+        (
+            anthropic(
+                "This model does not support assistant message prefill. "
+                "The conversation must end with a user message."
+            ),
+            "prefill",
+        ),
     ],
 )
 def test_the_field_is_found(body, name):

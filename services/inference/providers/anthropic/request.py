@@ -13,6 +13,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, Tool, ToolChoice
 from services.common.errors import invalid, unsupported
+from services.inference.prefill import CONTINUE, prefill_of
 from services.inference.providers.anthropic import shaping
 from services.inference.providers.anthropic.caller import Caller, json_object, kept_at_provider
 from services.inference.providers.anthropic.content import Conversation, Json, refuse, shortest
@@ -69,9 +70,11 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
     request = call.request
     caller = Caller(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
     _refuse_what_has_no_place(request, caller)
-    reasoning = Reasoning(request, caller, limit=call.target.max_output_tokens)
+    reasoning = Reasoning(request, caller, call.target)
     body = _what_is_read(call, caller, reasoning)
     body["max_tokens"] = _max_tokens(call, reasoning)
+    if not call.prefills and prefill_of(request):
+        body["messages"].append({"role": "user", "content": CONTINUE})
     if call.stream:
         body["stream"] = True
     _add_sampling(body, request, caller, reasoning)
@@ -97,7 +100,7 @@ def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> bytes
     It is `build_request` without what matters to writing alone.
     """
     caller = Caller(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
-    reasoning = Reasoning(call.request, caller, limit=call.target.max_output_tokens)
+    reasoning = Reasoning(call.request, caller, call.target)
     body = _what_is_read(call, caller, reasoning)
     _add_extra(body, call.request, caller)
     for name in ("metadata", "service_tier", "inference_geo"):

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -8,6 +9,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, Message, Thinking, T
 from gateway.inference.v1.inference_pb2 import OutputFormat, ThinkingConfig, Tool, ToolChoice
 from services.common.errors import GatewayError
 from services.inference.providers.anthropic.request import beta_header
+from services.inference.providers.base import Call
 from tests.services.inference.providers.anthropic_calls import (
     ANTHROPIC,
     ASSISTANT,
@@ -501,3 +503,34 @@ def test_a_beta_feature_cannot_smuggle_another_header(beta: str) -> None:
     with pytest.raises(GatewayError) as raised:
         beta_header(call_of(betas=[beta]).request)
     assert raised.value.param == "anthropic-beta"
+
+
+def adaptive_call(*messages: Message, **fields: Any) -> Call:
+    call = call_of(*messages, **fields)
+    call.target = replace(
+        call.target, adaptive=True, prefills=False, efforts=("low", "medium", "high")
+    )
+    return call
+
+
+@pytest.mark.parametrize(
+    ("effort", "sent"),
+    [("minimal", "low"), ("low", "low"), ("high", "high"), ("xhigh", "high"), ("max", "high")],
+)
+def test_a_model_that_paces_itself_is_asked_by_an_effort(effort: str, sent: str) -> None:
+    body = body_of(adaptive_call(thinking=thinking(effort), max_tokens=1000, temperature=0.2))
+    assert body["thinking"] == {"type": "adaptive"}
+    assert body["output_config"] == {"effort": sent}
+    assert "temperature" not in body
+
+
+@pytest.mark.parametrize("dialect", [OPENAI, ANTHROPIC])
+def test_a_model_without_prefill_is_asked_to_go_on(dialect: int) -> None:
+    call = adaptive_call(says(USER, "a"), says(ASSISTANT, "Well,"), dialect=dialect)
+    *_, last, asked = body_of(call)["messages"]
+    assert last == {"role": "assistant", "content": "Well,"}
+    assert asked["role"] == "user"
+    learnt = call_of(says(USER, "a"), says(ASSISTANT, "Well,"), dialect=dialect)
+    assert body_of(learnt)["messages"][-1]["role"] == "assistant"
+    learnt.without = frozenset({"prefill"})
+    assert body_of(learnt)["messages"][-1] == asked

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -292,3 +293,30 @@ def test_a_limit_that_is_refused_goes_by_its_other_name(official, refused, name)
     assert refused not in body
     assert body[name] == 50
     assert call.dropped == []
+
+
+@pytest.mark.parametrize(
+    ("effort", "efforts", "sent"),
+    [
+        ("max", (), "high"),
+        ("xhigh", ("low", "medium", "high"), "high"),
+        ("minimal", ("low", "medium", "high"), "low"),
+        ("max", ("low", "high", "xhigh"), "xhigh"),
+    ],
+)
+def test_an_effort_of_another_dialect_is_the_models_nearest(effort, efforts, sent) -> None:
+    call = call_of(thinking=ThinkingConfig(effort=effort), dialect=ANTHROPIC)
+    call.target = replace(call.target, efforts=efforts)
+    assert body_of(call)["reasoning_effort"] == sent
+
+
+def test_an_effort_of_a_chat_goes_as_it_is() -> None:
+    assert body_of(call_of(thinking=ThinkingConfig(effort="xhigh")))["reasoning_effort"] == "xhigh"
+
+
+def test_not_to_think_is_said_to_models_that_can_be_told() -> None:
+    disabled = ThinkingConfig(mode=ThinkingConfig.MODE_DISABLED)
+    call = call_of(thinking=disabled, dialect=ANTHROPIC)
+    assert "reasoning_effort" not in body_of(call)
+    call.target = replace(call.target, efforts=("none", "low", "medium", "high"))
+    assert body_of(call)["reasoning_effort"] == "none"
