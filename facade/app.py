@@ -32,6 +32,7 @@ def create_app(context: Context) -> web.Application:
             web.get("/beta/v1/files/{file_id}/content", files.content),
             *memory.routes(),
             *articles.routes(),
+            *(web.head(path, operations.base) for path in middlewares.BASE_PATHS),
             web.get("/healthz", operations.healthz),
             web.get("/readyz", operations.readyz),
             web.get("/openapi.json", operations.openapi_document),

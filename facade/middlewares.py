@@ -9,6 +9,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 
 import grpc
 from aiohttp import web
@@ -17,6 +18,7 @@ from multidict import CIMultiDict
 from facade import credentials, dialects, draining, problems
 from facade.context import API_KEY, CALLER, CONTEXT, HAS_BEGUN, REQUEST_ID
 from facade.problems import HttpProblem
+from gateway.errors.v1 import errors_pb2
 from services.common import errors, logs
 from services.common.errors import GatewayError
 from services.common.ids import new_request_id
@@ -25,8 +27,14 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+# Below 500 these pass by themselves.
+_RETRYABLE = frozenset(
+    {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
+)
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}", re.ASCII)
-PUBLIC = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs"})
+# Addresses that clients are given; some ask for their head before anything else.
+BASE_PATHS = ("/beta", "/beta/v1", "/coding", "/coding/v1")
+PUBLIC = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs", *BASE_PATHS})
 
 
 @web.middleware
@@ -107,9 +115,8 @@ def error_response(request: web.Request, error: GatewayError) -> web.Response:
     headers: CIMultiDict[str] = CIMultiDict()
     if error.retry_after_s is not None:
         headers["Retry-After"] = str(error.retry_after_s)
-    if len(error.attempts) > 1:
-        # The gateway has tried more than once already; a client that retries would multiply it.
-        headers["x-should-retry"] = "false"
+    if not _may_retry(error, status):
+        headers["x-should-retry"] = "false"  # which the official SDKs follow
     response = web.Response(
         body=body, status=status, headers=headers, content_type="application/json"
     )
@@ -132,6 +139,15 @@ def _failed(request: web.Request, failure: GatewayError) -> web.Response:
     if failure.limit:
         request.app[CONTEXT].metrics.limits_reached.labels(failure.limit).inc()
     return error_response(request, failure)
+
+
+def _may_retry(error: GatewayError, status: int) -> bool:
+    """Return whether the same request may be answered when it is sent again."""
+    if len(error.attempts) > 1:
+        return False  # the gateway has retried already; retries of clients would multiply that
+    if error.reason == errors_pb2.REASON_UPSTREAM_AUTH:
+        return False  # the operator has to mend the provider's key
+    return status in _RETRYABLE or (status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED)
 
 
 def _route_of(request: web.Request) -> str:

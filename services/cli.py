@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 import typer
 
 from services import articles_commands, files_commands, memory_commands
-from services.console import FLAGS, fail, on_database, print_table, read_settings, time_of
+from services.console import FLAGS, WRONG, fail, on_database, print_table, read_settings, time_of
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
@@ -166,10 +166,42 @@ def set_user(
     _on_accounts(lambda accounts: accounts.set_user(user, team, plan))
 
 
+@app.command()
+def providers() -> None:
+    """List the providers that this gateway knows, and what each still needs."""
+    from services.common.presets import PRESETS
+    from services.inference.discovery import configured
+
+    settings = read_settings()
+    joined = configured(settings, os.environ)
+    rows: list[tuple[str, ...]] = [("NAME", "STATE", "ADDRESS")]
+    for name in sorted({*PRESETS, *joined}):
+        if name in joined:
+            provider = joined[name]
+            needs_key = provider.api_key_env and not provider.key()
+            state = f"needs {provider.api_key_env}" if needs_key else "joined"
+            rows.append((name, state, provider.base_url))
+        else:
+            preset = PRESETS[name]
+            address = preset.address(os.environ)
+            missing = [preset.key_variable] if not os.environ.get(preset.key_variable) else []
+            missing += [preset.place_variable] if not address else []
+            # All that is there may still be meant for clients of this gateway.
+            state = f"needs {' and '.join(missing)}" if missing else "left out: leads to a gateway"
+            if not settings.discovery.enabled:
+                state = "off (discovery.enabled)"
+            rows.append((name, state, address or "-"))
+    print_table(rows)
+
+
 @config.command("check")
 def check() -> None:
-    """Check the settings that a gateway started here would have."""
+    """Check the settings that a gateway started here, with this environment, would have."""
+    from services.inference.diagnostics import problems
+
     settings = read_settings()
+    if found := problems(settings, os.environ):
+        fail("\n".join(found), WRONG)
     database = "PostgreSQL" if settings.storage.database_url else "SQLite"
     typer.echo(
         f"The settings are right: {settings.server.host}:{settings.server.port}, "

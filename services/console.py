@@ -68,12 +68,30 @@ async def _with_database(
 ) -> "Result":
     from services.common.database import migrate, open_engine
 
+    _check_data_folder(settings)
     engine = open_engine(settings.storage)
     try:
         await migrate(engine)
         return await work(engine, settings)
     finally:
         await engine.dispose()
+
+
+def _check_data_folder(settings: "Settings") -> None:
+    """Refuse to make a database in whatever folder the command happens to run in.
+
+    A key of a new database would be good for no gateway that runs.
+    """
+    from services.common.database import SQLITE_FILE, is_sqlite
+    from services.common.settings import SettingsError
+
+    folder = settings.storage.data_dir
+    if is_sqlite(settings.storage) and not folder.is_absolute():
+        if not (folder / SQLITE_FILE).exists():
+            raise SettingsError(
+                f"{folder.absolute()}: no gateway has run here; run this command in the folder "
+                "where `gateway up` runs, or name its data folder with GATEWAY_DATA_DIR"
+            )
 
 
 def print_table(rows: list[tuple[str, ...]]) -> None:

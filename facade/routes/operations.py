@@ -19,6 +19,11 @@ async def healthz(request: web.Request) -> web.Response:
     return web.json_response({"status": "ok"})
 
 
+async def base(request: web.Request) -> web.Response:
+    """Return nothing, well: clients ask so whether they reach the base address they were given."""
+    return web.Response()
+
+
 async def readyz(request: web.Request) -> web.Response:
     """Say whether requests can be served: 200, or 503 while the services do not answer."""
     return _readiness(await _state_of_services(request), {})

@@ -8,9 +8,11 @@ with the types below.
 import ipaddress
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
+from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
@@ -21,6 +23,9 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import ErrorDetails
+
+from services.common.presets import PRESETS
 
 DEFAULT_FILE = Path("gateway.toml")
 
@@ -67,6 +72,15 @@ class Server(_Section):
             raise ValueError("an IP address of this machine to listen on is needed") from None
         return value
 
+    def is_at(self, url: str) -> bool:
+        """Return whether a URL leads to the facade itself, as far as its text tells."""
+        hosts = {self.host, "127.0.0.1", "localhost", "::1", "0.0.0.0"}
+        try:
+            address = urlsplit(url)
+            return address.hostname in hosts and address.port == self.port
+        except ValueError:  # no port, or no address at all
+            return False
+
 
 class Storage(_Section):
     """Where everything is kept."""
@@ -87,6 +101,17 @@ class Provider(_Section):
     headers: dict[str, str] = {}
     pass_stateful: bool = False
     fetches_urls: bool | None = None
+
+    @field_validator("base_url", "api_key", "api_key_env", "headers", mode="before")
+    @classmethod
+    def _is_literal(cls, value: Any) -> Any:
+        for text in value.values() if isinstance(value, dict) else (value,):
+            if isinstance(text, str) and "${" in text:
+                raise ValueError(
+                    "variables are not expanded here; for a key write "
+                    'api_key_env = "NAME_OF_THE_VARIABLE"'
+                )
+        return value
 
     @model_validator(mode="after")
     def _has_address(self) -> Self:
@@ -272,6 +297,13 @@ class Settings(_Section):
     articles: Articles = Articles()
     memory: Memory = Memory()
 
+    @field_validator("providers", mode="before")
+    @classmethod
+    def _with_presets(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {name: _with_preset(name, section) for name, section in value.items()}
+
     @model_validator(mode="after")
     def _names_fit(self) -> Self:
         seen: set[str] = set()
@@ -284,6 +316,28 @@ class Settings(_Section):
                 )
             seen.add(model.name)
         return self
+
+    @model_validator(mode="after")
+    def _calls_others(self) -> Self:
+        for name, provider in self.providers.items():
+            if self.server.is_at(provider.base_url):
+                raise ValueError(
+                    f"providers.{name}.base_url: {provider.base_url} is the gateway's own address"
+                )
+        return self
+
+
+def _with_preset(name: str, section: Any) -> Any:
+    """Return the section of a provider with what its name says of it already."""
+    preset = PRESETS.get(name)
+    if preset is None or not isinstance(section, dict) or "base_url" in section:
+        return section
+    known: dict[str, Any] = {"kind": preset.kind}
+    if url := preset.address({}):
+        known["base_url"] = url
+    if "api_key" not in section:
+        known["api_key_env"] = preset.key_variable
+    return known | section
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
@@ -321,10 +375,33 @@ def parse(content: Mapping[str, Any], source: str) -> Settings:
     except ValidationError as error:
         raise SettingsError(
             "\n".join(
-                f"{source}: {'.'.join(map(str, item['loc']))}: {item['msg']}"
+                f"{source}: {'.'.join(map(str, item['loc']))}: {_words(item)}"
                 for item in error.errors(include_input=False, include_url=False)
             )
         ) from error
+
+
+def _words(item: ErrorDetails) -> str:
+    """Return what is wrong in the words of an operator."""
+    if item["type"] == "value_error":
+        return str(item["ctx"]["error"])
+    if item["type"] != "extra_forbidden":
+        return item["msg"]
+    *path, name = item["loc"]
+    close = get_close_matches(str(name), _keys_at(path), n=1)
+    return "there is no such key" + (f"; did you mean {close[0]}?" if close else "")
+
+
+def _keys_at(path: Sequence[int | str]) -> Iterable[str]:
+    """Return the keys that the section at `path` takes."""
+    section: Any = Settings
+    for step in path:
+        if isinstance(section, type) and issubclass(section, BaseModel):
+            section = section.model_fields[str(step)].annotation
+        else:
+            section = get_args(section)[-1]  # of a list's items or a table's values
+    fields: Mapping[str, Any] = section.model_fields
+    return fields
 
 
 EXAMPLE = """\
@@ -349,11 +426,11 @@ min_free_bytes = 268435456    # free space on the disk of data_dir below which u
                               # memory writes are refused; 0: never
 
 [discovery]
-enabled = true                # providers whose key is in the environment (OPENAI_API_KEY,
-                              # ANTHROPIC_API_KEY) and local servers that answer (Ollama,
-                              # llama-server, vLLM) join by themselves
+enabled = true                # providers whose key is in the environment (`gateway providers`
+                              # lists them) and local servers that answer (Ollama, llama-server,
+                              # vLLM) join by themselves
 
-[providers.openai]            # an example
+[providers.openai]            # an example; names of `gateway providers` need no address
 kind = "openai"               # openai (any compatible server) | anthropic | sandbox
 base_url = "https://api.openai.com/v1"
 api_key_env = "OPENAI_API_KEY"    # or api_key = "…"
@@ -365,7 +442,7 @@ pass_stateful = false         # let callers name things kept at the provider
 name = "fast"                 # what callers write
 provider = "openai"
 upstream = "gpt-4o-mini"      # default: name
-inputs = ["text", "image"]    # of text image pdf audio video; default: the catalogue, else text
+inputs = ["text", "image"]    # of text image pdf audio video; default: as known, else all
 context_window = 128000
 max_output_tokens = 16384
 fallbacks = []                # what `auto` may try, in order

@@ -19,25 +19,7 @@ from services.inference.files import texts_as_blocks
 from services.inference.media import Found, find_media
 from services.inference.memory.conversation import Conversation
 from services.inference.providers.base import Provider
-
-# Models that refused to go on with a message of theirs; few are ever asked to.
-_MOST_REFUSALS = 1_000
-
-
-class PrefillRefusals:
-    """Models that refuse an assistant's message at the end, whatever their provider does."""
-
-    def __init__(self) -> None:
-        self._keys: set[Key] = set()
-
-    def add(self, key: Key) -> None:
-        """Take note of one."""
-        if len(self._keys) >= _MOST_REFUSALS:
-            self._keys.clear()
-        self._keys.add(key)
-
-    def __contains__(self, key: Key) -> bool:
-        return key in self._keys
+from services.inference.refusals import PREFILL, Refusals
 
 
 class Asking:
@@ -50,7 +32,7 @@ class Asking:
         plan: whose steps are asked.
         providers: by name.
         signer: knows and makes the gateway's signatures.
-        refusals: models that are never asked to go on; more are added.
+        refusals: what models have refused; more is added.
         conversation: the request's, where the server's memory takes part in it.
     """
 
@@ -61,7 +43,7 @@ class Asking:
         plan: Plan,
         providers: Mapping[str, Provider],
         signer: thinking.Signer,
-        refusals: PrefillRefusals,
+        refusals: Refusals,
         conversation: Conversation | None = None,
     ) -> None:
         self._request = request
@@ -111,9 +93,9 @@ class Asking:
             if (
                 text is not None
                 and text.strip()
-                and manner.prefills
                 and provider.prefills
-                and step.key not in self._refusals
+                and step.target.prefills
+                and PREFILL not in manner.without
                 and can_prefill(request)
             ):
                 request = continued(request, text)
@@ -133,12 +115,17 @@ class Asking:
             last=last,
             dropped=prepared.dropped,
             left_out=prepared.left_out,
+            without=manner.without,
         )
         return attempt, continues
 
-    def refused_prefill(self, key: Key) -> None:
-        """Take note that a model does not go on with what was sent."""
-        self._refusals.add(key)
+    def refused(self, key: Key) -> frozenset[str]:
+        """Return what a model has refused, names of `refusals`."""
+        return self._refusals.of(key)
+
+    def learn_refusal(self, key: Key, name: str) -> None:
+        """Remember that a model refuses a field, or PREFILL."""
+        self._refusals.add(key, name)
 
     def seen_by(self, provider: Provider, request: GenerateRequest) -> GenerateRequest:
         """Give a request with the thinking in it that a provider may see."""
@@ -159,4 +146,4 @@ class Asking:
 
 
 def _reads_documents(step: Step) -> bool:
-    return conversation_pb2.MEDIA_KIND_DOCUMENT in step.target.inputs
+    return conversation_pb2.MEDIA_KIND_DOCUMENT in (step.target.inputs or ())

@@ -1,6 +1,7 @@
 """Builds inference from settings, and builds it anew when they change."""
 
 import asyncio
+import itertools
 import logging
 import os
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from services.common.ids import Source
 from services.common.secrets import Secrets
 from services.common.settings import Provider, Settings
-from services.inference import discovery
+from services.inference import diagnostics, discovery
 from services.inference.engine import Engine, Routes
 from services.inference.files import Files
 from services.inference.http import Client
@@ -23,7 +24,9 @@ from services.inference.thinking import Signer
 
 log = logging.getLogger(__name__)
 
-_LEARN_EVERY_S = 30.0
+# Local servers come and go; lists of the others change with new models.
+_LEARN_LOCAL_EVERY_S = 30.0
+_LEARN_ALL_EVERY_ROUNDS = 20
 
 
 class Inference:
@@ -74,6 +77,8 @@ class Inference:
         environ: Mapping[str, str] = os.environ,
     ) -> Self:
         """Build it, over files to read and memories; nothing waits for a provider."""
+        for problem in diagnostics.problems(settings, environ):
+            log.warning("settings", extra={"problem": problem})
         limits = settings.limits
         client = Client(
             limits.connect_timeout_s,
@@ -89,14 +94,18 @@ class Inference:
         self._settings = settings
         self.engine.routes = self._routes()
 
-    async def learn(self) -> None:
-        """Ask servers that are not the dialects' makers which models they have."""
-        askable = {
-            name: one
-            for name, one in {**self._local(), **self._configured()}.items()
-            if one.kind == "openai" and not registry.is_official(one)
-        }
-        learnt = await discovery.learn(self._client, askable)
+    async def learn(self, *, local_only: bool = False) -> None:
+        """Ask providers, or local servers alone, which models they have.
+
+        A local server that does not answer is gone; what any other provider listed before
+        stays known.
+        """
+        asked = self._local()
+        if not local_only:
+            asked |= self._configured()
+        found = await discovery.learn(self._client, asked)
+        known = {name: self._learnt[name] for name in self._configured() if name in self._learnt}
+        learnt = known | found
         if learnt != self._learnt:
             self._learnt = learnt
             self.engine.routes = self._routes()
@@ -114,18 +123,14 @@ class Inference:
         await self._client.close()
 
     def _configured(self) -> dict[str, Provider]:
-        configured = dict(self._settings.providers)
-        if self._settings.discovery.enabled:
-            for name, provider in discovery.from_environment(self._environ).items():
-                configured.setdefault(name, provider)
-        return configured
+        return discovery.configured(self._settings, self._environ)
 
     def _local(self) -> dict[str, Provider]:
         """Give the local servers that may join: those whose names are free."""
         if not self._settings.discovery.enabled:
             return {}
         configured = self._configured()
-        found = discovery.local_servers(self._settings.server.port)
+        found = discovery.local_servers(self._settings.server)
         return {name: one for name, one in found.items() if name not in configured}
 
     def _routes(self) -> Routes:
@@ -142,6 +147,6 @@ class Inference:
         )
 
     async def _keep_learning(self) -> None:
-        while True:
-            await self.learn()
-            await asyncio.sleep(_LEARN_EVERY_S)
+        for number in itertools.count():
+            await self.learn(local_only=number % _LEARN_ALL_EVERY_ROUNDS != 0)
+            await asyncio.sleep(_LEARN_LOCAL_EVERY_S)

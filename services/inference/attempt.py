@@ -11,6 +11,7 @@ from services.inference.memory.apart import takes_part
 from services.inference.pieces import keep
 from services.inference.prefill import WithoutEcho, prefill_of
 from services.inference.providers.base import Call, Provider, Target
+from services.inference.refusals import PREFILL
 from services.inference.stops import StopMatcher
 
 Batch = Sequence[Event]
@@ -30,6 +31,7 @@ class Attempt:
         last: what is done to the answer after all else, if anything.
         dropped: paths of the request's fields that were left out already.
         left_out: how many remembered turns were.
+        without: what the model has refused, names of `services.inference.refusals`.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Attempt:
         last: Transform | None = None,
         dropped: Sequence[str] = (),
         left_out: int = 0,
+        without: frozenset[str] = frozenset(),
     ) -> None:
         self._provider = provider
         self._left_out = left_out
@@ -53,14 +56,15 @@ class Attempt:
             stream = True
             request = _without_stops(request)
         self._transforms: list[Transform] = []
-        if not provider.prefills and (prefill := prefill_of(request)):
+        prefills = provider.prefills and target.prefills and PREFILL not in without
+        if not prefills and (prefill := prefill_of(request)):
             self._transforms.append(WithoutEcho(prefill, request.n or 1).feed)
         if self._ending is not None:
             self._transforms.append(self._ending.feed)
         if last is not None:
             self._transforms.append(last)
         as_it_is = not (stream or self._transforms) and _takes_verbatim(request, provider)
-        self._call = Call(request, target, stream, list(dropped), as_it_is)
+        self._call = Call(request, target, stream, list(dropped), as_it_is, without)
         if not provider.signs_thinking:
             # Before all else. What goes verbatim holds no thinking.
             self._transforms.insert(0, thinking.SignThinking(signer, target.upstream).feed)

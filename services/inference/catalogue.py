@@ -7,7 +7,7 @@ what all of its family can do, and no limits. The settings (`[[models]]`) know b
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import MediaKind
@@ -26,22 +26,29 @@ class Facts:
 
     Attributes:
         display_name: its name for people, or "".
-        inputs: media it reads beside text.
+        inputs: media it reads beside text, or None when unknown.
         context_window: tokens it can read (OpenAI's cover what it writes too), or 0.
         max_output_tokens: tokens it can write, or 0 when unknown.
         tools: whether it can call tools, or None when unknown.
         thinking: whether it can think before it answers, or None.
         structured_output: whether it can be held to a JSON Schema, or None.
+        adaptive: whether it decides by itself how much it thinks, asked by an effort and
+            not by a budget.
+        prefills: whether it goes on with an assistant's message at the end.
+        efforts: the efforts it can be asked for, weakest first; () when unknown.
         listed: whether it is shown to callers who ask which models there are.
     """
 
     display_name: str = ""
-    inputs: Inputs = _NOTHING
+    inputs: Inputs | None = None
     context_window: int = 0
     max_output_tokens: int = 0
     tools: bool | None = None
     thinking: bool | None = None
     structured_output: bool | None = None
+    adaptive: bool = False
+    prefills: bool = True
+    efforts: tuple[str, ...] = ()
     listed: bool = True
 
 
@@ -67,16 +74,22 @@ class Maker:
     families: Sequence[tuple[tuple[str, ...], Facts]]
 
 
-def _gpt(name: str, window: int, output: int, *, thinking: bool = False) -> Facts:
-    return Facts(name, _IMAGE_PDF, window, output, True, thinking, True)
+def _gpt(
+    name: str, window: int, output: int, *, thinking: bool = False, efforts: tuple[str, ...] = ()
+) -> Facts:
+    return Facts(name, _IMAGE_PDF, window, output, True, thinking, True, efforts=efforts)
 
 
 def _text(name: str, window: int, output: int, *, thinking: bool = False) -> Facts:
     return Facts(name, _NOTHING, window, output, None, thinking, None)
 
 
-def _reasoning(name: str) -> Facts:
-    return _gpt(name, 400_000, 128_000, thinking=True)
+_THREE_EFFORTS = ("low", "medium", "high")
+
+
+def _reasoning(name: str, least_effort: str = "minimal") -> Facts:
+    efforts = (least_effort, *_THREE_EFFORTS)
+    return _gpt(name, 400_000, 128_000, thinking=True, efforts=efforts)
 
 
 _OPENAI = Maker(
@@ -94,22 +107,24 @@ _OPENAI = Maker(
         "gpt-4.1": _gpt("GPT-4.1", 1_047_576, 32_768),
         "gpt-4.1-mini": _gpt("GPT-4.1 mini", 1_047_576, 32_768),
         "gpt-4.1-nano": _gpt("GPT-4.1 nano", 1_047_576, 32_768),
-        "o1": _gpt("o1", 200_000, 100_000, thinking=True),
+        "o1": _gpt("o1", 200_000, 100_000, thinking=True, efforts=_THREE_EFFORTS),
         "o1-mini": _text("o1-mini", 128_000, 65_536, thinking=True),
         "o1-preview": _text("o1-preview", 128_000, 32_768, thinking=True),
-        "o3": _gpt("o3", 200_000, 100_000, thinking=True),
+        "o3": _gpt("o3", 200_000, 100_000, thinking=True, efforts=_THREE_EFFORTS),
         "o3-mini": Facts("o3-mini", _NOTHING, 200_000, 100_000, True, True, True),
-        "o4-mini": _gpt("o4-mini", 200_000, 100_000, thinking=True),
+        "o4-mini": _gpt("o4-mini", 200_000, 100_000, thinking=True, efforts=_THREE_EFFORTS),
         "gpt-5": _reasoning("GPT-5"),
         "gpt-5-mini": _reasoning("GPT-5 mini"),
         "gpt-5-nano": _reasoning("GPT-5 nano"),
         "gpt-5-chat": Facts("GPT-5 Chat", _IMAGE, 128_000, 16_384, None, False, None),
-        "gpt-5.1": _reasoning("GPT-5.1"),
+        "gpt-5.1": _reasoning("GPT-5.1", least_effort="none"),
     },
     families=(
+        # Models of other makers, behind servers that speak OpenAI's dialect.
+        (("deepseek-reasoner", "deepseek-r1", "qwq", "magistral", "gpt-oss"), Facts(thinking=True)),
         (("gpt-audio", "gpt-4o-audio", "gpt-4o-mini-audio"), Facts(inputs=_AUDIO)),
-        (("gpt-4o-search", "gpt-4o-mini-search", "gpt-oss", "gpt-3.5", "gpt-4-"), UNKNOWN),
-        (("o1-mini", "o1-preview", "o3-mini"), Facts(thinking=True)),
+        (("gpt-4o-search", "gpt-4o-mini-search", "gpt-3.5", "gpt-4-"), Facts(inputs=_NOTHING)),
+        (("o1-mini", "o1-preview", "o3-mini"), Facts(inputs=_NOTHING, thinking=True)),
         (("chatgpt-", "gpt-5-chat"), Facts(inputs=_IMAGE)),
         (("gpt-", "o1", "o3", "o4"), Facts(inputs=_IMAGE_PDF)),
     ),
@@ -126,9 +141,22 @@ def _claude_3(name: str, output: int) -> Facts:
     return _claude(name, 200_000, output, thinking=False, schema=False)
 
 
-def _claude_5(name: str) -> Facts:
-    return _claude(name, 1_000_000, 128_000)
+# What all models of this kind since 4.6 share, the coming ones most likely too.
+_ADAPTIVE = Facts(
+    inputs=_IMAGE_PDF, tools=True, adaptive=True, prefills=False, efforts=("low", "medium", "high")
+)
 
+
+def _claude_5(name: str) -> Facts:
+    known = _claude(name, 1_000_000, 128_000)
+    return replace(known, adaptive=True, prefills=_ADAPTIVE.prefills, efforts=_ADAPTIVE.efforts)
+
+
+_BEFORE_4_6 = (
+    *("claude-opus-4-0", "claude-opus-4-1", "claude-opus-4-2025", "claude-opus-4@"),
+    *("claude-sonnet-4-0", "claude-sonnet-4-2025", "claude-sonnet-4@"),
+    *("claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5"),
+)
 
 _ANTHROPIC = Maker(
     hosts=("api.anthropic.com",),
@@ -156,9 +184,10 @@ _ANTHROPIC = Maker(
         "claude-sonnet-5": _claude_5("Claude Sonnet 5"),
     },
     families=(
-        (("claude-2", "claude-instant"), UNKNOWN),
+        (("claude-2", "claude-instant"), Facts(inputs=_NOTHING)),
         (("claude-3-",), Facts(inputs=_IMAGE, tools=True)),
-        (("claude-",), Facts(inputs=_IMAGE_PDF, tools=True)),
+        (_BEFORE_4_6, Facts(inputs=_IMAGE_PDF, tools=True)),
+        (("claude-",), _ADAPTIVE),
     ),
 )
 
@@ -173,7 +202,8 @@ def facts_of(kind: str, upstream: str) -> Facts:
     """Give what is known of the model `upstream` behind a provider of `kind`.
 
     Compatible servers serve models of every maker; one that goes by a well-known
-    name is taken at its word, any other reads text and has no limits.
+    name is taken at its word. Of any other nothing is known: it has no limits, and is
+    sent every medium until its provider refuses one.
     """
     maker = MAKERS.get(kind)
     if maker is None:

@@ -11,26 +11,20 @@ from collections.abc import Mapping
 import orjson
 from yarl import URL
 
+from services.common.authentication import is_key
 from services.common.errors import GatewayError
-from services.common.settings import Provider
+from services.common.presets import PRESETS
+from services.common.settings import Provider, Server, Settings
 from services.inference import http
+from services.inference.providers import anthropic
 
 log = logging.getLogger(__name__)
 
 _PROBE_TIMEOUT_S = 2.0
-_MAX_LIST_BYTES = 1 << 20
+_MAX_LIST_BYTES = 4 << 20
+_MAX_MODELS = 1_000  # the most that Anthropic lists at once
 _MAX_NAME = 256  # characters of a model's name, as in the settings
 
-# Of each provider: its kind, where its key is, where its address may be, its own address.
-_KEYED = {
-    "openai": ("openai", "OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1"),
-    "anthropic": (
-        "anthropic",
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_BASE_URL",
-        "https://api.anthropic.com",
-    ),
-}
 # Servers of models on their usual ports.
 LOCAL_SERVERS = {
     "ollama": "http://127.0.0.1:11434/v1",
@@ -39,27 +33,34 @@ LOCAL_SERVERS = {
 }
 
 
-def from_environment(environ: Mapping[str, str]) -> dict[str, Provider]:
-    """Give the providers whose key is in the environment."""
-    return {
-        name: Provider.model_validate(
-            {
-                "kind": kind,
-                "base_url": environ.get(address_variable) or address,
-                "api_key_env": key_variable,
-            }
-        )
-        for name, (kind, key_variable, address_variable, address) in _KEYED.items()
-        if environ.get(key_variable)
-    }
+def from_environment(environ: Mapping[str, str], server: Server) -> dict[str, Provider]:
+    """Return the providers whose key is in the environment.
+
+    The same variables point clients at this gateway, so that a key of a gateway is not a
+    provider's key, and the gateway's own address not a provider's address: requests would
+    go round in circles.
+    """
+    found = {}
+    for name, preset in PRESETS.items():
+        key, url = environ.get(preset.key_variable, ""), preset.address(environ)
+        if key and url and not (is_key(key) or server.is_at(url)):
+            fields = {"kind": preset.kind, "base_url": url, "api_key_env": preset.key_variable}
+            found[name] = Provider.model_validate(fields)
+    return found
 
 
-def local_servers(own_port: int) -> dict[str, Provider]:
-    """Give the local servers to look for, none of them on the gateway's own port."""
+def configured(settings: Settings, environ: Mapping[str, str]) -> dict[str, Provider]:
+    """Return the providers of the settings, and those that the environment adds."""
+    found = from_environment(environ, settings.server) if settings.discovery.enabled else {}
+    return {**found, **settings.providers}
+
+
+def local_servers(server: Server) -> dict[str, Provider]:
+    """Return the local servers to look for, none of them at the gateway's own address."""
     return {
-        name: Provider(kind="openai", base_url=address)
-        for name, address in LOCAL_SERVERS.items()
-        if f":{own_port}/" not in address
+        name: Provider(kind="openai", base_url=url)
+        for name, url in LOCAL_SERVERS.items()
+        if not server.is_at(url)
     }
 
 
@@ -85,16 +86,21 @@ async def _models_of(client: http.Client, provider: Provider) -> list[str] | Non
                 if isinstance(model, dict)
                 and isinstance(model.get("id"), str)
                 and 0 < len(model["id"]) <= _MAX_NAME
-            ]
+            ][:_MAX_MODELS]
     return None
 
 
 async def _ask(client: http.Client, provider: Provider) -> bytes:
     """Give the answer to what models a server has; b"" where that is no answer."""
-    url = URL(provider.base_url).joinpath("models")
+    url = URL(provider.base_url)
     headers = dict(provider.headers)
-    if key := provider.key():
-        headers.setdefault("Authorization", f"Bearer {key}")
+    if provider.kind == "anthropic":
+        url = url.joinpath("v1", "models").with_query(limit=_MAX_MODELS)
+        headers = {**anthropic.headers(provider.key()), **headers}
+    else:
+        url = url.joinpath("models")
+        if key := provider.key():
+            headers.setdefault("Authorization", f"Bearer {key}")
     response = await client.send(
         http.origin_of(url), "GET", url.raw_path_qs, http.fields(headers.items())
     )

@@ -21,7 +21,7 @@ from services.common.errors import UpstreamError
 from services.common.settings import Limits, Memory, Roles
 from services.inference import estimate, extensions, thinking
 from services.inference.accumulator import Accumulator
-from services.inference.asking import Asking, PrefillRefusals
+from services.inference.asking import Asking
 from services.inference.attempt import Batches
 from services.inference.fallback.backoff import Uniform
 from services.inference.fallback.breakers import Breakers
@@ -37,6 +37,7 @@ from services.inference.memory.telling import Tellings
 from services.inference.metrics import Metrics
 from services.inference.offload import offload
 from services.inference.providers.base import Call, Provider
+from services.inference.refusals import Refusals
 from services.inference.routing import Models
 
 
@@ -101,7 +102,9 @@ class Engine:
         uniform: Uniform = ids.uniform,
     ) -> None:
         self.routes = routes
-        self.breakers = Breakers(limits.breaker_failures, monotonic, metrics.breaker_changed)
+        self.breakers = Breakers(
+            limits.breaker_failures, monotonic, metrics.breaker_changed, uniform
+        )
         self._signer = signer
         self._files = files
         self._memories = memories
@@ -110,7 +113,7 @@ class Engine:
         self._tellings = Tellings(memory.leave_drain_s)
         self._ledger = Ledger(self.breakers, metrics, monotonic)
         self._uniform = uniform
-        self._refusals = PrefillRefusals()
+        self._refusals = Refusals()
 
     async def generate(self, request: GenerateRequest) -> GenerateResponse:
         """Give one whole answer."""

@@ -49,7 +49,7 @@ def check_media(found: Iterable[Found], multimodal: Multimodal, target: Target) 
         media = one.block.media
         if not adapts(multimodal, media.kind):
             continue
-        if media.kind not in target.inputs:
+        if not target.reads(media.kind):
             name, way_out = _MEDIA[media.kind]
         elif _is_office_document(media):
             # Who reads documents reads PDF and text, and no other format.
@@ -65,7 +65,7 @@ def check_media(found: Iterable[Found], multimodal: Multimodal, target: Target) 
 
 def can_read(target: Target, media: Media) -> bool:
     """Tell whether a model reads a medium as it is."""
-    return media.kind in target.inputs and not _is_office_document(media)
+    return target.reads(media.kind) and not _is_office_document(media)
 
 
 def _is_office_document(media: Media) -> bool:

@@ -125,8 +125,8 @@ async def place_files(
 
 
 def texts_as_blocks(found: Iterable[Found], target: Target) -> list[Found]:
-    """Make plain text blocks of text files for a target that reads no documents; give the rest."""
-    if conversation_pb2.MEDIA_KIND_DOCUMENT in target.inputs:
+    """Make text files text blocks unless the target is known to read documents; give the rest."""
+    if conversation_pb2.MEDIA_KIND_DOCUMENT in (target.inputs or ()):
         return list(found)
     rest: list[Found] = []
     for one in found:

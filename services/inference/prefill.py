@@ -12,6 +12,11 @@ from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
 
 # Events of a choice that are held back; a prefill repeated in more of them is not taken out.
 _MAX_HELD = 10_000
+# What a model that cannot continue a message is asked after it.
+CONTINUE = (
+    "Continue your last message from exactly where it breaks off. "
+    "Write only what comes next: repeat nothing of it, and say nothing about this."
+)
 
 
 def prefill_of(request: GenerateRequest) -> str | None:

@@ -121,6 +121,10 @@ class Models:
             context_window=model.context_window or facts.context_window,
             max_output_tokens=model.max_output_tokens or facts.max_output_tokens,
             fallbacks=tuple(model.fallbacks),
+            thinks=self._thinks(model.provider, facts),
+            adaptive=facts.adaptive,
+            prefills=facts.prefills,
+            efforts=facts.efforts,
         )
 
     def _offered(self, learnt: Mapping[str, Sequence[str]]) -> Iterator[tuple[Target, bool]]:
@@ -143,7 +147,15 @@ class Models:
             inputs=facts.inputs,
             context_window=facts.context_window,
             max_output_tokens=facts.max_output_tokens,
+            thinks=self._thinks(provider, facts),
+            adaptive=facts.adaptive,
+            prefills=facts.prefills,
+            efforts=facts.efforts,
         )
+
+    def _thinks(self, provider: str, facts: Facts) -> bool:
+        # Anthropic's models think when they are asked to, OpenAI's always.
+        return self._kinds[provider] == "openai" and bool(facts.thinking)
 
     def _facts(self, provider: str, upstream: str) -> Facts:
         kind = self._kinds[provider]
@@ -159,7 +171,7 @@ class Models:
             provider=target.provider,
             context_window=target.context_window,
             max_output_tokens=target.max_output_tokens,
-            inputs=sorted(target.inputs),
+            inputs=sorted(target.inputs or ()),
             tools=facts.tools,
             thinking=facts.thinking,
             structured_output=facts.structured_output,

@@ -102,8 +102,9 @@ def apply_strategy(
     """Give the request as a target may see it, by its `thinking_block_strategy`.
 
     PRESERVE keeps for a target that signs what has the form of its own signatures, and
-    for any other target what the gateway signed; DISCARD keeps nothing; FLATTEN makes
-    text of it. A message that is left without blocks goes.
+    for any other target what the gateway signed, or what came in OpenAI's dialect, which
+    has no signatures; DISCARD keeps nothing; FLATTEN makes text of it. A message that is
+    left without blocks goes.
 
     Args:
         request: it is not changed, and given back itself where it holds no thinking.
@@ -115,6 +116,7 @@ def apply_strategy(
     if first is None:
         return request
     strategy = request.thinking_block_strategy
+    has_no_signatures = request.dialect == conversation_pb2.DIALECT_OPENAI
     provider_signed = target_signs and target_dialect in _DIALECTS_WITH_SIGNATURES
 
     def treated(block: Block) -> Block | None:
@@ -131,7 +133,7 @@ def apply_strategy(
         if target_signs:
             keep = provider_signed and is_provider_signature(signature)
         else:
-            keep = signer.verify(signature, block.thinking.text)
+            keep = has_no_signatures or signer.verify(signature, block.thinking.text)
         return block if keep else None
 
     messages = list(request.messages)

@@ -58,3 +58,9 @@ async def test_metrics_are_unknown_where_callers_ask(gateway, path):
 @pytest.mark.parametrize("query", ["verbose", "verbose=1", "%76erbose"])
 async def test_readiness_tells_callers_no_details(gateway, query):
     assert await seen(gateway, f"/readyz?{query}") == (200, '{"status": "ready"}')
+
+
+@pytest.mark.parametrize("path", ["/beta", "/beta/v1", "/coding", "/coding/v1"])
+async def test_the_head_of_a_base_address_is_there(gateway, path):
+    async with gateway.http.head(gateway.url + path) as answer:
+        assert answer.status == 200

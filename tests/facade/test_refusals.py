@@ -56,6 +56,12 @@ class TestEveryEndpoint:
         headers = {"Authorization": f"Bearer gw-{'x' * 43}"}
         answer, body = await ask(gateway, path, json=GOOD, headers=headers)
         assert_refused(path, answer, body, 401)
+        assert answer.headers["x-should-retry"] == "false"
+
+    async def test_a_model_nobody_has(self, gateway, path):
+        answer, body = await ask(gateway, path, json={**GOOD, "model": "nobody"})
+        assert_refused(path, answer, body, 404)
+        assert answer.headers["x-should-retry"] == "false"
 
     async def test_both_credentials(self, gateway, path):
         headers = {**gateway.bearer(), **gateway.api_key()}

@@ -134,6 +134,76 @@ def test_right_settings_are_summed_up(gateway: Command) -> None:
     assert "hush" not in output
 
 
+def test_a_key_that_is_not_in_the_environment_is_named(gateway: Command) -> None:
+    gateway.environ["NO_SUCH_KEY"] = None
+    gateway.config.write_text(
+        '[providers.p]\nkind = "openai"\nbase_url = "http://p"\napi_key_env = "NO_SUCH_KEY"\n'
+    )
+    assert "providers.p.api_key_env: the variable NO_SUCH_KEY" in gateway.refused(
+        "config check", status=2
+    )
+    gateway.environ["NO_SUCH_KEY"] = "sk-1"
+    gateway("config check")
+
+
+def test_fallbacks_and_roles_without_a_model_are_named(gateway: Command) -> None:
+    gateway.config.write_text(
+        '[[models]]\nname = "a"\nprovider = "sandbox"\nupstream = "echo"\n'
+        'fallbacks = ["sandbox/echo", "b", "ollama/x"]\n[roles]\nsummarise = "c"\n'
+    )
+    _, errors = gateway("config check", status=2)
+    assert errors.splitlines() == [
+        "gateway: models.a.fallbacks[1]: no model is called 'b'",
+        "roles.summarise: no model is called 'c'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("[server]\nprot = 1\n", "server.prot: there is no such key; did you mean port?"),
+        ("[[models]]\nname='a'\nprovider='sandbox'\nfallback=[]\n", "did you mean fallbacks?"),
+        (
+            '[providers.p]\nkind="openai"\nbase_url="http://p"\napi_key="${KEY}"\n',
+            "providers.p.api_key: variables are not expanded here",
+        ),
+        (
+            '[providers.p]\nkind="openai"\nbase_url="http://localhost:8080/v1"\n',
+            "providers.p.base_url: http://localhost:8080/v1 is the gateway's own address",
+        ),
+    ],
+)
+def test_a_mistake_in_the_settings_comes_with_its_mend(
+    gateway: Command, written: str, hint: str
+) -> None:
+    gateway.config.write_text(written)
+    assert hint in gateway.refused("config check", status=2)
+
+
+def test_no_database_is_made_in_a_folder_without_a_gateway(
+    gateway: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    gateway.environ["GATEWAY_DATA_DIR"] = None
+    assert "no gateway has run here" in gateway.refused("keys create --user ada", status=2)
+    assert not (tmp_path / "var").exists()
+
+
+def test_providers_are_listed_with_what_is_missing(gateway: Command) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_ENDPOINT", "MISTRAL_API_KEY"):
+        gateway.environ[name] = None
+    gateway.environ["GROQ_API_KEY"] = "gsk-secret"
+    gateway.config.write_text("[providers.mistral]\n[providers.azure]\nbase_url = 'http://a'\n")
+    assert "azure.kind" in gateway.refused("providers", status=2)
+    gateway.config.write_text("[providers.mistral]\n")
+    output, _ = gateway("providers")
+    states = {line.split()[0]: " ".join(line.split()[1:]) for line in output.splitlines()[1:]}
+    assert states["groq"] == "joined https://api.groq.com/openai/v1"
+    assert states["mistral"] == "needs MISTRAL_API_KEY https://api.mistral.ai/v1"
+    assert states["azure"] == "needs AZURE_OPENAI_API_KEY and AZURE_OPENAI_ENDPOINT -"
+    assert "gsk-secret" not in output
+
+
 def test_the_example_is_printed_as_it_is(gateway: Command) -> None:
     assert gateway("config example") == (EXAMPLE, "")
 

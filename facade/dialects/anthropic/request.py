@@ -73,7 +73,11 @@ def _translated(body: CountTokensBody, betas: Sequence[str], coding: bool) -> pb
             if getattr(body, name) is not None and name in body.model_fields_set:
                 raise invalid(name, f"{name}: is not taken here, only by /beta/v1/messages")
     request = pb.GenerateRequest(
-        model=body.model, dialect=conversation_pb2.DIALECT_ANTHROPIC, betas=betas
+        model=body.model,
+        dialect=conversation_pb2.DIALECT_ANTHROPIC,
+        betas=betas,
+        # Agents ask for as much as their own provider's models write, whatever the model.
+        lowers_max_tokens=coding,
     )
     if body.system:
         add_system(request.messages, body.system, "system")

@@ -1,15 +1,21 @@
-"""Breakers: models that keep failing are left alone for a while. Pure, but for the clock.
+"""Circuit breakers: models that keep failing are skipped for a while.
 
-A breaker is closed until some transient failures have come in a row, then open; after
-a while one attempt may probe whether the model is back, and the others still go round
-it. A probe that fails doubles the while; one that answers closes the breaker.
+A breaker is closed until some transient failures have come in a row, then open. After a
+pause one attempt may probe whether the model is back, while all others still skip it. A
+probe that answers closes the breaker. One that fails leaves it open until the next pause
+is over, which is twice as long, has a random part so that gateways do not probe together,
+and counts from the start of the probe: a model that fails slowly is not left alone longer.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
+from services.inference.fallback.backoff import Uniform
+
 FIRST_PAUSE_S = 10.0
-LONGEST_PAUSE_S = 120.0
+LONGEST_PAUSE_S = 30.0
+# A pause is shortened by up to this share of it.
+_JITTER = 0.2
 # Only models that fail have an entry here; callers can name as many as they like.
 _MOST = 1_000
 
@@ -27,13 +33,14 @@ class Key(NamedTuple):
 
 
 class _Breaker:
-    __slots__ = ("failures", "is_open", "pause_s", "probing", "until")
+    __slots__ = ("failures", "is_open", "pause_s", "probed_at", "probing", "until")
 
     def __init__(self) -> None:
         self.failures = 0
         self.is_open = False
         self.pause_s = FIRST_PAUSE_S  # of the next time it opens
         self.until = 0.0
+        self.probed_at = 0.0
         self.probing = False
 
 
@@ -44,6 +51,7 @@ class Breakers:
         failures: transient failures in a row that open one.
         monotonic: seconds of a clock that never goes back.
         changed: told each new state.
+        uniform: random source for jitter.
     """
 
     def __init__(
@@ -51,10 +59,12 @@ class Breakers:
         failures: int,
         monotonic: Callable[[], float],
         changed: Callable[[Key, State], None],
+        uniform: Uniform,
     ) -> None:
         self._failures = failures
         self._monotonic = monotonic
         self._changed = changed
+        self._uniform = uniform
         self._breakers: dict[Key, _Breaker] = {}
 
     def states(self) -> Mapping[Key, State]:
@@ -72,6 +82,7 @@ class Breakers:
         if breaker is None or not breaker.is_open or not self._is_due(breaker):
             return False
         breaker.probing = True
+        breaker.probed_at = self._monotonic()
         self._changed(key, "half_open")
         return True
 
@@ -101,10 +112,11 @@ class Breakers:
             return  # it was under way when the breaker opened, and says nothing new
         breaker.failures += 1
         if breaker.failures >= self._failures:
+            began = breaker.probed_at if breaker.is_open else self._monotonic()
+            breaker.until = began + breaker.pause_s * (1 - self._uniform(0, _JITTER))
+            breaker.pause_s = min(2 * breaker.pause_s, LONGEST_PAUSE_S)
             breaker.is_open = True
             breaker.probing = False
-            breaker.until = self._monotonic() + breaker.pause_s
-            breaker.pause_s = min(2 * breaker.pause_s, LONGEST_PAUSE_S)
             self._changed(key, "open")
 
     def cancelled(self, key: Key, probe: bool) -> None:

@@ -137,7 +137,7 @@ class Chain:
         return error.reason not in _CANNOT_CARRY
 
     def _hedge(self, turn: Turn, spoken: Spoken) -> Hedge[Opened] | None:
-        if not self._plan.hedge_after_s or turn.is_last:
+        if not self._plan.hedges(turn.index):
             return None
         return Hedge(self._plan.hedge_after_s, partial(self._rival, turn.index + 1), spoken)
 

@@ -10,7 +10,12 @@ from typing import Any, NamedTuple
 
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2
-from gateway.inference.v1.inference_pb2 import FallbackStep, GenerateRequest, RetryPolicy
+from gateway.inference.v1.inference_pb2 import (
+    FallbackStep,
+    GenerateRequest,
+    RetryPolicy,
+    ThinkingConfig,
+)
 from services.common.errors import GatewayError, invalid
 from services.common.settings import Limits
 from services.inference import validation
@@ -33,7 +38,7 @@ _AUTO_RETRIES = Retries(most=2, jitter_s=0.25)
 # What a step cannot set otherwise than the request.
 _OF_THE_REQUEST = (
     *("model", "dialect", "thinking_block_strategy", "use_built_in_tools", "multimodal"),
-    *("fallback", "fallback_config", "memory"),
+    *("fallback", "fallback_config", "memory", "lowers_max_tokens"),
 )
 
 
@@ -86,6 +91,17 @@ class Plan(NamedTuple):
     max_recovered: int | None = None
     is_patient: bool = True
 
+    def hedges(self, index: int) -> bool:
+        """Return whether the step after `index` is asked beside it once it has been silent.
+
+        Silence means nothing of a model that thinks, and asking another would be paid twice.
+        """
+        return (
+            self.hedge_after_s > 0
+            and index + 1 < len(self.steps)
+            and not self.steps[index].target.thinks
+        )
+
 
 def make_plan(request: GenerateRequest, models: Models, limits: Limits) -> Plan:
     """Read what is to be tried for a request.
@@ -104,7 +120,7 @@ def make_plan(request: GenerateRequest, models: Models, limits: Limits) -> Plan:
         steps = (first, *_configured(first, models, limits))
         return Plan(
             steps,
-            hedge_after_s=limits.hedge_after_s,
+            hedge_after_s=0 if _asks_to_think(request) else limits.hedge_after_s,
             max_recovered=max_recovered,
             is_patient=False,
         )
@@ -124,10 +140,16 @@ def make_plan(request: GenerateRequest, models: Models, limits: Limits) -> Plan:
     )
 
 
+def _asks_to_think(request: GenerateRequest) -> bool:
+    return request.HasField("thinking") and (
+        request.thinking.mode != ThinkingConfig.MODE_DISABLED and request.thinking.effort != "none"
+    )
+
+
 def _primary(request: GenerateRequest, models: Models, limits: Limits, retries: Retries) -> Step:
     target = models.resolve(request.model)
     limit = target.max_output_tokens
-    if limit and request.max_tokens > limit:
+    if limit and request.max_tokens > limit and not request.lowers_max_tokens:
         raise invalid("max_tokens", f"max_tokens: {target.name} writes at most {limit} tokens")
     return Step(PRIMARY_STEP, target, limits.step_timeout_s, retries)
 

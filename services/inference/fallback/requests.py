@@ -37,15 +37,16 @@ def clamped(request: GenerateRequest, target: Target) -> tuple[GenerateRequest, 
         return request, []
     fitting = copied(request)
     fitting.max_tokens = limit
+    dropped = ["max_tokens"] if request.lowers_max_tokens else []
     if fitting.thinking.mode != ThinkingConfig.MODE_ENABLED:
-        return fitting, []
+        return fitting, dropped
     if fitting.thinking.budget_tokens < limit:
-        return fitting, []
+        return fitting, dropped
     if limit > _LEAST_BUDGET:
         fitting.thinking.budget_tokens = limit - 1
-        return fitting, []
+        return fitting, dropped
     fitting.ClearField("thinking")
-    return fitting, ["thinking"]
+    return fitting, [*dropped, "thinking"]
 
 
 def can_prefill(request: GenerateRequest) -> bool:

@@ -19,6 +19,7 @@ from services.inference.fallback.plan import Plan, Step
 from services.inference.fallback.recovery import Sent
 from services.inference.offload import offload
 from services.inference.providers.failures import cut_off
+from services.inference.refusals import PREFILL, refused_field
 
 
 class Prepared(NamedTuple):
@@ -43,13 +44,13 @@ class Manner:
         stream: whether the provider is to answer as a stream.
         discards_thinking: whether the thinking in the conversation is left out.
         sent: what of the answer has gone out already, if any.
-        prefills: whether the model may be asked to go on from there.
+        without: what the model has refused, names of `services.inference.refusals`.
     """
 
     stream: bool
     discards_thinking: bool = False
     sent: Sent | None = None
-    prefills: bool = True
+    without: frozenset[str] = frozenset()
 
 
 class Asks(Protocol):
@@ -65,8 +66,11 @@ class Asks(Protocol):
     def attempt(self, step: Step, prepared: Prepared, manner: Manner) -> tuple[Attempt, bool]:
         """Make an attempt; tell whether it asks the model to go on with what was sent."""
 
-    def refused_prefill(self, key: Key) -> None:
-        """Take note that a model does not go on with what was sent."""
+    def refused(self, key: Key) -> frozenset[str]:
+        """Return what a model has refused, names of `services.inference.refusals`."""
+
+    def learn_refusal(self, key: Key, name: str) -> None:
+        """Remember that a model refuses a field, or PREFILL."""
 
 
 class Bounds:
@@ -147,7 +151,7 @@ class Turn:
         self._began = self._clock()
         self._used = 0  # retries
         self._prepared: Prepared | None = None
-        hedged = course.plan.hedge_after_s > 0 and not self.is_last
+        hedged = course.plan.hedges(index)
         self._manner = Manner(stream=not course.whole or hedged, sent=sent)
         self._continues = False
 
@@ -179,8 +183,12 @@ class Turn:
         """Tell whether the model may answer at once when it is asked in another way."""
         if self._continues and not is_transient(error):
             # That it takes no such message must not hide why it was sent one.
-            self._course.asks.refused_prefill(self.step.key)
-            self._manner.prefills = self._continues = False
+            self._course.asks.learn_refusal(self.step.key, PREFILL)
+            self._continues = False
+            return True
+        field = refused_field(error)
+        if field and field not in self._manner.without:
+            self._course.asks.learn_refusal(self.step.key, field)
             return True
         if refuses_signatures(error) and not self._manner.discards_thinking:
             self._manner.discards_thinking = True
@@ -218,7 +226,7 @@ class Turn:
             return latest
         # Whoever said nothing about fallback does not wait long, and less where the next
         # model would be asked meanwhile.
-        hedged = plan.hedge_after_s > 0 and not self.is_last
+        hedged = plan.hedges(self.index)
         return min(
             latest, self._began + plan.hedge_after_s if hedged else self._clock() + LONGEST_DELAY_S
         )
@@ -238,6 +246,7 @@ class Turn:
         try:
             if self._prepared is None:
                 self._prepared = await offload(course.asks.prepare, self.step)
+            self._manner.without = course.asks.refused(self.step.key)
             attempt, self._continues = await offload(
                 course.asks.attempt, self.step, self._prepared, self._manner
             )

@@ -99,11 +99,13 @@ async def place_remembered(
         at_most: bytes that all of them together may have.
         keep_foreign: whether ids that are not the gateway's are left as they are.
     """
-    # Text that a document holds is read by every model.
-    read = {conversation_pb2.MEDIA_KIND_DOCUMENT}.union(*(target.inputs for target in targets))
     left = at_most
     for places in named.values():
-        if places[0].block.media.kind not in read:
+        kind = places[0].block.media.kind
+        # Text that a document holds is read by every model.
+        if kind != conversation_pb2.MEDIA_KIND_DOCUMENT and not any(
+            target.reads(kind) for target in targets
+        ):
             continue
         try:
             await place_files(places, files, at_most=left, keep_foreign=keep_foreign)

@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from gateway.conversation.v1.conversation_pb2 import Dialect, MediaKind
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
+from services.inference.refusals import PREFILL, RENAMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,19 +17,32 @@ class Target:
         name: what callers write.
         provider: name of the provider in the settings.
         upstream: what the provider calls it.
-        inputs: media it reads beside text.
+        inputs: media it reads beside text, or None when unknown.
         context_window: tokens it can read, or 0 when unknown.
         max_output_tokens: tokens it can write, or 0 when unknown.
         fallbacks: names that `auto` may try after it, in order.
+        thinks: whether it thinks without being asked to, and may be silent meanwhile.
+        adaptive: whether it is asked to think by an effort, and not by a budget.
+        prefills: whether it goes on with an assistant's message at the end, where its
+            provider does.
+        efforts: the efforts that it can be asked for, weakest first; () when unknown.
     """
 
     name: str
     provider: str
     upstream: str
-    inputs: frozenset[MediaKind.ValueType] = frozenset()
+    inputs: frozenset[MediaKind.ValueType] | None = None
     context_window: int = 0
     max_output_tokens: int = 0
     fallbacks: Sequence[str] = ()
+    thinks: bool = False
+    adaptive: bool = False
+    prefills: bool = True
+    efforts: Sequence[str] = ()
+
+    def reads(self, kind: MediaKind.ValueType) -> bool:
+        """Return whether a medium may be sent to it; one of which nothing is known gets all."""
+        return self.inputs is None or kind in self.inputs
 
 
 @dataclass(slots=True)
@@ -43,6 +57,7 @@ class Call:
             it adds to them before it sends anything.
         takes_verbatim: whether an answer, which comes whole then, may be given as the
             provider wrote it; the provider speaks the request's dialect then.
+        without: fields that the model has refused, by the provider's names for them.
     """
 
     request: GenerateRequest
@@ -50,6 +65,22 @@ class Call:
     stream: bool
     dropped: list[str] = field(default_factory=list)
     takes_verbatim: bool = False
+    without: frozenset[str] = frozenset()
+
+    @property
+    def prefills(self) -> bool:
+        """Whether the model may be sent an assistant's message to go on with."""
+        return self.target.prefills and PREFILL not in self.without
+
+    def leave_out_refused(self, body: dict[str, Any]) -> None:
+        """Take out of a request's body what the model has refused, and note it as dropped."""
+        for name in self.without & body.keys():
+            value = body.pop(name)
+            other = RENAMED.get(name)
+            if other is None or other in self.without:
+                self.dropped.append(name)
+            else:
+                body[other] = value
 
 
 class Provider(Protocol):

@@ -17,7 +17,7 @@ SANDBOX = "sandbox"
 # they take differs a little from what servers of the same dialect take, and they fetch
 # media from addresses.
 _OFFICIAL_HOSTS = frozenset({"api.openai.com", "api.anthropic.com"})
-_OFFICIAL_DOMAINS = (".openai.azure.com", ".cognitiveservices.azure.com")
+_OFFICIAL_DOMAINS = (".api.openai.com", ".openai.azure.com", ".cognitiveservices.azure.com")
 
 
 def is_official(settings: ProviderSettings) -> bool:

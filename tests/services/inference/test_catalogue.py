@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
-from services.inference.catalogue import MAKERS, UNKNOWN, facts_of, maker_of
+from services.inference.catalogue import MAKERS, UNKNOWN, Facts, facts_of, maker_of
 
 IMAGE = conversation.MEDIA_KIND_IMAGE
 DOCUMENT = conversation.MEDIA_KIND_DOCUMENT
@@ -57,10 +57,15 @@ def test_a_new_model_reads_what_its_family_reads() -> None:
     assert facts_of("openai", "gpt-audio-mini").inputs == {conversation.MEDIA_KIND_AUDIO}
 
 
-@pytest.mark.parametrize("upstream", ["llama3.2", "qwen3:8b", "gpt-oss:20b", "mistral-large"])
-def test_models_of_nobody_in_particular_read_text_alone(upstream: str) -> None:
+@pytest.mark.parametrize("upstream", ["llama3.2", "qwen3:8b", "mistral-large"])
+def test_nothing_is_known_of_models_of_nobody_in_particular(upstream: str) -> None:
     assert facts_of("openai", upstream) == UNKNOWN
     assert maker_of(upstream) == ""
+
+
+@pytest.mark.parametrize("upstream", ["gpt-oss:20b", "deepseek-reasoner", "deepseek-r1:7b"])
+def test_models_that_always_think_are_known_to(upstream: str) -> None:
+    assert facts_of("openai", upstream) == Facts(thinking=True)
 
 
 def test_a_name_says_nothing_behind_a_provider_of_another_dialect() -> None:

@@ -6,13 +6,14 @@ from prometheus_client import CollectorRegistry
 
 from services.common.ids import Source
 from services.common.secrets import Secrets
-from services.common.settings import Provider, parse
+from services.common.settings import Provider, Server, parse
 from services.inference import discovery
 from services.inference.assembly import Inference
 from services.inference.http import Client
 from tests.running import serving
 from tests.services.inference.kept import Kept
 from tests.services.inference.remembering import Memories
+from tests.waiting import until
 
 SECRETS = Secrets({"k": b"s" * 32}, "k", b"c" * 32)
 
@@ -29,7 +30,7 @@ def server(answer: object, status: int = 200) -> web.Application:
 
 
 def test_a_key_in_the_environment_brings_its_provider():
-    found = discovery.from_environment({"OPENAI_API_KEY": "sk-1", "HOME": "/"})
+    found = discovery.from_environment({"OPENAI_API_KEY": "sk-1", "HOME": "/"}, Server())
     assert set(found) == {"openai"}
     assert found["openai"].base_url == "https://api.openai.com/v1"
     assert found["openai"].key({"OPENAI_API_KEY": "sk-1"}) == "sk-1"
@@ -37,12 +38,25 @@ def test_a_key_in_the_environment_brings_its_provider():
 
 def test_an_address_in_the_environment_goes_with_its_key():
     environ = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://proxy"}
-    assert discovery.from_environment(environ)["anthropic"].base_url == "http://proxy"
+    found = discovery.from_environment(environ, Server())
+    assert found["anthropic"].base_url == "http://proxy"
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"ANTHROPIC_API_KEY": "sk-1", "ANTHROPIC_BASE_URL": "http://localhost:8080/coding"},
+        {"OPENAI_API_KEY": "sk-1", "OPENAI_BASE_URL": "http://127.0.0.1:8080/beta/v1"},
+        {"OPENAI_API_KEY": f"gw-{'a' * 43}"},
+    ],
+)
+def test_variables_that_lead_clients_here_name_no_provider(environ):
+    assert discovery.from_environment(environ, Server()) == {}
 
 
 def test_the_gateways_own_port_is_no_server_to_find():
-    assert "llama-server" not in discovery.local_servers(8080)
-    assert "llama-server" in discovery.local_servers(9999)
+    assert "llama-server" not in discovery.local_servers(Server())
+    assert "llama-server" in discovery.local_servers(Server(port=9999))
 
 
 @pytest.mark.parametrize(
@@ -60,6 +74,82 @@ async def test_a_server_is_known_by_the_models_it_lists(answer, status, learnt):
     async with serving(server(answer, status)) as url, Client(connect_timeout_s=5) as client:
         one = Provider(kind="openai", base_url=f"{url}/v1")
         assert await discovery.learn(client, {"one": one}) == learnt
+
+
+async def test_anthropics_models_are_listed_by_its_own_rules():
+    asked = []
+
+    async def models(request: web.Request) -> web.Response:
+        asked.append((request.query_string, request.headers["x-api-key"]))
+        assert request.headers["anthropic-version"]
+        return web.json_response({"data": [{"id": "claude-x", "type": "model"}]})
+
+    app = web.Application()
+    app.router.add_get("/v1/models", models)
+    async with serving(app) as url, Client(connect_timeout_s=5) as client:
+        one = Provider(kind="anthropic", base_url=url, api_key="k-a")
+        assert await discovery.learn(client, {"one": one}) == {"one": ["claude-x"]}
+    assert asked == [("limit=1000", "k-a")]
+
+
+async def test_a_providers_models_stay_known_while_it_does_not_answer():
+    app = web.Application()
+    asked = []
+
+    async def models(request: web.Request) -> web.Response:
+        asked.append(request)
+        status = 200 if len(asked) == 1 else 500
+        return web.json_response({"data": [{"id": "m"}]}, status=status)
+
+    app.router.add_get("/v1/models", models)
+    async with serving(app) as url:
+        one = {"kind": "openai", "base_url": f"{url}/v1"}
+        settings = parse({"discovery": {"enabled": False}, "providers": {"one": one}}, "test")
+        inference = await Inference.start(
+            settings, SECRETS, Source(), CollectorRegistry(), Kept({}), Memories(), {}
+        )
+
+        def is_listed() -> bool:
+            return "one/m" in [model.name for model in inference.engine.routes.models.list()]
+
+        try:
+            await until(is_listed)
+            await inference.learn()
+            assert len(asked) == 2
+            assert is_listed()
+        finally:
+            await inference.stop()
+
+
+@pytest.mark.parametrize(
+    ("environ", "name", "url"),
+    [
+        ({"GROQ_API_KEY": "k"}, "groq", "https://api.groq.com/openai/v1"),
+        (
+            {"GEMINI_API_KEY": "k"},
+            "gemini",
+            "https://generativelanguage.googleapis.com/v1beta/openai",
+        ),
+        (
+            {"AZURE_OPENAI_API_KEY": "k", "AZURE_OPENAI_ENDPOINT": "https://me.openai.azure.com/"},
+            "azure",
+            "https://me.openai.azure.com/openai/v1",
+        ),
+        (
+            {"AWS_BEARER_TOKEN_BEDROCK": "k", "AWS_REGION": "eu-west-1"},
+            "bedrock",
+            "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1",
+        ),
+    ],
+)
+def test_a_key_is_all_that_a_known_provider_needs(environ, name, url):
+    found = discovery.from_environment(environ, Server())
+    assert {name: found[name].base_url} == {name: url}
+    assert list(found) == [name]
+
+
+def test_a_known_provider_whose_place_is_missing_does_not_join():
+    assert discovery.from_environment({"AZURE_OPENAI_API_KEY": "k"}, Server()) == {}
 
 
 async def test_where_no_server_is_nothing_joins():

@@ -58,6 +58,12 @@ class Caller:
             self._told.add(path)
             self._dropped.append(path)
 
+    def cache_control(self, opaque: Opaque) -> Any:
+        """Return the `cache_control` that clients of OpenAI's dialect put into parts, or None."""
+        if not self.speaks_openai or b"cache_control" not in opaque.json:
+            return None
+        return json_object(opaque.json, "").get("cache_control")
+
     def own_fields(self, opaque: Opaque, path: str, *, told_as: str = "") -> dict[str, Any]:
         """Give the fields of an opaque object that are Anthropic's; tell those that are not.
 
@@ -74,7 +80,7 @@ class Caller:
             self.check_state(fields, path)
             return fields
         for field, value in fields.items():
-            if value is not None:
+            if value is not None and field != "cache_control":
                 self.drop(f"{told_as or path}.{field}".lstrip("."))
         return {}
 

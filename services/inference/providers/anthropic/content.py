@@ -9,6 +9,7 @@ import orjson
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, ToolResult, ToolUse
 from services.common.errors import GatewayError, invalid, unsupported
+from services.inference.providers.anthropic import shaping
 from services.inference.providers.anthropic.caller import Caller, json_object, kept_at_provider
 from services.inference.thinking import is_gateway_signature
 
@@ -70,6 +71,20 @@ class Conversation:
         for self._message, message in enumerate(messages):
             self._add(message)
         self._finish()
+        if not caller.speaks_anthropic:
+            self._shape_ends()
+
+    def _shape_ends(self) -> None:
+        """Let the conversation begin and end as Anthropic demands."""
+        if not self.messages:
+            if not self.system:
+                raise invalid("messages", "messages: all of them are white space")
+            # A chat may consist of system messages alone, which then are the question.
+            self.messages.append({"role": "user", "content": shortest(self.system)})
+            self.system = []
+        last = self.messages[-1]
+        if last["role"] == "assistant":
+            last["content"] = _without_trailing_space(last["content"])
 
     def _add(self, message: Message) -> None:
         role = _ROLES.get(message.role)
@@ -123,7 +138,7 @@ class Conversation:
         kind = block.WhichOneof("kind")
         translated: Json | None
         if kind == "text":
-            translated = {"type": "text", "text": block.text} if block.text else None
+            translated = self._text(block.text)
         elif kind == "opaque":
             return self._opaque(block)
         elif in_system:
@@ -139,18 +154,26 @@ class Conversation:
         elif kind == "redacted_thinking":
             translated = {"type": "redacted_thinking", "data": block.redacted_thinking}
         elif kind == "refusal":
-            translated = {"type": "text", "text": block.refusal} if block.refusal else None
+            translated = self._text(block.refusal)
         else:
             raise invalid(self._path(), f"{self._path()}: a block without content")
         if translated is not None:
             self._decorate(translated, block)
         return translated
 
+    def _text(self, text: str) -> Json | None:
+        # Anthropic refuses blocks of white space, which other dialects' clients send.
+        says = text if self._caller.speaks_anthropic else text.strip()
+        return {"type": "text", "text": text} if says else None
+
     def _decorate(self, translated: Json, block: Block) -> None:
         if block.cache_control:
             path = f"{self._path()}.cache_control"
             translated["cache_control"] = json_object(block.cache_control, path)
         if block.HasField("extra"):
+            mark = self._caller.cache_control(block.extra)
+            if mark is not None:
+                translated.setdefault("cache_control", mark)
             own = self._caller.own_fields(block.extra, self._path(), told_as="messages[].content[]")
             for name, value in own.items():
                 translated.setdefault(name, value)
@@ -172,20 +195,26 @@ class Conversation:
             is_object = isinstance(orjson.loads(arguments), dict)
         except orjson.JSONDecodeError:
             is_object = False
-        if not is_object:
-            part = ".function.arguments" if self._caller.speaks_openai else ".input"
-            path = self._path() + part
+        if not is_object and self._caller.speaks_anthropic:
+            path = f"{self._path()}.input"
             raise invalid(path, f"{path}: the arguments of a tool must be one JSON object")
-        # The text goes on as it is: numbers and keys stay as the model wrote them.
+        # The text goes on as it is: numbers and keys stay as the model wrote them. What is
+        # no object was a mistake of the model's, which its tool has told it of.
         return {
             "type": "tool_use",
-            "id": call.id,
+            "id": self._id(call.id),
             "name": call.name,
-            "input": orjson.Fragment(arguments),
+            "input": orjson.Fragment(arguments) if is_object else {"malformed": call.input},
         }
 
+    def _id(self, given: str) -> str:
+        return given if self._caller.speaks_anthropic else shaping.tool_use_id(given)
+
     def _tool_result(self, result: ToolResult) -> Json:
-        translated: Json = {"type": "tool_result", "tool_use_id": result.tool_use_id}
+        translated: Json = {
+            "type": "tool_result",
+            "tool_use_id": self._id(result.tool_use_id),
+        }
         content: list[Json] = []
         for self._inner, block in enumerate(result.blocks):
             part = self._translate(block)
@@ -283,6 +312,15 @@ def _thinking(block: Block) -> Json | None:
     if not signature or is_gateway_signature(signature):
         return None
     return {"type": "thinking", "thinking": block.thinking.text, "signature": signature}
+
+
+def _without_trailing_space(content: str | list[Json]) -> str | list[Json]:
+    """Return the content of a last assistant message as Anthropic takes it."""
+    if isinstance(content, str):
+        return content.rstrip()
+    if content[-1].get("type") == "text":
+        content[-1]["text"] = content[-1]["text"].rstrip()
+    return content
 
 
 def _base64(media_type: str, data: bytes) -> Json:

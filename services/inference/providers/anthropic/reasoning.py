@@ -9,9 +9,12 @@ from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig, ToolChoice
 from services.common.errors import invalid
 from services.inference.providers.anthropic.caller import Caller
+from services.inference.providers.base import Target
 
 # The least budget Anthropic takes; it must also stay below `max_tokens`.
 _LEAST_BUDGET = 1024
+# Tokens that are left for the answer where the caller asked for an effort by name.
+_LEAST_ANSWER, _MOST_ANSWER = 512, 4096
 # What an effort by name is worth to a provider that counts tokens.
 _BUDGETS = {
     "minimal": 1024,
@@ -41,8 +44,8 @@ class Reasoning:
         budget: tokens that an effort by name was turned into, or 0.
     """
 
-    def __init__(self, request: GenerateRequest, caller: Caller, *, limit: int) -> None:
-        """Translate; `limit` is the most tokens the model can write, 0 when unknown."""
+    def __init__(self, request: GenerateRequest, caller: Caller, target: Target) -> None:
+        """Translate for a model."""
         self.config: dict[str, Any] = {}
         self.effort = ""
         self.budget = 0
@@ -50,7 +53,7 @@ class Reasoning:
             return
         given = request.thinking
         if given.mode == ThinkingConfig.MODE_UNSPECIFIED and not caller.speaks_anthropic:
-            self._take_effort(request, caller, limit)
+            self._take_effort(request, caller, target)
             return
         self.config = caller.own_fields(given.extra, "thinking")
         mode = _MODES.get(given.mode)
@@ -73,8 +76,8 @@ class Reasoning:
             return value != 1
         return name == "top_k" or value < _LEAST_TOP_P
 
-    def _take_effort(self, request: GenerateRequest, caller: Caller, limit: int) -> None:
-        """Turn an effort by name into a budget, or drop and tell it where none fits."""
+    def _take_effort(self, request: GenerateRequest, caller: Caller, target: Target) -> None:
+        """Turn an effort by name into what the model takes; drop and tell it where none fits."""
         effort, field = request.thinking.effort, caller.name("thinking.effort")
         if not effort:
             return
@@ -84,13 +87,31 @@ class Reasoning:
         if effort not in _BUDGETS:
             names = ", ".join(_BUDGETS)
             raise invalid(field, f"{field}: none, {names} can be asked for, not {effort!r}")
-        bound = request.max_tokens or limit
-        fits = not bound or bound > _LEAST_BUDGET
+        if target.adaptive:
+            self.config = {"type": "adaptive"}
+            self.effort = _adaptive_effort(effort, target.efforts)
+            return
+        bound = request.max_tokens or target.max_output_tokens
+        # Thinking counts in `max_tokens`, and the answer needs room as well.
+        most = bound - _room(bound) if bound else _BUDGETS[effort]
+        fits = most >= _LEAST_BUDGET
         if not fits or _forces_a_tool(request) or not _can_begin_to_think(request.messages):
             caller.drop(field)
             return
-        self.budget = min(_BUDGETS[effort], bound - 1) if bound else _BUDGETS[effort]
+        self.budget = min(_BUDGETS[effort], most)
         self.config = {"type": "enabled", "budget_tokens": self.budget}
+
+
+def _adaptive_effort(effort: str, efforts: Sequence[str]) -> str:
+    """Return the model's own name for an effort: the strongest one for what it has no name for."""
+    if effort == "minimal":
+        effort = "low"
+    return effort if effort in efforts else efforts[-1]
+
+
+def _room(bound: int) -> int:
+    """Return the tokens to keep for the answer out of all that may be written."""
+    return min(max(_LEAST_ANSWER, bound // 4), _MOST_ANSWER)
 
 
 def _forces_a_tool(request: GenerateRequest) -> bool:

@@ -13,6 +13,8 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, Tool, ToolChoice
 from services.common.errors import invalid, unsupported
+from services.inference.prefill import CONTINUE, prefill_of
+from services.inference.providers.anthropic import shaping
 from services.inference.providers.anthropic.caller import Caller, json_object, kept_at_provider
 from services.inference.providers.anthropic.content import Conversation, Json, refuse, shortest
 from services.inference.providers.anthropic.reasoning import Reasoning
@@ -22,7 +24,7 @@ from services.inference.providers.base import Call
 DEFAULT_MAX_TOKENS = 4096
 
 # Fields of Anthropic's requests that name something kept under the operator's account.
-_STATEFUL = ("container", "mcp_servers", "diagnostics", "workspace_id", "user_profile_id")
+_STATEFUL = ("container", "mcp_servers", "workspace_id", "user_profile_id")
 
 # Fields that come from the canonical request or are the gateway's own.
 _NEVER_FROM_EXTRA = frozenset(
@@ -68,22 +70,27 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
     request = call.request
     caller = Caller(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
     _refuse_what_has_no_place(request, caller)
-    reasoning = Reasoning(request, caller, limit=call.target.max_output_tokens)
+    reasoning = Reasoning(request, caller, call.target)
     body = _what_is_read(call, caller, reasoning)
     body["max_tokens"] = _max_tokens(call, reasoning)
+    if not call.prefills and prefill_of(request):
+        body["messages"].append({"role": "user", "content": CONTINUE})
     if call.stream:
         body["stream"] = True
     _add_sampling(body, request, caller, reasoning)
     if request.stop_sequences:
         body["stop_sequences"] = _stop_sequences(request, caller)
     if request.end_user:
-        body["metadata"] = {"user_id": request.end_user}
+        user = request.end_user
+        body["metadata"] = {"user_id": user if caller.speaks_anthropic else shaping.end_user(user)}
     if request.service_tier:
         if caller.speaks_anthropic:
             body["service_tier"] = request.service_tier
         else:
             caller.drop("service_tier")
     _add_extra(body, request, caller)
+    if call.without:
+        call.leave_out_refused(body)
     return orjson.dumps(body)
 
 
@@ -93,7 +100,7 @@ def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> bytes
     It is `build_request` without what matters to writing alone.
     """
     caller = Caller(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
-    reasoning = Reasoning(call.request, caller, limit=call.target.max_output_tokens)
+    reasoning = Reasoning(call.request, caller, call.target)
     body = _what_is_read(call, caller, reasoning)
     _add_extra(body, call.request, caller)
     for name in ("metadata", "service_tier", "inference_geo"):
@@ -129,6 +136,10 @@ def _what_is_read(call: Call, caller: Caller, reasoning: Reasoning) -> Json:
     output: Json = {}
     if request.HasField("output_format"):
         output |= _output_format(request.output_format, caller)
+        if request.output_format.kind == OutputFormat.KIND_JSON_OBJECT:
+            # Anthropic holds answers to a schema alone; any object has to be asked for.
+            conversation.system.append({"type": "text", "text": shaping.JSON_ALONE})
+            body["system"] = shortest(conversation.system)
     if reasoning.effort:
         output["effort"] = reasoning.effort
     if output:
@@ -199,6 +210,8 @@ def _tool(tool: Tool, path: str, caller: Caller) -> Json:
         translated["strict"] = tool.strict
     if tool.cache_control:
         translated["cache_control"] = json_object(tool.cache_control, f"{path}.cache_control")
+    elif (mark := caller.cache_control(tool.extra)) is not None:
+        translated["cache_control"] = mark
     return caller.own_fields(tool.extra, path, told_as="tools[]") | translated
 
 
@@ -225,13 +238,14 @@ def _tool_choice(choice: ToolChoice, caller: Caller) -> Json:
 
 def _output_format(form: OutputFormat, caller: Caller) -> Json:
     path = caller.name("output_format")
-    if form.kind == OutputFormat.KIND_JSON_OBJECT:
-        raise refuse(path, "JSON without a schema; give a schema with the type json_schema")
     if form.kind != OutputFormat.KIND_JSON_SCHEMA:
         return {}
     if form.description:
         caller.drop(f"{path}.json_schema.description")
-    return {"format": {"type": "json_schema", "schema": json_object(form.schema, path)}}
+    schema = json_object(form.schema, path)
+    if not caller.speaks_anthropic:
+        schema = shaping.closed_schema(schema)
+    return {"format": {"type": "json_schema", "schema": schema}}
 
 
 def _add_extra(body: Json, request: GenerateRequest, caller: Caller) -> None:
@@ -243,7 +257,7 @@ def _add_extra(body: Json, request: GenerateRequest, caller: Caller) -> None:
             if value is not None and name in _REFUSED and _REFUSED[name](value):
                 raise refuse(name, f"`{name}`")
     for name, value in caller.own_fields(request.extra, "").items():
-        if name in _STATEFUL and value is not None and not caller.pass_stateful:
+        if name in _STATEFUL and value and not caller.pass_stateful:
             raise kept_at_provider(name)
         if name in _SHARED and isinstance(value, dict):
             body[name] = value | body.get(name, {})

@@ -43,6 +43,9 @@ class Caller:
         self.speaks_openai = dialect == conversation_pb2.DIALECT_OPENAI
         self.speaks_anthropic = dialect == conversation_pb2.DIALECT_ANTHROPIC
         self.server = server
+        self.without = call.without
+        # What the caller's own dialect calls the thoughts of a message.
+        self.thoughts = "content[].thinking" if self.speaks_anthropic else "reasoning_content"
         self._dropped = call.dropped
         self._told = set(call.dropped)
 

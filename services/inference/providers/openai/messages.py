@@ -3,10 +3,20 @@
 import binascii
 from collections.abc import Sequence
 
+import orjson
+
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, ToolResult, ToolUse
+from gateway.conversation.v1.conversation_pb2 import (
+    Block,
+    Media,
+    Message,
+    Opaque,
+    ToolResult,
+    ToolUse,
+)
 from services.common.errors import GatewayError, invalid
 from services.inference.providers.openai.caller import Caller, Json, Part
+from services.inference.refusals import REASONING_CONTENT
 
 _PDF = "application/pdf"
 _AUDIO_FORMATS = {
@@ -17,8 +27,6 @@ _AUDIO_FORMATS = {
     "audio/mpeg": "mp3",
     "audio/mp3": "mp3",
 }
-# Thinking is never sent back: chat completions has no place for it.
-_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 
 
 class Conversation:
@@ -148,13 +156,16 @@ class Conversation:
         parts: list[Part] = []
         calls: list[Json] = []
         refusals: list[str] = []
+        thoughts: list[str] = []
         for self._block, block in enumerate(message.blocks):
             kind = block.WhichOneof("kind")
             if kind == "tool_use":
                 calls.append({**self._kept(block), **_tool_call(block.tool_use)})
             elif kind == "refusal" and self._caller.server.official:
                 refusals.append(block.refusal)
-            elif kind not in _THOUGHTS:
+            elif kind == "thinking":
+                thoughts.append(block.thinking.text)
+            elif kind != "redacted_thinking":
                 parts += self._parts(block, media=False)
         texts = _texts(parts)
         content = parts if texts is None else "".join(texts)
@@ -163,7 +174,19 @@ class Conversation:
             written["refusal"] = "".join(refusals)
         if calls:
             written["tool_calls"] = calls
+        if thoughts and (content or refusals or calls):
+            self._add_thoughts(written, "".join(thoughts))
         self._close(self.messages, written, message)
+
+    def _add_thoughts(self, message: Json, thoughts: str) -> None:
+        """Send what the model thought back to servers that may want it.
+
+        DeepSeek and others refuse a tool loop without. OpenAI's own API has no such field.
+        """
+        if self._caller.server.official or REASONING_CONTENT in self._caller.without:
+            self._caller.drop(f"messages[].{self._caller.thoughts}")
+        else:
+            message[REASONING_CONTENT] = thoughts
 
     def _parts(self, block: Block, *, media: bool) -> list[Part]:
         """Give the content part of a block, or none where nothing is left of it."""
@@ -175,6 +198,8 @@ class Conversation:
             return [{**self._kept(block), **self._media(block.media)}]
         path = self._path()
         if kind == "opaque":
+            if tool_name := _referenced_tool(block.opaque):
+                return [_text(f"[The tool {tool_name} can be called.]")]
             return [self._caller.own_value(block.opaque, path, "a part of this type")]
         raise self._caller.unsupported(path, f"{kind or 'an empty block'} at this place")
 
@@ -283,6 +308,16 @@ class Conversation:
         if path == "system":
             return f"{path}[{self._block}]"
         return f"{path}.content[{self._block}]{inner}"
+
+
+def _referenced_tool(opaque: Opaque) -> str:
+    """Return the name in Anthropic's `tool_reference`, which a search for tools answers, or ""."""
+    if opaque.dialect != conversation_pb2.DIALECT_ANTHROPIC or b"tool_reference" not in opaque.json:
+        return ""
+    match orjson.loads(opaque.json):
+        case {"type": "tool_reference", "tool_name": str(name)}:
+            return name
+    return ""
 
 
 def _text(text: str) -> Json:

@@ -1,5 +1,7 @@
 """The canonical request as the body of a chat completion. Pure."""
 
+from collections.abc import Sequence
+
 import orjson
 
 from gateway.conversation.v1 import conversation_pb2
@@ -10,7 +12,7 @@ from gateway.inference.v1.inference_pb2 import (
     Tool,
     ToolChoice,
 )
-from services.inference.prefill import prefill_of
+from services.inference.prefill import CONTINUE, prefill_of
 from services.inference.providers.base import Call
 from services.inference.providers.openai.caller import Caller, Json, Server, fragment, read_object
 from services.inference.providers.openai.messages import Conversation
@@ -18,6 +20,8 @@ from services.inference.providers.openai.messages import Conversation
 # The smallest effort whose budget holds the one that was asked for; above all: high.
 _EFFORTS = (("minimal", 1024), ("low", 2048), ("medium", 8192))
 _MOST_EFFORT = "high"
+# What models know of which nothing else is known.
+_USUAL_EFFORTS = ("minimal", "low", "medium", "high")
 _CHOICES = {
     ToolChoice.MODE_AUTO: "auto",
     ToolChoice.MODE_ANY: "required",
@@ -48,13 +52,8 @@ _NEVER_FROM_EXTRA = frozenset(
 )
 # OpenAI's fields that name what is kept there. `store` does when it is true.
 _STATEFUL = ("previous_response_id", "conversation")
-# Anthropic's fields that an answer is as good without.
-_TUNING = frozenset({"context_management", "cache_control", "inference_geo", "speed", "metadata"})
-
-_CONTINUE = (
-    "Continue your last message from exactly where it breaks off. "
-    "Write only what comes next: repeat nothing of it, and say nothing about this."
-)
+# Anthropic's fields that an answer would be another one without.
+_NEEDED = frozenset({"container", "mcp_servers"})
 
 
 def build_request(call: Call, server: Server) -> bytes:
@@ -72,7 +71,7 @@ def build_request(call: Call, server: Server) -> bytes:
         "messages": Conversation(caller, request.messages).messages,
     }
     if prefill_of(request) and not _continues_by_itself(request, own):
-        body["messages"].append({"role": "user", "content": _CONTINUE})
+        body["messages"].append({"role": "user", "content": CONTINUE})
     if call.stream:
         options = own.get("stream_options")
         given = options if isinstance(options, dict) else {}
@@ -80,11 +79,14 @@ def build_request(call: Call, server: Server) -> bytes:
     own.pop("stream_options", None)
     _add_sampling(body, request, caller)
     _add_tools(body, request, caller)
-    if effort := _effort(request.thinking, caller):
+    if effort := _effort(request.thinking, caller, call.target.efforts):
         body["reasoning_effort"] = effort
     if request.HasField("output_format"):
         body["response_format"] = _response_format(request.output_format)
-    return orjson.dumps({**own, **body})
+    body = {**own, **body}
+    if call.without:
+        call.leave_out_refused(body)
+    return orjson.dumps(body)
 
 
 def _own_fields(request: GenerateRequest, caller: Caller) -> Json:
@@ -105,7 +107,7 @@ def _own_fields(request: GenerateRequest, caller: Caller) -> Json:
                     raise caller.kept_at_provider(name)
         return given
     for name in given:
-        if name not in _TUNING:
+        if name in _NEEDED and given[name]:
             raise caller.unsupported(name, "this field")
         caller.drop(name)
     return {}
@@ -192,13 +194,25 @@ def _tool(tool: Tool, path: str, caller: Caller) -> Json | orjson.Fragment:
     return {**own, "type": "function", "function": function}
 
 
-def _effort(thinking: ThinkingConfig, caller: Caller) -> str:
+def _known(effort: str, efforts: Sequence[str]) -> str:
+    """Return the strongest effort that a model knows and that is no stronger than another."""
+    order = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+    known = [name for name in order if name in (efforts or _USUAL_EFFORTS)]
+    if effort not in order:
+        return effort
+    weaker = [name for name in known if order.index(name) <= order.index(effort)]
+    return weaker[-1] if weaker else known[0]
+
+
+def _effort(thinking: ThinkingConfig, caller: Caller, efforts: Sequence[str]) -> str:
     """Give the `reasoning_effort`, or "" to leave it to the model."""
     if thinking.mode == ThinkingConfig.MODE_OPAQUE:
         raise caller.unsupported("thinking", "this mode of thinking")
     caller.own_fields(thinking.extra, "thinking", "thinking")
     if thinking.effort:
-        return thinking.effort
+        return thinking.effort if caller.speaks_openai else _known(thinking.effort, efforts)
+    if thinking.mode == ThinkingConfig.MODE_DISABLED and "none" in efforts:
+        return "none"
     if thinking.mode != ThinkingConfig.MODE_ENABLED:
         return ""
     wanted = thinking.budget_tokens

@@ -91,13 +91,15 @@ class House:
 
     Models `a`, `b`, `c` are those of `p`, `pre` is of `q`; `a` falls back to `fallbacks`.
     `short` writes little, and `tiny` reads little.
-    `inputs` are the media that models read, by their names.
+    `inputs` are the media that models read, by their names; `upstreams` what the
+    provider calls them, where that differs.
     """
 
     def __init__(
         self,
         fallbacks: Sequence[str] = ("b", "c"),
         inputs: Mapping[str, list[Any]] | None = None,
+        upstreams: Mapping[str, str] | None = None,
         **limits: Any,
     ) -> None:
         self.p = Scripted("p")
@@ -105,7 +107,11 @@ class House:
         settings = {name: Provider(kind="openai", base_url="http://x") for name in ("p", "q")}
         models = [
             Model(
-                name="a", provider="p", fallbacks=list(fallbacks), inputs=(inputs or {}).get("a")
+                name="a",
+                provider="p",
+                upstream=(upstreams or {}).get("a", ""),
+                fallbacks=list(fallbacks),
+                inputs=(inputs or {}).get("a"),
             ),
             Model(name="b", provider="p", inputs=(inputs or {}).get("b")),
             Model(name="c", provider="p"),

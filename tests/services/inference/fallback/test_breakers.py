@@ -32,7 +32,13 @@ class Case:
     def __init__(self, failures: int = 3) -> None:
         self.clock = Clock()
         self.changes: list[str] = []
-        self.breakers = Breakers(failures, self.clock, lambda _, state: self.changes.append(state))
+        self.jitter = 0.0
+        self.breakers = Breakers(
+            failures,
+            self.clock,
+            lambda _, state: self.changes.append(state),
+            lambda low, high: low + self.jitter * (high - low),
+        )
 
     def fail(self) -> None:
         self.breakers.failed(KEY, self.breakers.begin(KEY))
@@ -57,7 +63,7 @@ def test_failures_in_a_row_open_it():
     assert case.changes == ["open"]
 
 
-def test_the_pause_doubles_up_to_two_minutes():
+def test_the_pause_doubles_up_to_half_a_minute():
     case = Case()
     case.open()
     pauses = []
@@ -67,7 +73,29 @@ def test_the_pause_doubles_up_to_two_minutes():
             case.clock.now += 1
         pauses.append(case.clock.now - began)
         case.fail()
-    assert pauses == [10, 20, 40, 80, 120, 120]
+    assert pauses == [10, 20, 30, 30, 30, 30]
+
+
+def test_a_pause_counts_from_the_start_of_the_probe():
+    case = Case()
+    case.open()
+    case.clock.now = 10
+    probe = case.breakers.begin(KEY)
+    case.clock.now = 25  # the probe's failure took so long
+    case.breakers.failed(KEY, probe)
+    assert not case.breakers.admits(KEY)
+    case.clock.now = 30
+    assert case.breakers.admits(KEY)
+
+
+def test_a_pause_is_shorter_by_chance():
+    case = Case()
+    case.jitter = 1.0
+    case.open()
+    case.clock.now = 7.9
+    assert not case.breakers.admits(KEY)
+    case.clock.now = 8
+    assert case.breakers.admits(KEY)
 
 
 def test_one_attempt_at_a_time_probes():

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import UpstreamError
 from tests.services.inference.fallback.scripted import (
     FOREVER,
@@ -181,6 +182,45 @@ async def test_hedging_can_be_turned_off(stream):
     await house.ask(stream, request())
     assert house.asked() == [(0, "a"), (60, "b")]
     assert [call.stream for _, call in house.p.calls] == [stream] * 2
+
+
+@both
+@pytest.mark.parametrize(
+    "thinking",
+    [
+        pb.ThinkingConfig(mode=pb.ThinkingConfig.MODE_ENABLED, budget_tokens=1024),
+        pb.ThinkingConfig(mode=pb.ThinkingConfig.MODE_ADAPTIVE),
+        pb.ThinkingConfig(effort="high"),
+    ],
+)
+@in_no_time
+async def test_a_request_that_asks_to_think_is_not_hedged(stream, thinking):
+    house = House()
+    house.p.plays("a", [60, *answer("I am a")])
+    text, _, _ = await house.ask(stream, request(thinking=thinking))
+    assert (text, house.asked()) == ("I am a", [(0, "a")])
+
+
+@both
+@pytest.mark.parametrize(
+    "thinking",
+    [pb.ThinkingConfig(mode=pb.ThinkingConfig.MODE_DISABLED), pb.ThinkingConfig(effort="none")],
+)
+@in_no_time
+async def test_a_request_not_to_think_is_hedged(stream, thinking):
+    house = House()
+    house.p.plays("a", [60, *answer("I am a")])
+    text, _, _ = await house.ask(stream, request(thinking=thinking))
+    assert text == "I am b"
+
+
+@both
+@in_no_time
+async def test_a_model_that_always_thinks_is_not_hedged(stream):
+    house = House(upstreams={"a": "gpt-5"})
+    house.p.plays("gpt-5", [60, *answer("I am a")])
+    text, _, _ = await house.ask(stream, request())
+    assert (text, house.asked()) == ("I am a", [(0, "gpt-5")])
 
 
 @both

@@ -5,10 +5,10 @@ import pytest
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message
 from gateway.inference.v1 import inference_pb2 as pb
-from services.common.errors import GatewayError
+from services.common.errors import GatewayError, UpstreamError
 from services.inference.fallback.requests import clamped, merged
 from services.inference.providers.base import Target
-from tests.services.inference.fallback.scripted import House, chain, failing, request
+from tests.services.inference.fallback.scripted import House, answer, chain, failing, request
 from tests.services.inference.fallback.virtual_time import in_no_time
 
 DOCUMENT = conversation.MEDIA_KIND_DOCUMENT
@@ -52,8 +52,19 @@ async def test_a_text_for_one_model_is_still_a_file_for_the_next():
 
 
 @in_no_time
+async def test_a_model_of_which_nothing_is_known_is_sent_every_medium():
+    house = House()
+    image = Media(kind=conversation.MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png")
+    wanted = request()
+    wanted.messages.append(user(Block(media=image)))
+    _, served, _ = await house.ask(True, wanted)
+    (sent,) = (call.request for _, call in house.p.calls)
+    assert (served.step, sent.messages[-1].blocks[0].media.data) == ("primary", b"x")
+
+
+@in_no_time
 async def test_a_model_that_cannot_read_a_medium_is_left_out():
-    house = House(inputs={"b": ["image"]})
+    house = House(inputs={"a": ["text"], "b": ["image"]})
     image = Media(kind=conversation.MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png")
     wanted = request()
     wanted.messages.append(user(Block(media=image)))
@@ -81,3 +92,44 @@ async def test_ids_of_one_providers_own_files_are_for_it_to_judge():
     wanted.messages.append(user(Block(media=foreign)))
     text, _, _ = await house.ask(True, wanted)
     assert text == "I am pre"
+
+
+UNSUPPORTED = '{"error": {"message": "Unsupported parameter: %s", "param": "%s"}}'
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@in_no_time
+async def test_a_field_that_a_model_refuses_is_left_out_from_then_on(stream):
+    house = House()
+    refusals = [failing(400, UNSUPPORTED % (name, name)) for name in ("temperature", "top_p")]
+    house.p.plays("a", [refusals[0]], [refusals[1]], answer("I am a"))
+    text, served, _ = await house.ask(stream, request())
+    assert (text, served.step) == ("I am a", "primary")
+    await house.ask(stream, request())
+    assert [call.without for _, call in house.p.calls] == [
+        frozenset(),
+        {"temperature"},
+        {"temperature", "top_p"},
+        {"temperature", "top_p"},
+    ]
+
+
+@in_no_time
+async def test_a_field_that_was_left_out_already_is_a_refusal_for_the_caller():
+    house = House(fallbacks=())
+    house.p.plays("a", [failing(400, UNSUPPORTED % ("seed", "seed"))])
+    with pytest.raises(UpstreamError):
+        await house.ask(False, request())
+    assert len(house.p.calls) == 2
+
+
+@in_no_time
+async def test_an_agents_tokens_are_lowered_to_what_a_model_writes_and_that_is_told():
+    house = House()
+    with pytest.raises(GatewayError):
+        await house.ask(False, request("short", max_tokens=32_000))
+    _, served, _ = await house.ask(
+        False, request("short", max_tokens=32_000, lowers_max_tokens=True)
+    )
+    (sent,) = (call.request for _, call in house.p.calls)
+    assert (sent.max_tokens, list(served.dropped)) == (100, ["max_tokens"])

@@ -33,7 +33,7 @@ from tests.services.inference.memory.words import (
 PICTURE = b"a picture"
 INJECT = 4000
 SEES = Target("sees", "p", "sees", inputs=frozenset({IMAGE, DOCUMENT}))
-BLIND = Target("blind", "p", "blind")
+BLIND = Target("blind", "p", "blind", inputs=frozenset())
 
 
 def small(window: int) -> Target:

@@ -1,4 +1,5 @@
 import base64
+import re
 from typing import Any
 
 import orjson
@@ -240,9 +241,9 @@ def test_detail_of_an_image_is_dropped_and_told_once(detail: str) -> None:
 
 def test_a_tool_call_keeps_its_id_and_the_text_of_its_arguments() -> None:
     arguments = '{"n": 123456789012345678901234567890, "x": 1.10}'
-    call = call_of(says(USER, "a"), says(ASSISTANT, use("call_é", arguments)), says(USER, "b"))
+    call = call_of(says(USER, "a"), says(ASSISTANT, use("call_1-A", arguments)), says(USER, "b"))
     sent = body_of(call)["messages"][1]["content"][0]
-    assert sent["id"] == "call_é"
+    assert sent["id"] == "call_1-A"
     assert arguments.encode() in build_request(call, pass_stateful=False, fetches_urls=False)
 
 
@@ -251,25 +252,70 @@ def test_no_arguments_are_an_empty_object(arguments: str) -> None:
     assert content_of(use("t", arguments), role=ASSISTANT)[0]["input"] == {}
 
 
-@pytest.mark.parametrize("arguments", ["{", "[]", "1", '"x"', "null", "{}{}", '{"a":1},"b":{}'])
+MALFORMED = ["{", "[]", "1", '"x"', "null", "{}{}", '{"a":1},"b":{}']
+
+
+@pytest.mark.parametrize("arguments", MALFORMED)
 def test_arguments_that_are_no_object_are_refused_by_their_path(arguments: str) -> None:
     messages = [says(USER, "a"), says(ASSISTANT, "b", use("t0"), use("t1", arguments))]
-    assert refusal_of(call_of(*messages)) == (
-        "INVALID_REQUEST",
-        "messages[1].tool_calls[1].function.arguments",
-    )
     assert refusal_of(call_of(says(SYSTEM, "s"), *messages, dialect=ANTHROPIC)) == (
         "INVALID_REQUEST",
         "messages[1].content[2].input",
     )
 
 
+@pytest.mark.parametrize("arguments", MALFORMED)
+def test_what_a_model_wrote_as_arguments_in_a_chat_goes_on_as_text(arguments: str) -> None:
+    assert content_of(use("t", arguments), role=ASSISTANT)[0]["input"] == {"malformed": arguments}
+
+
+@pytest.mark.parametrize("given", ["call_é", "a.b", "functions.f:0", "x" * 300])
+def test_an_id_that_anthropic_refuses_is_the_same_other_one_in_call_and_result(given: str) -> None:
+    call = call_of(
+        says(USER, "a"),
+        says(ASSISTANT, use(given)),
+        says(USER, result(given, Block(text="x"))),
+    )
+    _, called, answered = body_of(call)["messages"]
+    sent = called["content"][0]["id"]
+    assert re.fullmatch(r"call_[0-9a-f]{32}", sent)
+    assert answered["content"][0]["tool_use_id"] == sent
+
+
+def test_white_space_alone_is_left_out_of_a_chat() -> None:
+    call = call_of(says(USER, " \n", "a"), says(ASSISTANT, "\n"), says(USER, "b"))
+    assert [message["content"] for message in body_of(call)["messages"]] == ["a", "b"]
+
+
+def test_a_chat_of_white_space_alone_is_refused() -> None:
+    assert refusal_of(call_of(says(USER, " "))) == ("INVALID_REQUEST", "messages")
+
+
+def test_a_system_message_alone_is_what_is_asked() -> None:
+    body = body_of(call_of(says(SYSTEM, "Say hello.")))
+    assert body["messages"] == [{"role": "user", "content": "Say hello."}]
+    assert "system" not in body
+
+
+def test_a_prefill_of_a_chat_ends_without_white_space() -> None:
+    body = body_of(call_of(says(USER, "a"), says(ASSISTANT, "Well, \n")))
+    assert body["messages"][-1]["content"] == "Well,"
+
+
+def test_cache_control_of_a_chats_part_is_carried() -> None:
+    mark = {"type": "ephemeral"}
+    part = Block(text="a", extra=opaque({"cache_control": mark}, OPENAI))
+    call = call_of(says(USER, part))
+    assert body_of(call)["messages"][0]["content"][0]["cache_control"] == mark
+    assert call.dropped == []
+
+
 def test_paths_begin_anew_with_each_message_and_part() -> None:
     before = [says(USER, "a"), says(ASSISTANT, use("t0"), use("t1"))]
-    wrong = says(ASSISTANT, use("t2", "["))
+    wrong = says(ASSISTANT, use("t2", "x", freeform=True))
     answered = says(USER, result("t0", Block(text="x")), result("t1", Block(text="x")))
     _, path = refusal_of(call_of(*before, answered, wrong))
-    assert path == "messages[3].tool_calls[0].function.arguments"
+    assert path == "messages[3].tool_calls[0]"
     sound = Block(media=Media(kind=conversation_pb2.MEDIA_KIND_AUDIO, data=b"x"))
     call = call_of(*before, says(USER, result("t0", Block(text="x")), sound), dialect=ANTHROPIC)
     assert refusal_of(call) == ("UNSUPPORTED", "messages[2].content[1]")

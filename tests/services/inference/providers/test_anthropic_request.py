@@ -1,3 +1,5 @@
+import re
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -7,11 +9,13 @@ from gateway.conversation.v1.conversation_pb2 import Block, Message, Thinking, T
 from gateway.inference.v1.inference_pb2 import OutputFormat, ThinkingConfig, Tool, ToolChoice
 from services.common.errors import GatewayError
 from services.inference.providers.anthropic.request import beta_header
+from services.inference.providers.base import Call
 from tests.services.inference.providers.anthropic_calls import (
     ANTHROPIC,
     ASSISTANT,
     NONE,
     OPENAI,
+    SYSTEM,
     USER,
     body_of,
     call_of,
@@ -69,7 +73,6 @@ def test_sampling_goes_on() -> None:
         ({"logprobs": True}, "logprobs"),
         ({"top_logprobs": 1}, "top_logprobs"),
         ({"temperature": 1.5}, "temperature"),
-        ({"output_format": OutputFormat(kind=OutputFormat.KIND_JSON_OBJECT)}, "response_format"),
         ({"stop_sequences": ["a", "\n"]}, "stop[1]"),
         ({"tools": [TOOL, Tool(opaque=True, extra=opaque({}, OPENAI))]}, "tools[1]"),
         ({"tool_choice": ToolChoice(extra=opaque({"type": "custom"}, OPENAI))}, "tool_choice"),
@@ -219,8 +222,55 @@ def test_a_schema_for_the_answer_goes_into_the_output_config() -> None:
         strict=True,
     )
     call = call_of(output_format=form)
-    assert body_of(call)["output_config"] == {"format": {"type": "json_schema", "schema": SCHEMA}}
+    schema = {**SCHEMA, "additionalProperties": False}
+    assert body_of(call)["output_config"] == {"format": {"type": "json_schema", "schema": schema}}
     assert call.dropped == ["response_format.json_schema.description"]
+
+
+def test_every_object_of_a_schema_is_closed_unless_it_says_otherwise() -> None:
+    inner = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    open_ended = {"type": "object", "additionalProperties": {"type": "string"}}
+    schema = {
+        "type": "object",
+        "properties": {"list": {"type": "array", "items": inner}, "map": open_ended},
+        "$defs": {"inner": inner},
+    }
+    form = OutputFormat(kind=OutputFormat.KIND_JSON_SCHEMA, schema=orjson.dumps(schema))
+    sent = body_of(call_of(output_format=form))["output_config"]["format"]["schema"]
+    closed = {**inner, "additionalProperties": False}
+    assert sent == {
+        "type": "object",
+        "properties": {"list": {"type": "array", "items": closed}, "map": open_ended},
+        "$defs": {"inner": closed},
+        "additionalProperties": False,
+    }
+    own = call_of(output_format=form, dialect=ANTHROPIC)
+    assert body_of(own)["output_config"]["format"]["schema"] == schema
+
+
+def test_any_json_object_is_asked_for_in_words() -> None:
+    form = OutputFormat(kind=OutputFormat.KIND_JSON_OBJECT)
+    body = body_of(call_of(says(SYSTEM, "Be brief."), says(USER, "hi"), output_format=form))
+    told, asked = body["system"]
+    assert told["text"] == "Be brief."
+    assert "one JSON object" in asked["text"]
+    assert "output_config" not in body
+
+
+@pytest.mark.parametrize("user", ["ada@example.org", "Ada Lovelace", "u" * 257, "é"])
+def test_an_end_user_that_anthropic_refuses_goes_by_a_hash(user: str) -> None:
+    sent = body_of(call_of(end_user=user))["metadata"]["user_id"]
+    assert re.fullmatch(r"user_[0-9a-f]{32}", sent)
+    assert sent == body_of(call_of(end_user=user))["metadata"]["user_id"]
+    assert body_of(call_of(end_user=user, dialect=ANTHROPIC))["metadata"] == {"user_id": user}
+
+
+def test_cache_control_of_a_chats_tool_is_carried() -> None:
+    mark = {"type": "ephemeral"}
+    tool = Tool(name="f", extra=opaque({"cache_control": mark}, OPENAI))
+    call = call_of(tools=[tool])
+    assert body_of(call)["tools"][0]["cache_control"] == mark
+    assert call.dropped == []
 
 
 def test_free_text_needs_no_output_config() -> None:
@@ -247,9 +297,9 @@ def test_an_effort_of_chat_becomes_a_budget(effort: str, budget: int) -> None:
 @pytest.mark.parametrize(
     ("fields", "budget", "max_tokens"),
     [
-        ({"max_tokens": 1025}, 1024, 1025),
-        ({"max_tokens": 4000}, 3999, 4000),
-        ({"limit": 4000}, 3999, 4000),
+        ({"max_tokens": 1536}, 1024, 1536),
+        ({"max_tokens": 4000}, 3000, 4000),
+        ({"limit": 4000}, 3000, 4000),
         ({}, 8192, 8192 + 4096),
     ],
 )
@@ -403,14 +453,20 @@ def test_unknown_fields_go_on_under_those_with_a_name_in_the_same_dialect() -> N
     assert call.dropped == []
 
 
-@pytest.mark.parametrize(
-    "name", ["container", "mcp_servers", "diagnostics", "workspace_id", "user_profile_id"]
-)
+@pytest.mark.parametrize("name", ["container", "mcp_servers", "workspace_id", "user_profile_id"])
 def test_state_kept_at_the_provider_needs_the_operators_leave(name: str) -> None:
     call = call_of(extra=opaque({name: "x"}), dialect=ANTHROPIC)
     assert refusal_of(call) == ("INVALID_REQUEST", name)
     assert body_of(call, pass_stateful=True, official=False)[name] == "x"
-    assert body_of(call_of(extra=opaque({name: None}), dialect=ANTHROPIC), official=False)
+    for nothing in (None, [], ""):
+        call = call_of(extra=opaque({name: nothing}), dialect=ANTHROPIC)
+        assert body_of(call, official=False)
+
+
+def test_what_the_gateway_never_heard_of_goes_on_in_the_same_dialect() -> None:
+    given = {"diagnostics": {"x": 1}, "compaction": {"y": 2}, "brand_new": True}
+    call = call_of(extra=opaque(given), dialect=ANTHROPIC)
+    assert given.items() <= body_of(call, official=False).items()
 
 
 def test_a_count_asks_for_what_is_read_and_nothing_else() -> None:
@@ -447,3 +503,34 @@ def test_a_beta_feature_cannot_smuggle_another_header(beta: str) -> None:
     with pytest.raises(GatewayError) as raised:
         beta_header(call_of(betas=[beta]).request)
     assert raised.value.param == "anthropic-beta"
+
+
+def adaptive_call(*messages: Message, **fields: Any) -> Call:
+    call = call_of(*messages, **fields)
+    call.target = replace(
+        call.target, adaptive=True, prefills=False, efforts=("low", "medium", "high")
+    )
+    return call
+
+
+@pytest.mark.parametrize(
+    ("effort", "sent"),
+    [("minimal", "low"), ("low", "low"), ("high", "high"), ("xhigh", "high"), ("max", "high")],
+)
+def test_a_model_that_paces_itself_is_asked_by_an_effort(effort: str, sent: str) -> None:
+    body = body_of(adaptive_call(thinking=thinking(effort), max_tokens=1000, temperature=0.2))
+    assert body["thinking"] == {"type": "adaptive"}
+    assert body["output_config"] == {"effort": sent}
+    assert "temperature" not in body
+
+
+@pytest.mark.parametrize("dialect", [OPENAI, ANTHROPIC])
+def test_a_model_without_prefill_is_asked_to_go_on(dialect: int) -> None:
+    call = adaptive_call(says(USER, "a"), says(ASSISTANT, "Well,"), dialect=dialect)
+    *_, last, asked = body_of(call)["messages"]
+    assert last == {"role": "assistant", "content": "Well,"}
+    assert asked["role"] == "user"
+    learnt = call_of(says(USER, "a"), says(ASSISTANT, "Well,"), dialect=dialect)
+    assert body_of(learnt)["messages"][-1]["role"] == "assistant"
+    learnt.without = frozenset({"prefill"})
+    assert body_of(learnt)["messages"][-1] == asked

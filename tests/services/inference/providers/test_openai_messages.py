@@ -142,12 +142,11 @@ def test_a_failed_result_is_sent_and_its_mark_told_as_dropped() -> None:
     assert call.dropped == ["messages[].content[].is_error"]
 
 
-def test_thinking_is_never_sent_and_a_message_of_nothing_else_neither() -> None:
+def test_redacted_thinking_is_never_sent_and_a_message_of_nothing_else_neither() -> None:
     thought = Block(thinking=Thinking(text="hm", signature="s"))
     hidden = Block(redacted_thinking="xyz")
-    assert sent(
-        says(ASSISTANT, thought, hidden, "a"), says(ASSISTANT, thought), says(USER, "b")
-    ) == [
+    spoken = says(ASSISTANT, thought, hidden, "a")
+    assert sent(spoken, says(ASSISTANT, thought, hidden), says(USER, "b")) == [
         {"role": "assistant", "content": "a"},
         {"role": "user", "content": "b"},
     ]
@@ -327,3 +326,48 @@ def test_who_uses_the_servers_own_way_to_continue_is_not_helped() -> None:
         says(USER, "a"), says(ASSISTANT, "b"), extra=opaque({"continue_final_message": True})
     )
     assert len(body_of(call, official=False, known=False)["messages"]) == 2
+
+
+THOUGHT = Block(thinking=Thinking(text="Hm. "))
+CALL = Block(tool_use=ToolUse(id="c1", name="f", input="{}"))
+
+
+@pytest.mark.parametrize("dialect", [OPENAI, ANTHROPIC])
+def test_thoughts_go_back_beside_what_came_of_them(dialect) -> None:
+    (message,) = sent(
+        says(ASSISTANT, THOUGHT, THOUGHT, CALL), dialect=dialect, official=False, known=False
+    )
+    assert message["reasoning_content"] == "Hm. Hm. "
+    assert message["tool_calls"][0]["id"] == "c1"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "path"),
+    [(OPENAI, "messages[].reasoning_content"), (ANTHROPIC, "messages[].content[].thinking")],
+)
+def test_openai_itself_gets_no_thoughts_and_that_is_told(dialect, path) -> None:
+    call = call_of(says(ASSISTANT, THOUGHT, "Well."), says(USER, "And?"), dialect=dialect)
+    assert "reasoning_content" not in body_of(call)["messages"][0]
+    assert call.dropped == [path]
+
+
+def test_a_server_that_refuses_thoughts_gets_none() -> None:
+    call = call_of(says(ASSISTANT, THOUGHT, "Well."), says(USER, "And?"))
+    call.without = frozenset({"reasoning_content"})
+    assert "reasoning_content" not in body_of(call, official=False)["messages"][0]
+    assert call.dropped == ["messages[].reasoning_content"]
+
+
+def test_thoughts_alone_are_no_message() -> None:
+    assert len(sent(says(ASSISTANT, THOUGHT), says(USER, "hi"), official=False)) == 1
+
+
+def test_a_reference_to_a_tool_is_told_in_words() -> None:
+    reference = opaque({"type": "tool_reference", "tool_name": "grep"}, ANTHROPIC)
+    (_, answer) = sent(
+        says(ASSISTANT, use()),
+        says(USER, result("c1", Block(opaque=reference))),
+        dialect=ANTHROPIC,
+        official=False,
+    )
+    assert answer["content"] == "[The tool grep can be called.]"

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -248,12 +249,16 @@ def test_not_to_keep_anything_may_be_said() -> None:
     assert body_of(call_of(extra=opaque({"store": False})))["store"] is False
 
 
-def test_unknown_fields_of_another_dialect_are_refused_but_for_those_that_tune() -> None:
-    call = call_of(extra=opaque({"mcp_servers": []}, ANTHROPIC), dialect=ANTHROPIC)
-    assert refusal_of(call) == ("UNSUPPORTED", "mcp_servers")
-    call = call_of(extra=opaque({"context_management": {}}, ANTHROPIC), dialect=ANTHROPIC)
+def test_unknown_fields_of_another_dialect_are_left_out_and_told() -> None:
+    given = {"context_management": {}, "mcp_servers": [], "diagnostics": {"x": 1}, "new": None}
+    call = call_of(extra=opaque(given, ANTHROPIC), dialect=ANTHROPIC)
     assert body_of(call) == body_of(call_of())
-    assert call.dropped == ["context_management"]
+    assert call.dropped == ["context_management", "mcp_servers", "diagnostics"]
+
+
+def test_fields_of_another_dialect_that_change_the_answer_are_refused() -> None:
+    call = call_of(extra=opaque({"mcp_servers": [{"url": "x"}]}, ANTHROPIC), dialect=ANTHROPIC)
+    assert refusal_of(call) == ("UNSUPPORTED", "mcp_servers")
 
 
 def test_ten_times_the_messages_are_ten_times_the_work() -> None:
@@ -263,3 +268,55 @@ def test_ten_times_the_messages_are_ten_times_the_work() -> None:
         return lines_run(lambda: body_of(call, known=False))
 
     assert work(2_000) < 10.5 * work(200)
+
+
+def test_what_a_model_has_refused_is_left_out_and_told() -> None:
+    call = call_of(temperature=0.5, seed=7)
+    call.without = frozenset({"temperature", "top_p"})
+    body = body_of(call)
+    assert "temperature" not in body
+    assert body["seed"] == 7
+    assert call.dropped == ["temperature"]
+
+
+@pytest.mark.parametrize(
+    ("official", "refused", "name"),
+    [
+        (False, "max_tokens", "max_completion_tokens"),
+        (True, "max_completion_tokens", "max_tokens"),
+    ],
+)
+def test_a_limit_that_is_refused_goes_by_its_other_name(official, refused, name) -> None:
+    call = call_of(max_tokens=50)
+    call.without = frozenset({refused})
+    body = body_of(call, official=official)
+    assert refused not in body
+    assert body[name] == 50
+    assert call.dropped == []
+
+
+@pytest.mark.parametrize(
+    ("effort", "efforts", "sent"),
+    [
+        ("max", (), "high"),
+        ("xhigh", ("low", "medium", "high"), "high"),
+        ("minimal", ("low", "medium", "high"), "low"),
+        ("max", ("low", "high", "xhigh"), "xhigh"),
+    ],
+)
+def test_an_effort_of_another_dialect_is_the_models_nearest(effort, efforts, sent) -> None:
+    call = call_of(thinking=ThinkingConfig(effort=effort), dialect=ANTHROPIC)
+    call.target = replace(call.target, efforts=efforts)
+    assert body_of(call)["reasoning_effort"] == sent
+
+
+def test_an_effort_of_a_chat_goes_as_it_is() -> None:
+    assert body_of(call_of(thinking=ThinkingConfig(effort="xhigh")))["reasoning_effort"] == "xhigh"
+
+
+def test_not_to_think_is_said_to_models_that_can_be_told() -> None:
+    disabled = ThinkingConfig(mode=ThinkingConfig.MODE_DISABLED)
+    call = call_of(thinking=disabled, dialect=ANTHROPIC)
+    assert "reasoning_effort" not in body_of(call)
+    call.target = replace(call.target, efforts=("none", "low", "medium", "high"))
+    assert body_of(call)["reasoning_effort"] == "none"

@@ -1,0 +1,68 @@
+"""Providers that need nothing but a key: their addresses, and the variables their keys are in.
+
+From each provider's documentation of its OpenAI-compatible (or Anthropic's own) API. A
+section `[providers.NAME]` of the settings named like one of them takes its address and
+kind from here, and a key in the environment is enough for the provider to join.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+
+class Preset(NamedTuple):
+    """One provider.
+
+    Attributes:
+        key_variable: the environment variable that holds its key.
+        base_url: its address; `{…}` stands for the value of `place_variable`.
+        kind: whose dialect it speaks.
+        address_variable: one that holds another address, or "".
+        place_variable: one that holds the account's part of the address, or "".
+        place: that part where the variable is not set, or "".
+    """
+
+    key_variable: str
+    base_url: str
+    kind: Literal["openai", "anthropic"] = "openai"
+    address_variable: str = ""
+    place_variable: str = ""
+    place: str = ""
+
+    def address(self, environ: Mapping[str, str]) -> str:
+        """Return the provider's address, or "" where a variable that it needs is not set."""
+        if self.address_variable and (other := environ.get(self.address_variable)):
+            return other
+        if not self.place_variable:
+            return self.base_url
+        place = (environ.get(self.place_variable) or self.place).rstrip("/")
+        return self.base_url.format(place) if place else ""
+
+
+PRESETS: Mapping[str, Preset] = {
+    "openai": Preset(
+        "OPENAI_API_KEY", "https://api.openai.com/v1", address_variable="OPENAI_BASE_URL"
+    ),
+    "anthropic": Preset(
+        "ANTHROPIC_API_KEY",
+        "https://api.anthropic.com",
+        kind="anthropic",
+        address_variable="ANTHROPIC_BASE_URL",
+    ),
+    "gemini": Preset("GEMINI_API_KEY", "https://generativelanguage.googleapis.com/v1beta/openai"),
+    "azure": Preset("AZURE_OPENAI_API_KEY", "{}/openai/v1", place_variable="AZURE_OPENAI_ENDPOINT"),
+    "bedrock": Preset(
+        "AWS_BEARER_TOKEN_BEDROCK",
+        "https://bedrock-runtime.{}.amazonaws.com/openai/v1",
+        place_variable="AWS_REGION",
+        place="us-east-1",
+    ),
+    "cerebras": Preset("CEREBRAS_API_KEY", "https://api.cerebras.ai/v1"),
+    "deepseek": Preset("DEEPSEEK_API_KEY", "https://api.deepseek.com/v1"),
+    "fireworks": Preset("FIREWORKS_API_KEY", "https://api.fireworks.ai/inference/v1"),
+    "groq": Preset("GROQ_API_KEY", "https://api.groq.com/openai/v1"),
+    "mistral": Preset("MISTRAL_API_KEY", "https://api.mistral.ai/v1"),
+    "openrouter": Preset("OPENROUTER_API_KEY", "https://openrouter.ai/api/v1"),
+    "perplexity": Preset("PERPLEXITY_API_KEY", "https://api.perplexity.ai"),
+    "together": Preset("TOGETHER_API_KEY", "https://api.together.xyz/v1"),
+    "xai": Preset("XAI_API_KEY", "https://api.x.ai/v1"),
+}

@@ -1,0 +1,107 @@
+"""Optional fields that a model refuses: read from its provider's answers, and remembered.
+
+Nobody's table of models is complete. A field that an answer is as good without is sent to
+a model of which nothing else is known; when its provider answers 400 and names the field,
+the request is sent once more without it, and so is every later one to that model.
+"""
+
+import re
+from collections import OrderedDict
+
+import orjson
+
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import UpstreamError
+from services.inference.fallback.breakers import Key
+
+# An assistant's message at the end, which the model would go on with.
+PREFILL = "prefill"
+# The thoughts of earlier turns, as servers of OpenAI's dialect take them.
+REASONING_CONTENT = "reasoning_content"
+
+# By the names that providers have for them. Fields that would change what an answer means
+# (tools, formats, stop sequences, limits of length) are not among them.
+_OPTIONAL = (
+    *("temperature", "top_p", "top_k", "min_p", "seed"),
+    *("presence_penalty", "frequency_penalty", "repetition_penalty"),
+    *("reasoning_effort", "reasoning", "thinking", "verbosity", REASONING_CONTENT),
+    *("user", "safety_identifier", "metadata", "service_tier", "store"),
+    *("parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "cache_control"),
+    *("context_management", "inference_geo", "speed"),
+)
+# One limit with two names: each is sent under the other one when it is refused.
+RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+
+_KNOWN = frozenset((*_OPTIONAL, *RENAMED))
+_NAMES = re.compile(rf"\b(?:{'|'.join(sorted(_KNOWN, key=len, reverse=True))})\b")
+_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
+_WORDS = re.compile(
+    r"unsupported|unrecogni[sz]ed|unknown|unexpected|extra (?:inputs|fields)|deprecated"
+    r"|(?:not|n't|never) (?:be )?(?:supported|support|permitted|allowed|accept|compatible|enabled)"
+    r"|cannot both|may only",
+    re.IGNORECASE,
+)
+_NO_PREFILL = re.compile(
+    r"not support (?:assistant message )?prefill|must end with a user message", re.IGNORECASE
+)
+# Models whose refusals are remembered; the one that was asked longest ago is forgotten.
+_MAX_MODELS = 1_000
+
+
+class Refusals:
+    """What each model has refused, by names of `refused_field`, or PREFILL."""
+
+    def __init__(self) -> None:
+        self._by_model: OrderedDict[Key, frozenset[str]] = OrderedDict()
+
+    def of(self, key: Key) -> frozenset[str]:
+        """Return what a model has refused so far."""
+        if not self._by_model:
+            return frozenset()
+        return self._by_model.get(key, frozenset())
+
+    def add(self, key: Key, name: str) -> None:
+        """Remember that a model refuses a field."""
+        self._by_model[key] = self.of(key) | {name}
+        self._by_model.move_to_end(key)
+        if len(self._by_model) > _MAX_MODELS:
+            self._by_model.popitem(last=False)
+
+
+def refused_field(error: UpstreamError) -> str:
+    """Return the name of the optional field that a provider's answer refuses, PREFILL, or "".
+
+    A value that is out of bounds is no refusal of the field: the caller reads of that.
+    """
+    if error.reason != errors_pb2.REASON_UPSTREAM_REJECTED:
+        return ""
+    param, code, words = _read(error.body)
+    if _NO_PREFILL.search(words):
+        return PREFILL
+    if code not in _CODES and not _WORDS.search(words):
+        return ""
+    if (name := param.partition(".")[0].partition("[")[0]) in _KNOWN:
+        return name
+    named: list[str] = _NAMES.findall(words)
+    if not named:
+        return ""
+    # Of two that exclude each other the second is the finer one, as providers put it.
+    return named[-1] if "both" in words else named[0]
+
+
+def _read(body: str) -> tuple[str, str, str]:
+    """Return param, code and all words of an error, as far as it has them."""
+    try:
+        told = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return "", "", body
+    if isinstance(told, dict) and isinstance(told.get("error"), dict):
+        told = told["error"]
+    if not isinstance(told, dict):
+        return "", "", body
+    param, code, message = (told.get(name) for name in ("param", "code", "message"))
+    return (
+        param if isinstance(param, str) else "",
+        code if isinstance(code, str) else "",
+        message if isinstance(message, str) else body,
+    )

@@ -1,0 +1,103 @@
+"""Optional fields that models refuse: found in providers' own words."""
+
+import json
+
+import pytest
+
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import UpstreamError
+from services.inference.fallback.breakers import Key
+from services.inference.refusals import Refusals, refused_field
+
+# From the providers' public error texts.
+TEMPERATURE = (
+    "Unsupported value: 'temperature' does not support 0.2 with this model. "
+    "Only the default (1) value is supported."
+)
+MAX_TOKENS = (
+    "Unsupported parameter: 'max_tokens' is not supported with this model. "
+    "Use 'max_completion_tokens' instead."
+)
+
+
+def openai(message: str, param: str | None = None, code: str | None = None) -> str:
+    error = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
+    return json.dumps({"error": error})
+
+
+def anthropic(message: str) -> str:
+    error = {"type": "invalid_request_error", "message": message}
+    return json.dumps({"type": "error", "error": error})
+
+
+def field(body: str, reason: errors_pb2.Reason.ValueType = errors_pb2.REASON_UPSTREAM_REJECTED):
+    return refused_field(UpstreamError(reason, "refused", status=400, body=body))
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        (openai(TEMPERATURE, "temperature", "unsupported_value"), "temperature"),
+        (openai(TEMPERATURE), "temperature"),
+        (openai(MAX_TOKENS, "max_tokens", "unsupported_parameter"), "max_tokens"),
+        (openai(MAX_TOKENS), "max_tokens"),
+        (openai("Unrecognized request argument supplied: top_k"), "top_k"),
+        (openai("Unknown parameter: 'reasoning.effort'.", "reasoning.effort"), "reasoning"),
+        (openai("Unsupported parameter: 'reasoning_effort'", None), "reasoning_effort"),
+        (anthropic("temperature: Extra inputs are not permitted"), "temperature"),
+        (
+            anthropic(
+                "`temperature` and `top_p` cannot both be specified for this model. "
+                "Please use only one."
+            ),
+            "top_p",
+        ),
+        (anthropic('"thinking.type.enabled" is not supported for this model.'), "thinking"),
+        (
+            json.dumps({"error": "property 'reasoning_content' is unsupported"}),
+            "reasoning_content",
+        ),
+        ("user: unexpected keyword argument", "user"),
+        (
+            anthropic(
+                "This model does not support assistant message prefill. "
+                "The conversation must end with a user message."
+            ),
+            "prefill",
+        ),
+    ],
+)
+def test_the_field_is_found(body, name):
+    assert field(body) == name
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        openai("Invalid 'temperature': must be at most 2.", "temperature", "decimal_above_max"),
+        anthropic("temperature: range: -1..1"),
+        openai("Unsupported parameter: 'tools'", "tools", "unsupported_parameter"),
+        openai("Unknown parameter: 'response_format'", "response_format"),
+        anthropic("max_tokens: 64000 > 32000, which is the maximum allowed number"),
+        openai("The model does not support image input"),
+        "",
+        "[1]",
+        '{"error": 7}',
+    ],
+)
+def test_other_refusals_are_for_the_caller(body):
+    assert field(body) == ""
+
+
+def test_only_refusals_of_the_request_count():
+    body = openai(TEMPERATURE, "temperature", "unsupported_value")
+    assert field(body, errors_pb2.REASON_UPSTREAM_ERROR) == ""
+
+
+def test_so_many_models_are_remembered():
+    refusals = Refusals()
+    for number in range(1_001):
+        refusals.add(Key("p", str(number)), "top_p")
+    refusals.add(Key("p", "1000"), "seed")
+    assert refusals.of(Key("p", "0")) == frozenset()
+    assert refusals.of(Key("p", "1000")) == {"top_p", "seed"}
