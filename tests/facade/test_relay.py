@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facade.context import CONTEXT, Context
+from facade.draining import Drain
 from facade.sse import relay
 from gateway.conversation.v1.conversation_pb2 import Block
 from gateway.inference.v1.inference_pb2 import Event, Served, Start, StreamGenerateResponse
@@ -126,7 +127,9 @@ class Caller:
     async def __aenter__(self) -> Self:
         app = web.Application()
         limits = Limits(hold_headers_s=HOLD_S, keepalive_s=KEEPALIVE_S)
-        app[CONTEXT] = cast(Context, SimpleNamespace(settings=SimpleNamespace(limits=limits)))
+        app[CONTEXT] = cast(
+            Context, SimpleNamespace(settings=SimpleNamespace(limits=limits), drain=Drain())
+        )
         app.on_response_prepare.append(self._prepare)
         app.router.add_get("/", self._answer)
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None)
