@@ -17,13 +17,13 @@ from facade import credentials, dialects, problems
 from facade.context import API_KEY, CONTEXT, REQUEST_ID
 from services.common import errors, logs
 from services.common.errors import GatewayError
-from services.common.ids import new_request_id
+from services.common.ids import MAX_REQUEST_ID, new_request_id
 
 log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}", re.ASCII)
+_REQUEST_ID = re.compile(rf"[A-Za-z0-9._:/+=-]{{1,{MAX_REQUEST_ID}}}", re.ASCII)
 PUBLIC = frozenset({"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"})
 
 
@@ -43,10 +43,9 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             response = await handler(request)
         except Exception as error:
-            failure = told(error, request)
-            if failure.limit:
-                context.metrics.limits_reached.labels(failure.limit).inc()
-            response = error_response(request, failure)
+            # No name here for the failure: its trace has this frame, and the two would keep
+            # each other, with the body that was refused, until the garbage is collected.
+            response = _refuse(request, error)
         status = response.status
         return response
     finally:
@@ -67,6 +66,13 @@ async def authenticate(request: web.Request, handler: Handler) -> web.StreamResp
     credentials.check_version(request.headers, rules)
     request[API_KEY] = key
     return await handler(request)
+
+
+def _refuse(request: web.Request, error: Exception) -> web.Response:
+    failure = told(error, request)
+    if failure.limit:
+        request.app[CONTEXT].metrics.limits_reached.labels(failure.limit).inc()
+    return error_response(request, failure)
 
 
 async def name_answer(request: web.Request, response: web.StreamResponse) -> None:

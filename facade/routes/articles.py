@@ -12,6 +12,7 @@ from facade.dialects.articles import Code, Endpoint
 from facade.routes.generation import metadata
 from gateway.articles.v1.articles_pb2 import ReadBlockRequest
 from services.common.errors import GatewayError, from_rpc_error
+from services.common.texts import quoted
 
 MAX_BODY = 2 << 20
 
@@ -66,7 +67,7 @@ async def _read(request: web.Request) -> bytes:
         GatewayError: 40001 for another content type or broken framing, 41301.
     """
     if request.content_type != "application/json":
-        said = f"is {request.content_type!r}, and takes application/json"
+        said = f"is {quoted(request.content_type)}, and takes application/json"
         raise articles.refused(Code.BODY, "Content-Type", said)
     try:
         return await request.clone(client_max_size=MAX_BODY).read()

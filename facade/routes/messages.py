@@ -8,6 +8,7 @@ from facade.context import CONTEXT, REQUEST_ID
 from facade.dialects import anthropic
 from facade.routes.generation import generate, metadata, read_json, stream
 from facade.served import served_headers
+from services.common.errors import invalid
 
 
 async def create(request: web.Request) -> web.StreamResponse:
@@ -60,6 +61,12 @@ async def _count_tokens(request: web.Request, *, coding: bool) -> web.Response:
 
 
 def _betas(request: web.Request) -> list[str]:
-    """Give the names in `anthropic-beta`, which may come in several headers."""
+    """Give the names in `anthropic-beta`, which may come in several headers.
+
+    Raises:
+        GatewayError: invalid, when it holds other characters than ASCII's.
+    """
     lines = request.headers.getall("anthropic-beta", [])
+    if not all(line.isascii() for line in lines):
+        raise invalid("anthropic-beta", "anthropic-beta: takes names of ASCII characters")
     return [name for line in lines for part in line.split(",") if (name := part.strip())]

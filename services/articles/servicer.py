@@ -11,11 +11,11 @@ from gateway.articles.v1 import articles_pb2 as wire
 from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceServicer
 from services.articles import codec, reads
 from services.articles.desk import Desk, Outcome
-from services.articles.faults import BODY, NO_GRANT, failure
+from services.articles.faults import BODY, NO_GRANT, failure, no_session
 from services.articles.files import Files, must_own, named_files
 from services.articles.groups import GroupRepository
 from services.articles.repository import ArticleRepository
-from services.articles.sessions import Named, SessionRepository
+from services.articles.sessions import Named, SessionRepository, is_session_id
 from services.articles.tree import requests
 from services.articles.tree.operations import Operation
 from services.articles.tree.refusal import Refusal
@@ -78,7 +78,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self, request: wire.DestroySessionRequest, context: "Context[Any, Any]"
     ) -> wire.DestroySessionResponse:
         """End a session."""
-        await self._sessions.end(Named(request.session_id, await self._user_id()))
+        await self._sessions.end(await self._named(request.session_id))
         return wire.DestroySessionResponse()
 
     async def ListArticles(
@@ -261,7 +261,10 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         return await self._desk.edit(named, operation, if_revision)
 
     async def _named(self, session_id: str) -> Named:
-        return Named(session_id, await self._user_id())
+        named = Named(session_id, await self._user_id())
+        if not is_session_id(session_id):
+            raise no_session()
+        return named
 
     async def _user_id(self) -> str:
         user_id = caller.get().user_id

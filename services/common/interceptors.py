@@ -25,6 +25,7 @@ from services.common.authentication import (
     caller_key,
 )
 from services.common.channels import REQUEST_ID_KEY, USER_ID_KEY
+from services.common.ids import MAX_REQUEST_ID
 
 _OPEN = ("/grpc.health.v1.Health/", "/grpc.reflection.", "/gateway.link.v1.Link/")
 # What the gateway's own credential opens, and nothing else does.
@@ -137,5 +138,6 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 def _metadata(context: Context) -> dict[str, str]:
     """Give the call's metadata; its request id is taken over."""
     metadata = {key: str(value) for key, value in context.invocation_metadata() or ()}
-    logs.request_id.set(metadata.get(REQUEST_ID_KEY, ""))
+    # The facade's are shorter; those of other callers stand in every line of their calls.
+    logs.request_id.set(metadata.get(REQUEST_ID_KEY, "")[:MAX_REQUEST_ID])
     return metadata

@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 
 _PROBE_TIMEOUT_S = 2.0
 _MAX_LIST_BYTES = 1 << 20
+_MAX_MODELS = 1_000  # of a provider
+_MAX_MODEL_NAME = 200  # characters; callers write it behind the provider's name
 
 # Of each provider: its kind, where its key is, where its address may be, its own address.
 _KEYED = {
@@ -82,7 +84,8 @@ async def _models_of(client: http.Client, provider: Provider) -> list[str] | Non
                 model["id"]
                 for model in models
                 if isinstance(model, dict) and isinstance(model.get("id"), str)
-            ]
+                if len(model["id"]) <= _MAX_MODEL_NAME
+            ][:_MAX_MODELS]
     return None
 
 

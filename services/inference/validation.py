@@ -10,6 +10,7 @@ from typing import Any
 from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig, ToolChoice
 from services.common.errors import invalid
+from services.common.texts import MAX_NAME, quoted
 
 MAX_MESSAGES = 100_000
 MIN_THINKING_BUDGET = 1024
@@ -37,6 +38,8 @@ def check(request: GenerateRequest) -> None:
     given: dict[str, Any] = {field.name: value for field, value in request.ListFields()}
     if "model" not in given:
         raise invalid("model", "model: a name is needed")
+    if len(given["model"]) > MAX_NAME:
+        raise invalid("model", f"model: takes at most {MAX_NAME} characters")
     messages = given.get("messages", ())
     if not 1 <= len(messages) <= MAX_MESSAGES:
         raise invalid("messages", f"messages: 1 to {MAX_MESSAGES:,} are needed")
@@ -90,7 +93,9 @@ def _check_tools(request: GenerateRequest) -> None:
         if not tool.opaque and not tool.name:
             raise invalid(f"tools[{index}].name", f"tools[{index}].name: is needed")
         if tool.name and tool.name in names:
-            raise invalid(f"tools[{index}].name", f"tools[{index}].name: {tool.name!r} is twice")
+            raise invalid(
+                f"tools[{index}].name", f"tools[{index}].name: {quoted(tool.name)} is twice"
+            )
         names.add(tool.name)
     choice = request.tool_choice
     if choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL) and not request.tools:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import BaseModel, ConfigDict, Field, Tag, with_config
 from typing_extensions import TypedDict
 
-from facade.dialects.extensions import UINT32_MAX, ExtensionFields
+from facade.dialects.extensions import UINT32_MAX, ExtensionFields, Name
 
 MAX_MESSAGES = 100_000
 
@@ -328,7 +328,7 @@ class StepParameters(ChatParameters):
 class ChatRequest(ExtensionFields, ChatParameters):
     """The body of `POST /beta/v1/chat/completions`."""
 
-    model: Text = Field(description="A model of `GET /beta/v1/models`.")
+    model: Name = Field(description="A model of `GET /beta/v1/models`.")
     messages: Messages = Field(description="The conversation so far.")
     stream: bool | None = Field(None, description="Whether the answer comes as Server-Sent Events.")
     stream_options: StreamOptions | None = Field(None, description="Only with `stream`.")
