@@ -25,6 +25,8 @@ from services.common.ids import Source
 # snapshot takes to read: when they are many, or large beside it.
 SNAPSHOT_EVERY = 500
 _SMALLEST_TAIL = 256 << 10
+# Bytes of operations from which on they are applied in a thread, as a document is loaded.
+_LARGE_TAIL = 32 << 10
 
 _INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
@@ -72,7 +74,10 @@ class Log:
         self, connection: AsyncConnection, article_id: str, opened: Opened
     ) -> Opened:
         """Apply what other processes have added since."""
-        return _replayed(opened, await _after(connection, article_id, opened.revision))
+        tail = await _after(connection, article_id, opened.revision)
+        if sum(len(row.operation) for row in tail) < _LARGE_TAIL:
+            return _replayed(opened, tail)
+        return await asyncio.to_thread(_replayed, opened, tail)
 
     async def append(self, connection: AsyncConnection, entries: Sequence[Entry]) -> None:
         """Add operations within the caller's transaction.
