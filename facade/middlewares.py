@@ -21,7 +21,7 @@ from facade.problems import HttpProblem
 from gateway.errors.v1 import errors_pb2
 from services.common import errors, logs
 from services.common.errors import GatewayError
-from services.common.ids import new_request_id
+from services.common.ids import MAX_REQUEST_ID, new_request_id
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _RETRYABLE = frozenset(
     {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 )
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}", re.ASCII)
+_REQUEST_ID = re.compile(rf"[A-Za-z0-9._:/+=-]{{1,{MAX_REQUEST_ID}}}", re.ASCII)
 # Addresses that clients are given; some ask for their head before anything else.
 BASE_PATHS = ("/beta", "/beta/v1", "/coding", "/coding/v1")
 PUBLIC = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs", *BASE_PATHS})
@@ -54,10 +54,9 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             response = await handler(request)
         except Exception as error:
-            failure = told(error, request)
-            response = _failed(request, failure)
-            if isinstance(failure, HttpProblem) and failure.closes:
-                await _close_with(request, response)
+            # No name here for the failure: its trace has this frame, and the two would keep
+            # each other, with the body that was refused, until the garbage is collected.
+            response = await _refuse(request, error)
         except asyncio.CancelledError:
             if HAS_BEGUN in request or not context.drain.take_over():
                 raise
@@ -86,6 +85,14 @@ async def authenticate(request: web.Request, handler: Handler) -> web.StreamResp
     request[API_KEY] = key
     request[CALLER] = caller
     return await handler(request)
+
+
+async def _refuse(request: web.Request, error: Exception) -> web.Response:
+    failure = told(error, request)
+    response = _failed(request, failure)
+    if isinstance(failure, HttpProblem) and failure.closes:
+        await _close_with(request, response)
+    return response
 
 
 async def name_answer(request: web.Request, response: web.StreamResponse) -> None:

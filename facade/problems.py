@@ -4,6 +4,9 @@ from aiohttp import web
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
+from services.common.texts import cut, quoted
+
+_SHOWN_PATH = 128  # characters of a path that a message repeats
 
 
 class HttpProblem(GatewayError):
@@ -42,16 +45,17 @@ class HttpProblem(GatewayError):
 
 def from_http_exception(error: web.HTTPException, request: web.Request) -> GatewayError:
     """Give the failure that an exception of aiohttp's stands for."""
+    path = cut(request.path, _SHOWN_PATH)
     if error.status == 404:
         return HttpProblem(
             404,
             "unknown_path",
-            f"{request.method} {request.path}: there is no such endpoint; GET /docs lists them",
+            f"{request.method} {path}: there is no such endpoint; GET /docs lists them",
         )
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = ", ".join(sorted(error.allowed_methods))
         return HttpProblem(
-            405, "method_not_allowed", f"{request.path} takes {allowed}, not {request.method}"
+            405, "method_not_allowed", f"{path} takes {allowed}, not {request.method}"
         )
     return HttpProblem(error.status, "invalid_request", f"the request is not HTTP: {error.reason}")
 
@@ -61,6 +65,6 @@ def unsupported_media_type(found: str, takes: str = "application/json") -> Gatew
     return HttpProblem(
         415,
         "unsupported_media_type",
-        f"Content-Type: takes {takes}, not {found!r}",
+        f"Content-Type: takes {takes}, not {quoted(found)}",
         param="Content-Type",
     )

@@ -5,10 +5,10 @@ from functools import lru_cache
 from urllib.parse import quote
 
 from gateway.inference.v1.inference_pb2 import Served
+from services.common.texts import MAX_NAME
 
 # Names come from callers too, and a header holds no other characters safely.
 _SAFE = "/:@!$&'()*+;=~[]._-"
-_LONGEST_NAME = 256
 # Clients refuse lines that are much longer.
 _LONGEST_LIST = 4000
 
@@ -21,9 +21,9 @@ def served_headers(served: Served) -> dict[str, str]:
     as many are named as a header holds.
     """
     headers = {
-        "x-gateway-model": _safe(served.model),
-        "x-gateway-provider": _safe(served.provider),
-        "x-gateway-step": _safe(served.step),
+        "x-gateway-model": _safe(served.model[:MAX_NAME]),
+        "x-gateway-provider": _safe(served.provider[:MAX_NAME]),
+        "x-gateway-step": _safe(served.step[:MAX_NAME]),
         "x-gateway-attempts": str(served.attempts),
     }
     if served.dropped:
@@ -36,7 +36,8 @@ def served_headers(served: Served) -> dict[str, str]:
 def _listed(names: Iterable[str]) -> str:
     listed = ""
     for name in names:
-        longer = f"{listed}, {_safe(name)}" if listed else _safe(name)
+        safe = quote(name[:MAX_NAME], safe=_SAFE)
+        longer = f"{listed}, {safe}" if listed else safe
         if len(longer) > _LONGEST_LIST:
             break
         listed = longer
@@ -46,4 +47,4 @@ def _listed(names: Iterable[str]) -> str:
 # The same few names are told again and again.
 @lru_cache(maxsize=1024)
 def _safe(name: str) -> str:
-    return quote(name[:_LONGEST_NAME], safe=_SAFE)
+    return quote(name, safe=_SAFE)

@@ -18,6 +18,7 @@ from facade.parsing import check_values
 from facade.routes.generation import metadata
 from gateway.articles.v1.articles_pb2 import ReadBlockRequest
 from services.common.errors import GatewayError, from_rpc_error
+from services.common.texts import quoted
 
 MAX_BODY = 2 << 20
 
@@ -95,5 +96,5 @@ def _check_json(request: web.Request) -> None:
         GatewayError: 40001 for another content type.
     """
     if request.content_type != "application/json":
-        said = f"is {request.content_type!r}, and takes application/json"
+        said = f"is {quoted(request.content_type)}, and takes application/json"
         raise articles.refused(Code.BODY, "Content-Type", said)

@@ -56,6 +56,7 @@ class _Call:
     operation: Operation | None
     if_revision: int | None
     answer: "asyncio.Future[Outcome]"
+    is_large: bool = False
     attempts: int = 0
 
     def fail(self, error: Exception) -> None:
@@ -115,14 +116,21 @@ class Desk:
         """Give the document of a session as it is now."""
         return (await self._call(named, None, None)).opened
 
-    async def edit(self, named: Named, operation: Operation, if_revision: int | None) -> Outcome:
-        """Apply an operation and make it durable.
+    async def edit(
+        self,
+        named: Named,
+        operation: Operation,
+        if_revision: int | None,
+        *,
+        is_large: bool = False,
+    ) -> Outcome:
+        """Apply an operation and make it durable; a large one is applied in a thread.
 
         Raises:
             GatewayError: what the tree refuses; 40303, when it does not fit in the quota of
                 the document's owner; 40901, when the document is not at `if_revision`.
         """
-        return await self._call(named, operation, if_revision)
+        return await self._call(named, operation, if_revision, is_large=is_large)
 
     async def stop(self) -> None:
         """Wait for what was begun."""
@@ -130,11 +138,16 @@ class Desk:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _call(
-        self, named: Named, operation: Operation | None, if_revision: int | None
+        self,
+        named: Named,
+        operation: Operation | None,
+        if_revision: int | None,
+        *,
+        is_large: bool = False,
     ) -> Outcome:
         await self._warm(named)
         answer = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Call(named, operation, if_revision, answer))
+        self._waiting.append(_Call(named, operation, if_revision, answer, is_large))
         if self._working is None:
             self._working = asyncio.create_task(self._work())
         outcome: Outcome = await answer
@@ -220,7 +233,10 @@ class Desk:
                 if state.article_id not in work.opened:
                     work.opened[state.article_id] = await self._current(connection, state)
                     work.owners[state.article_id] = state.owner_id
-                _apply(call, state.article_id, work)
+                if call.is_large:
+                    await asyncio.to_thread(_apply, call, state.article_id, work)
+                else:
+                    _apply(call, state.article_id, work)
             if work.entries and await self._charge(connection, work):
                 await self._log.append(connection, work.entries)
         return work

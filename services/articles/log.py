@@ -25,6 +25,8 @@ from services.common.ids import Source
 # snapshot takes to read: when they are many, or large beside it.
 SNAPSHOT_EVERY = 500
 _SMALLEST_TAIL = 256 << 10
+# Bytes of operations from which on they are applied in a thread, as a document is loaded.
+_LARGE_TAIL = 32 << 10
 
 # A snapshot may be taken, and what came before it be given up, between two statements.
 _ATTEMPTS = 3
@@ -88,7 +90,10 @@ class Log:
     ) -> Opened:
         """Apply what other processes have added since."""
         try:
-            return _replayed(opened, await _after(connection, article_id, opened.revision))
+            tail = await _after(connection, article_id, opened.revision)
+            if sum(len(row.operation) for row in tail) < _LARGE_TAIL:
+                return _replayed(opened, tail)
+            return await asyncio.to_thread(_replayed, opened, tail)
         except GapError:
             # It was held for so long that a part of its history is given up by now.
             return await self.load_within(connection, article_id)

@@ -28,9 +28,15 @@ from services.common.ids import Source
 from services.common.settings import Articles
 
 PREFIX = "session_"
+_MAX_ID = 64
 
 # Two calls of one user that open one document at once make one session between them.
 _ATTEMPTS = 3
+
+
+def is_session_id(text: str) -> bool:
+    """Return whether `text` has the form of a session's id."""
+    return len(text) <= _MAX_ID and text.isascii() and text.isprintable()
 
 
 class Named(NamedTuple):

@@ -19,8 +19,15 @@ from google.rpc import status_pb2
 
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt, ErrorDetail, Reason
+from services.common import texts
 
 STATUS_METADATA_KEY = "grpc-status-details-bin"
+
+# Bytes of a message and of a path: both repeat names of the caller's, and a provider's words.
+MAX_MESSAGE = 2_000
+_MAX_PARAM = 512
+# Bytes of all attempts together, beside the message. A status goes in headers, which hold 16 kB.
+_MAX_ATTEMPTS = 6_000
 
 # Of each reason: the gRPC status it travels with and the HTTP status it becomes.
 _STATUSES: dict[Reason.ValueType, tuple[grpc.StatusCode, int]] = {
@@ -90,8 +97,9 @@ class GatewayError(Exception):
 
     Attributes:
         reason: why, one of `gateway.errors.v1.Reason`.
-        message: for people; names the field and what it takes, holds no secret.
-        param: path of the offending field in the caller's JSON, or "".
+        message: for people; names the field and what it takes, holds no secret. Cut to
+            `MAX_MESSAGE` bytes.
+        param: path of the offending field in the caller's JSON, or ""; cut to 512 bytes.
         retry_after_s: whole seconds until another try makes sense, or None.
         attempts: what was tried at providers, in order.
         article_code: number of the failure in the document editing API, or None.
@@ -110,10 +118,11 @@ class GatewayError(Exception):
         article_code: int | None = None,
         limit: str = "",
     ) -> None:
+        message = texts.fit(message, MAX_MESSAGE)
         super().__init__(message)
         self.reason = reason
         self.message = message
-        self.param = param
+        self.param = texts.fit(param, _MAX_PARAM)
         if retry_after_s is None and reason in _WAITING:
             retry_after_s = _DEFAULT_RETRY_AFTER_S
         self.retry_after_s = retry_after_s
@@ -182,7 +191,8 @@ def model_not_found(name: str, param: str = "model") -> GatewayError:
     """No configured model answers to `name`: 404."""
     return GatewayError(
         errors_pb2.REASON_MODEL_NOT_FOUND,
-        f"{param}: no model is called {name!r}; GET /beta/v1/models lists those there are",
+        f"{param}: no model is called {texts.quoted(name)}; "
+        "GET /beta/v1/models lists those there are",
         param=param,
     )
 
@@ -206,13 +216,16 @@ def internal() -> GatewayError:
 
 
 def to_status(error: GatewayError) -> tuple[grpc.StatusCode, str, bytes]:
-    """Give the gRPC code, message and serialized google.rpc.Status of a failure."""
+    """Give the gRPC code, message and serialized google.rpc.Status of a failure.
+
+    Where the attempts are more than a status holds, it has the last of them.
+    """
     detail = ErrorDetail(
         reason=error.reason,
         message=error.message,
         param=error.param,
         retry_after_s=error.retry_after_s,
-        attempts=error.attempts,
+        attempts=_last(error.attempts),
         article_code=error.article_code,
     )
     packed = any_pb2.Any()
@@ -221,6 +234,15 @@ def to_status(error: GatewayError) -> tuple[grpc.StatusCode, str, bytes]:
     number: int = code.value[0]
     status = status_pb2.Status(code=number, message=error.message, details=[packed])
     return code, error.message, status.SerializeToString()
+
+
+def _last(attempts: Sequence[Attempt]) -> Sequence[Attempt]:
+    size = 0
+    for count, attempt in enumerate(reversed(attempts)):
+        size += attempt.ByteSize()
+        if size > _MAX_ATTEMPTS:
+            return attempts[len(attempts) - count :]
+    return attempts
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError) -> GatewayError:

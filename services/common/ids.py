@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from ulid import ULID
 
+MAX_REQUEST_ID = 128  # characters of an id that a caller gives a request
+
 # Gives a number between two bounds. The system's dice have no state that others could see.
 uniform: Callable[[float, float], float] = random.SystemRandom().uniform
 

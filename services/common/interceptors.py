@@ -26,12 +26,12 @@ from services.common.authentication import (
     caller_key,
 )
 from services.common.channels import REQUEST_ID_KEY, USER_ID_KEY
+from services.common.ids import MAX_REQUEST_ID
 
 # Methods that need no key.
 OPEN_METHODS = ("/grpc.health.v1.Health/", "/grpc.reflection.", "/gateway.link.v1.Link/")
 # What the gateway's own credential opens, and nothing else does.
 _SERVICE_ONLY = frozenset({"/gateway.inference.v1.InferenceService/RunRole"})
-_LONGEST_REQUEST_ID = 128
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                 raise errors.invalid("authorization", "authorization: takes one value")
             metadata[name] = str(value)
         request_id = metadata.get(REQUEST_ID_KEY, "")
-        logs.request_id.set(request_id if len(request_id) <= _LONGEST_REQUEST_ID else "")
+        logs.request_id.set(request_id if len(request_id) <= MAX_REQUEST_ID else "")
         authorization = metadata.get("authorization", "")
         if method in _SERVICE_ONLY:
             caller.set(self._door.admit(authorization, metadata.get(USER_ID_KEY, "")))

@@ -1,9 +1,10 @@
 """Structured logs: one JSON object a line on standard error.
 
 Every line of a request carries its id. Bodies, keys and texts of providers are
-never logged; what a line holds is named where it is written.
+never logged; what a line holds is named where it is written, and cut here.
 """
 
+import json
 import logging
 import sys
 import time
@@ -11,6 +12,12 @@ from contextvars import ContextVar
 from itertools import islice
 
 import orjson
+
+from services.common.texts import cut
+
+# Characters of a value, and of a trace: what callers send stands in both.
+_MAX_VALUE = 2_000
+_MAX_TRACE = 16_000
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 
@@ -33,16 +40,20 @@ class JsonFormatter(logging.Formatter):
             "time": self._time(int(record.created)),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": cut(record.getMessage(), _MAX_VALUE),
         }
         if current := request_id.get():
             line["request_id"] = current
         for key, value in islice(record.__dict__.items(), _STANDARD, None):
             if key not in _DERIVED:
-                line[key] = value
+                line[key] = cut(value, _MAX_VALUE) if isinstance(value, str) else value
         if record.exc_info:
-            line["trace"] = self.formatException(record.exc_info)
-        return orjson.dumps(line, default=str).decode()
+            line["trace"] = cut(self.formatException(record.exc_info), _MAX_TRACE)
+        try:
+            return orjson.dumps(line, default=str).decode()
+        except TypeError:
+            # Half of a surrogate pair, which has no UTF-8: written as an escape.
+            return json.dumps(line, default=str)
 
     def _time(self, second: int) -> str:
         if second != self._second[0]:

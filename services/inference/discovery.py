@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _PROBE_TIMEOUT_S = 2.0
 _MAX_LIST_BYTES = 4 << 20
 _MAX_MODELS = 1_000  # the most that Anthropic lists at once
-_MAX_NAME = 256  # characters of a model's name, as in the settings
+_MAX_MODEL_NAME = 200  # characters; callers write it behind the provider's name
 
 # Servers of models on their usual ports.
 LOCAL_SERVERS = {
@@ -85,7 +85,7 @@ async def _models_of(client: http.Client, provider: Provider) -> list[str] | Non
                 for model in models
                 if isinstance(model, dict)
                 and isinstance(model.get("id"), str)
-                and 0 < len(model["id"]) <= _MAX_NAME
+                and 0 < len(model["id"]) <= _MAX_MODEL_NAME
             ][:_MAX_MODELS]
     return None
 

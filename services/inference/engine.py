@@ -24,7 +24,7 @@ from services.inference.accumulator import Accumulator
 from services.inference.asking import Asking
 from services.inference.attempt import Batches
 from services.inference.fallback.backoff import Uniform
-from services.inference.fallback.breakers import Breakers
+from services.inference.fallback.breakers import Breakers, Key, State
 from services.inference.fallback.chain import Chain
 from services.inference.fallback.ledger import Ledger
 from services.inference.fallback.plan import Plan, make_plan
@@ -102,9 +102,8 @@ class Engine:
         uniform: Uniform = ids.uniform,
     ) -> None:
         self.routes = routes
-        self.breakers = Breakers(
-            limits.breaker_failures, monotonic, metrics.breaker_changed, uniform
-        )
+        self._metrics = metrics
+        self.breakers = Breakers(limits.breaker_failures, monotonic, self._show_breaker, uniform)
         self._signer = signer
         self._files = files
         self._memories = memories
@@ -114,6 +113,10 @@ class Engine:
         self._ledger = Ledger(self.breakers, metrics, monotonic)
         self._uniform = uniform
         self._refusals = Refusals()
+
+    def _show_breaker(self, key: Key, state: State) -> None:
+        is_known = self.routes.models.offers(key.provider, key.model)
+        self._metrics.breaker_changed(key, state, is_known=is_known)
 
     async def generate(self, request: GenerateRequest) -> GenerateResponse:
         """Give one whole answer."""

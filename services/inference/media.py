@@ -45,14 +45,14 @@ def _find(request: GenerateRequest) -> Iterator[Found]:
         for place, block in enumerate(message.blocks):
             kind = block.WhichOneof("kind")
             if kind == "media":
-                yield Found(_path(request, index, place), block)
+                yield Found(block_path(request, index, place), block)
             elif kind == "tool_result":
                 for inner, part in enumerate(block.tool_result.blocks):
                     if part.WhichOneof("kind") == "media":
-                        yield Found(_path(request, index, place, inner), part)
+                        yield Found(block_path(request, index, place, inner), part)
 
 
-def _path(request: GenerateRequest, index: int, place: int, inner: int | None = None) -> str:
+def block_path(request: GenerateRequest, index: int, place: int, inner: int | None = None) -> str:
     """Give the path of a block in the words of the request's dialect.
 
     Anthropic's `system` stands beside `messages`, so a system prompt at the head is

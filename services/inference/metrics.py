@@ -6,6 +6,8 @@ from services.inference.fallback.breakers import Key, State
 
 _BREAKER_VALUES: dict[State, float] = {"closed": 0, "half_open": 0.5, "open": 1}
 
+_MAX_UNKNOWN = 100  # models that nobody configured or offered, with a label each
+
 
 class Metrics:
     """The counters of one process."""
@@ -34,6 +36,7 @@ class Metrics:
             ("outcome",),
             registry=registry,
         )
+        self._unknown: set[Key] = set()
         self._breakers = Gauge(
             "gateway_breaker_open",
             "Models that are left alone because they keep failing: 1 open, 0.5 being probed.",
@@ -42,6 +45,14 @@ class Metrics:
             registry=registry,
         )
 
-    def breaker_changed(self, key: Key, state: State) -> None:
-        """Show the state of a model's breaker."""
+    def breaker_changed(self, key: Key, state: State, *, is_known: bool) -> None:
+        """Show the state of a model's breaker.
+
+        Callers can name any number of models that a provider does not have, and a label
+        stays as long as the process: of models that are not known only the first have one.
+        """
+        if not is_known and key not in self._unknown:
+            if len(self._unknown) >= _MAX_UNKNOWN:
+                return
+            self._unknown.add(key)
         self._breakers.labels(key.provider, key.model).set(_BREAKER_VALUES[state])

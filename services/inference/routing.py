@@ -17,6 +17,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2
 from services.common import settings
 from services.common.errors import GatewayError, model_not_found
+from services.common.texts import MAX_NAME, quoted
 from services.inference import catalogue
 from services.inference.catalogue import Facts
 from services.inference.providers.base import Target
@@ -64,6 +65,7 @@ class Models:
         for target, listed in self._offered(learnt):
             if self._targets.setdefault(target.name, target) is target and listed:
                 others.append(self._describe(target))
+        self._offers = {(target.provider, target.upstream) for target in self._targets.values()}
         self._models = described + sorted(others, key=lambda model: model.name)
         self._by_name = {model.name: model for model in self._models}
         # Callers name the same few of a provider's models again and again.
@@ -75,7 +77,16 @@ class Models:
         Raises:
             GatewayError: model_not_found, also where a bare name could be several.
         """
-        return self._targets.get(name) or self._find_remembered(name)
+        target = self._targets.get(name)
+        if target is not None:
+            return target
+        if len(name) > MAX_NAME:
+            raise model_not_found(name)  # not looked up, since what is found is kept in mind
+        return self._find_remembered(name)
+
+    def offers(self, provider: str, upstream: str) -> bool:
+        """Return whether the operator configured that model, or its provider said it has it."""
+        return (provider, upstream) in self._offers
 
     def _find(self, name: str) -> Target:
         provider, slash, upstream = name.partition("/")
@@ -90,7 +101,7 @@ class Models:
             ways = " or ".join(f"{claimant}/{name}" for claimant in claimants)
             raise GatewayError(
                 errors_pb2.REASON_MODEL_NOT_FOUND,
-                f"model: {name!r} could be one of several models; write {ways}",
+                f"model: {quoted(name)} could be one of several models; write {ways}",
                 param="model",
             )
         raise model_not_found(name)

@@ -11,6 +11,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig, ToolChoice
 from services.common.errors import invalid
 from services.common.json_scan import MAX_OPAQUE_VALUES, exceeds
+from services.common.texts import MAX_NAME, quoted
 
 MAX_MESSAGES = 100_000
 MAX_BLOCKS = 1_000_000  # of all messages, those in results of tools too
@@ -45,6 +46,8 @@ def check(request: GenerateRequest) -> None:
     given: dict[str, Any] = {field.name: value for field, value in request.ListFields()}
     if "model" not in given:
         raise invalid("model", "model: a name is needed")
+    if len(given["model"]) > MAX_NAME:
+        raise invalid("model", f"model: takes at most {MAX_NAME} characters")
     messages = given.get("messages", ())
     if not 1 <= len(messages) <= MAX_MESSAGES:
         raise invalid("messages", f"messages: 1 to {MAX_MESSAGES:,} are needed")
@@ -148,7 +151,9 @@ def _check_tools(request: GenerateRequest) -> None:
         if not tool.opaque and not tool.name:
             raise invalid(f"tools[{index}].name", f"tools[{index}].name: is needed")
         if tool.name and tool.name in names:
-            raise invalid(f"tools[{index}].name", f"tools[{index}].name: {tool.name!r} is twice")
+            raise invalid(
+                f"tools[{index}].name", f"tools[{index}].name: {quoted(tool.name)} is twice"
+            )
         names.add(tool.name)
         _check_json(tool.input_schema, f"tools[{index}].input_schema")
         _check_json(tool.extra.json, f"tools[{index}].extra")

@@ -10,7 +10,7 @@ from gateway.memory.v1.memory_pb2 import TurnContext
 from services.common.errors import GatewayError, invalid
 from services.common.settings import Memory
 from services.common.tokens import estimate_tokens
-from services.memory.archive.archive import Embedded
+from services.memory.archive.archive import Embedded, excerpt
 from services.memory.entities import Entity
 from services.memory.meeting import Meeting
 from services.memory.messages import is_user_turn_start
@@ -99,7 +99,7 @@ class Contexts:
         context: TurnContext,
     ) -> None:
         """Add the older turns that bear on what the user says."""
-        question = asked(turn.messages)
+        question = excerpt(asked(turn.messages))
         told = estimate_tokens(context.profile) + estimate_tokens(context.summary)
         room = min(self._settings.retrieve_tokens, self._settings.inject_tokens - told)
         if not question or not self._settings.retrieve or room <= 0:

@@ -5,6 +5,7 @@ one transaction, in which the job is finished too: it counts once, or not at all
 the memory's row is locked first, then the job.
 """
 
+import asyncio
 from collections.abc import Sequence
 
 from sqlalchemy import select
@@ -126,7 +127,7 @@ class Duties:
     ) -> str:
         if not by_model:
             messages = [message for turn in turns for message in turn.messages]
-            text = extractive.merged(before.text, messages)
+            text = await asyncio.to_thread(extractive.merged, before.text, messages)
             return text or "(nothing was said)"
         prompt = summarising.prompt(before.text, [said(turn.messages) for turn in turns])
         answer = await self._roles.summarise(job.owner_id, prompt)
@@ -159,7 +160,7 @@ class Duties:
 
     async def _found(self, job: Job) -> list[Found]:
         if not self._roles.can_write or job.attempts >= ATTEMPTS:
-            return rules.extract(job.text)
+            return await asyncio.to_thread(rules.extract, job.text)
         known = await self._facts.of(job.owner_id)
         answer = await self._roles.extract(job.owner_id, asking.prompt(job.text, known))
         return asking.read(answer, job.text)

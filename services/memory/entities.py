@@ -8,6 +8,7 @@ from sqlalchemy import or_, select
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
+from services.common.texts import MAX_NAME
 from services.memory.tables import memories
 
 # There was a turn, whether or not one is left: an unused memory is the same as none.
@@ -24,6 +25,11 @@ COLUMNS = (
     memories.c.messages,
     memories.c.summarised,
 )
+
+
+def is_memory_id(name: str) -> bool:
+    """Return whether a memory can have that name."""
+    return 1 <= len(name) <= MAX_NAME and name.isprintable()
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ same text always gives the same summary.
 import re
 from collections.abc import Iterable, Iterator
 from heapq import nlargest
+from itertools import islice
 from typing import NamedTuple
 
 from gateway.conversation.v1 import conversation_pb2
@@ -26,6 +27,8 @@ _NEW_SHARE = 3
 _MAX_LINE = 240  # characters
 # Sentences of one message that can be kept.
 _OF_USER, _OF_ASSISTANT = 8, 4
+# Sentences of one message that are looked at.
+_MOST_WEIGHED = 1_000
 
 _USER, _ASSISTANT = "User", "Assistant"
 _SPOKEN = re.compile(rf"({_USER}|{_ASSISTANT}): ")
@@ -83,7 +86,8 @@ def _lines(message: Message) -> list[str]:
     """Give the sentences of a message that tell most, with who said them."""
     is_user = message.role == conversation_pb2.ROLE_USER
     speaker, most = (_USER, _OF_USER) if is_user else (_ASSISTANT, _OF_ASSISTANT)
-    spoken = [f"{speaker}: {one}" for block in message.blocks for one in _told(block)]
+    told = (one for block in message.blocks for one in _told(block))
+    spoken = [f"{speaker}: {one}" for one in islice(told, _MOST_WEIGHED)]
     best = nlargest(most, _weighed(spoken), key=_rank)
     return [line.text.removeprefix("- ") for line in sorted(best)]
 

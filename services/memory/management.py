@@ -10,7 +10,7 @@ from services.common.database import writing
 from services.common.errors import GatewayError
 from services.memory.archive.archive import Embedded
 from services.memory.context import to_proto
-from services.memory.entities import Entity
+from services.memory.entities import Entity, is_memory_id
 from services.memory.locks import Locks
 from services.memory.stores import Stores
 from services.memory.windows import Windows
@@ -122,7 +122,8 @@ class Management:
             await self._stores.forget_profile(connection, owner_id)
 
     async def _find(self, owner_id: str, memory_id: str) -> Entity:
-        entity = await self._stores.repository.find(owner_id, memory_id)
+        known = is_memory_id(memory_id)
+        entity = await self._stores.repository.find(owner_id, memory_id) if known else None
         if entity is None:
             raise GatewayError(
                 errors_pb2.REASON_NOT_FOUND,

@@ -13,6 +13,7 @@ from services.memory.turns import StoredTurn, asked, awaited, extended
 
 # Messages of which more are looked through in a thread: it takes 2 µs for each.
 _MANY = 2_000
+_LARGE = 1 << 20  # bytes
 
 Result = TypeVar("Result")
 
@@ -111,6 +112,10 @@ async def apart(
     work: Callable[..., Result], messages: Sequence[Message], *arguments: Any
 ) -> Result:
     """Do what takes long with many messages without keeping everybody else waiting."""
-    if len(messages) > _MANY:
+    if len(messages) > _MANY or sum(map(_size, messages)) > _LARGE:
         return await asyncio.to_thread(work, messages, *arguments)
     return work(messages, *arguments)
+
+
+def _size(message: Message) -> int:
+    return message.ByteSize()

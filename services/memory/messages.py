@@ -7,13 +7,13 @@ keys is enough to find where a client's transcript meets the stored one.
 """
 
 import json
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b, sha256
 from itertools import groupby
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message
+from services.common.texts import normalized
 
 KEY_SIZE = 8
 
@@ -231,7 +231,7 @@ def _framed(tag: bytes, content: bytes) -> bytes:
 
 
 def _plain(text: str) -> bytes:
-    return unicodedata.normalize("NFC", text).strip().encode()
+    return normalized("NFC", text).strip().encode()
 
 
 def _source(media: Media) -> bytes:

@@ -21,7 +21,8 @@ def read_time_and_id(token: str) -> tuple[int, str]:
         GatewayError: invalid_request, when it is no such token.
     """
     milliseconds, separator, name = _read(token).partition(_SEPARATOR)
-    if not separator or not name:
+    # PostgreSQL takes no NUL, and no id has one.
+    if not (separator and name and name.isprintable()):
         raise _no_token()
     return _to_int(milliseconds), name
 

@@ -9,13 +9,14 @@ from gateway.memory.v1 import memory_pb2, memory_pb2_grpc
 from gateway.memory.v1.memory_pb2 import OpenTurn, TakeTurnRequest, TakeTurnResponse
 from services.common.authentication import caller
 from services.common.errors import GatewayError, invalid
+from services.common.texts import MAX_NAME
+from services.memory.entities import is_memory_id
 from services.memory.management import Management
 from services.memory.taking import Taking
 from services.memory.windows import SMALLEST_WINDOW
 
 SERVICE_NAME = memory_pb2.DESCRIPTOR.services_by_name["MemoryService"].full_name
 
-_MAX_NAME = 256
 _MAX_QUERY = 10_000
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -105,8 +106,8 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
 def _check_opening(opening: OpenTurn) -> None:
     if not opening.memory_id and not opening.personal_memory:
         raise invalid("memory_id", "memory_id: is required unless personal_memory is true")
-    if len(opening.memory_id) > _MAX_NAME or not opening.memory_id.isprintable():
-        raise invalid("memory_id", f"memory_id: must be 1 to {_MAX_NAME} printable characters")
+    if opening.memory_id and not is_memory_id(opening.memory_id):
+        raise invalid("memory_id", f"memory_id: must be 1 to {MAX_NAME} printable characters")
     for field in ("history_window", "summary_window"):
         if opening.HasField(field) and getattr(opening, field) < SMALLEST_WINDOW:
             path = f"memory_config.{field}"

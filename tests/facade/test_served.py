@@ -29,6 +29,12 @@ def test_no_name_breaks_a_header():
     assert headers["x-gateway-dropped"] == "%1F, a%2C%20b"
 
 
+def test_long_names_are_cut_before_they_are_remembered():
+    served = Served(model="m" * 100_000, step="s" * 100_000, dropped=["d" * 100_000])
+    headers = served_headers(served)
+    assert max(map(len, headers.values())) == 256
+
+
 def test_many_names_do_not_outgrow_a_header():
     served = Served(dropped=["é" * 1000] * 1000)
     assert len(served_headers(served)["x-gateway-dropped"]) <= 4_000

@@ -9,6 +9,7 @@ from facade.dialects.queries import parse_limit
 from gateway.conversation.v1.conversation_pb2 import MEDIA_KIND_DOCUMENT, MEDIA_KIND_IMAGE
 from gateway.inference.v1.inference_pb2 import Model
 from services.common.errors import invalid
+from services.common.texts import quoted
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 1000
@@ -55,7 +56,7 @@ def _position(models: Sequence[Model], name: str, parameter: str) -> int:
     for index, model in enumerate(models):
         if model.name == name:
             return index
-    raise invalid(parameter, f"{parameter}: no model in the list is called {name!r}")
+    raise invalid(parameter, f"{parameter}: no model in the list is called {quoted(name)}")
 
 
 def _model_info(model: Model) -> dict[str, object]:

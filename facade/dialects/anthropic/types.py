@@ -30,7 +30,7 @@ _OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
 
 _Text = Annotated[str, Field(min_length=1)]
 _MIME_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+", re.IGNORECASE | re.ASCII)
-_WEB_ADDRESS = re.compile(r"https?://[^\s/?#]+\S*", re.IGNORECASE)
+_WEB_ADDRESS = re.compile(r"https?://[^\s/?#]\S*", re.IGNORECASE)
 
 
 def _mime_type(text: str) -> str:

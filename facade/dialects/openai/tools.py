@@ -9,10 +9,9 @@ from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ToolChoice
 from services.common.errors import invalid
+from services.common.texts import quoted
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-# Characters of a name of the caller's making that an error repeats.
-_LONGEST_NAME = 128
 _FUNCTION_FIELDS = frozenset({"name", "description", "parameters", "strict"})
 _MODES = {
     "auto": ToolChoice.MODE_AUTO,
@@ -36,7 +35,8 @@ def add_tools(request: GenerateRequest, tools: Sequence[Tool], path: str) -> Non
         if earlier != index:
             place = f"{path}[{index}].{tool['type']}.name"
             raise invalid(
-                place, f"{place}: must be unique, and {path}[{earlier}] has {added.name!r} already"
+                place,
+                f"{place}: must be unique, and {path}[{earlier}] has {quoted(added.name)} already",
             )
         request.tools.append(added)
 
@@ -113,9 +113,9 @@ def _named(choice: NamedToolChoice, names: set[str], path: str) -> ToolChoice:
     if choice.get(kind) is None:
         raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required with the type {kind}")
     for name, place in _names(choice, path):
-        if name not in names:
-            said = repr(name)[:_LONGEST_NAME]
-            raise invalid(place, f"{place}: must be the name of one of the tools, not {said}")
+        if not isinstance(name, str) or name not in names:
+            given = f", not {quoted(name)}" if isinstance(name, str) else ""
+            raise invalid(place, f"{place}: must be the name of one of the tools{given}")
     if kind == "function":
         return ToolChoice(mode=ToolChoice.MODE_TOOL, name=choice["function"]["name"])
     # Of custom tools, and of choices among several, only this dialect knows.

@@ -22,6 +22,7 @@ from facade.dialects.extensions import (
     MAX_TOOLS,
     UINT32_MAX,
     ExtensionFields,
+    Name,
 )
 from facade.dialects.validation import FewFields
 
@@ -348,7 +349,7 @@ class StepParameters(ChatParameters):
 class ChatRequest(ExtensionFields, ChatParameters):
     """The body of `POST /beta/v1/chat/completions`."""
 
-    model: Text = Field(description="A model of `GET /beta/v1/models`.")
+    model: Name = Field(description="A model of `GET /beta/v1/models`.")
     messages: Messages = Field(description="The conversation so far.")
     stream: bool | None = Field(None, description="Whether the answer comes as Server-Sent Events.")
     stream_options: StreamOptions | None = Field(None, description="Only with `stream`.")

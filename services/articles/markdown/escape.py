@@ -14,7 +14,6 @@ _NEWLINES = re.compile(r"\r\n?")
 
 _TAG_START = re.compile(r"<(?=[A-Za-z/!?])")
 _LONE_DOLLAR = re.compile(r"(?<!\\)((?:\\\\)*)\$")
-_BLANK = re.compile(r"\s*\n\s*")
 
 
 def newlines(text: str) -> str:
@@ -68,7 +67,8 @@ def formula(latex: str) -> str:
 
 def inline_formula(latex: str) -> str:
     """Write LaTeX for between two dollar signs, on one line."""
-    inner = _BLANK.sub(" ", formula(latex)).strip()
+    # Not by a pattern: one that begins with white space looks at a long run of it over and over.
+    inner = " ".join(filter(None, map(str.strip, formula(latex).split("\n"))))
     inner = _LONE_DOLLAR.sub(r"\1\\$", inner)
     backslashes = len(inner) - len(inner.rstrip("\\"))
     return f"{inner} " if backslashes % 2 else inner

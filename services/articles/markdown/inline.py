@@ -56,17 +56,21 @@ def inline(leaves: Sequence[Leaf], numbers: Numbers, pipe: str = "|") -> str:
     """
     if len(leaves) == 1 and _is_plain(leaves[0]):
         return escaped(newlines(leaves[0].text))
-    made = ""
+    # Joined at the end: adding to one long text takes a square of its length.
+    made = [""]
     marked = list(with_markers(leaves, numbers))
     for place, (leaf, number) in enumerate(marked):
         if number is not None:
             following = "["
         else:
             following = _first_character(leaves[place + 1]) if place + 1 < len(leaves) else ""
-        made = _joined(made, _rendered(leaf, made[-1:], following, pipe))
+        source = _rendered(leaf, made[-1][-1:], following, pipe)
+        if source:
+            made[-1], source = _joined(made[-1], source)
+            made.append(source)
         if number is not None:
-            made += f"[{number}]"
-    return made
+            made.append(f"[{number}]")
+    return "".join(made)
 
 
 def _is_plain(leaf: Leaf) -> bool:
@@ -81,14 +85,15 @@ def _is_linked(leaf: Leaf) -> bool:
     return leaf.url is not None and is_safe_link(leaf.url)
 
 
-def _joined(before: str, source: str) -> str:
+def _joined(before: str, source: str) -> tuple[str, str]:
+    """Give two pieces that are not empty, escaped where they would mean something together."""
     if source.startswith("[") and before.endswith("!"):
         # An exclamation mark would make the link an image.
-        return f"{before[:-1]}\\!{source}"
+        return f"{before[:-1]}\\!", source
     if source[:1] in ("(", ":") and before.endswith("]"):
         # Behind `[1]` these would make a link, or define one.
-        return f"{before}\\{source}"
-    return before + source
+        return before, f"\\{source}"
+    return before, source
 
 
 def _first_character(leaf: Leaf) -> str:

@@ -6,7 +6,6 @@ heading or a list: the one is written as character references, the other is esca
 
 import re
 
-_EDGES = re.compile(r"^[^\S\n]+|[^\S\n]+$")
 # Headings, lists, the lines under a heading or a table's header, rules.
 _BLOCK_START = re.compile(
     r"#(?=#{0,5}(?:\s|$))|[+-](?=\s|$)|[:-](?=-*:?$)|=(?==*$)|\d{1,9}[.)](?=\s|$)"
@@ -42,11 +41,15 @@ def kept_edges(line: str) -> str:
     """Write white space at the edges of a line as character references."""
     if not line[:1].isspace() and not line[-1:].isspace():
         return line
-    return _EDGES.sub(_references, line)
+    # Not by a pattern: one that ends with the line looks at long runs of white space inside
+    # of it over and over.
+    start = len(line) - len(line.lstrip())
+    end = max(start, len(line.rstrip()))
+    return _references(line[:start]) + line[start:end] + _references(line[end:])
 
 
-def _references(edge: re.Match[str]) -> str:
-    return "".join(c if c in _UNREFERABLE else f"&#{ord(c)};" for c in edge[0])
+def _references(edge: str) -> str:
+    return "".join(c if c in _UNREFERABLE else f"&#{ord(c)};" for c in edge)
 
 
 def _line(line: str) -> str:

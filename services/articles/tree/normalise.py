@@ -14,15 +14,20 @@ def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
     Never empty: where there is no text the first leaf stays, or a plain one is made.
     """
     given = list(leaves)
-    made: list[Leaf] = []
+    runs: list[list[Leaf]] = []
     for leaf in given:
         if not leaf.text:
             continue
-        if made and made[-1].same_marks(leaf):
-            made[-1] = replace(leaf, text=made[-1].text + leaf.text)
+        if runs and runs[-1][0].same_marks(leaf):
+            runs[-1].append(leaf)
         else:
-            made.append(leaf)
-    return tuple(made) if made else (given[0] if given else EMPTY_LEAF,)
+            runs.append([leaf])
+    # A run is joined at once: joining each leaf to the one before takes a square of its length.
+    made = tuple(
+        replace(run[0], text="".join(leaf.text for leaf in run)) if len(run) > 1 else run[0]
+        for run in runs
+    )
+    return made or (given[0] if given else EMPTY_LEAF,)
 
 
 def normal_children(kind: str, children: Sequence[Node]) -> tuple[Node, ...]:

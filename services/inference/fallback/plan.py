@@ -18,6 +18,7 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.errors import GatewayError, invalid
 from services.common.settings import Limits
+from services.common.texts import MAX_NAME
 from services.inference import validation
 from services.inference.fallback.backoff import Retries
 from services.inference.fallback.breakers import Key
@@ -183,9 +184,10 @@ def _check_config(request: GenerateRequest) -> None:
         raise invalid(f"{path}.steps", f"{path}.steps: 1 to {MAX_STEPS} are needed")
     seen: set[str] = set()
     for index, step in enumerate(config.steps):
-        if not step.step_id or step.step_id in seen:
+        if not step.step_id or len(step.step_id) > MAX_NAME or step.step_id in seen:
             where = f"{path}.steps[{index}].step_id"
-            raise invalid(where, f"{where}: is required and must be unique")
+            said = f"is required, has at most {MAX_NAME} characters and must be unique"
+            raise invalid(where, f"{where}: {said}")
         seen.add(step.step_id)
 
 

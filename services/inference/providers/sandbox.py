@@ -18,7 +18,6 @@ from gateway.conversation.v1.conversation_pb2 import (
     Block,
     FinishReason,
     MediaKind,
-    Message,
     ToolUse,
 )
 from gateway.conversation.v1.conversation_pb2 import Media as CanonicalMedia
@@ -38,6 +37,7 @@ from gateway.inference.v1.inference_pb2 import ToolChoice as CanonicalToolChoice
 from services.common import ids
 from services.common.errors import UpstreamError, invalid, unsupported
 from services.inference.catalogue import Facts
+from services.inference.media import block_path
 from services.inference.offload import offload
 from services.inference.providers import failures
 from services.inference.providers.base import Call as ProviderCall
@@ -201,7 +201,7 @@ def read_prompt(request: GenerateRequest) -> Prompt:
     """
     form = request.output_format
     return Prompt(
-        turns=tuple(_turn(message, index) for index, message in enumerate(request.messages)),
+        turns=tuple(_turn(request, index) for index in range(len(request.messages))),
         tools=tuple(_tool(tool, f"tools[{index}]") for index, tool in enumerate(request.tools)),
         tool_choice=_tool_choice(request.tool_choice),
         stop=tuple(request.stop_sequences),
@@ -259,7 +259,8 @@ def _json_object(text: bytes, path: str) -> dict[str, Any]:
     return value
 
 
-def _turn(message: Message, index: int) -> Turn:
+def _turn(request: GenerateRequest, index: int) -> Turn:
+    message = request.messages[index]
     texts: list[str] = []
     media: list[Medium] = []
     results: list[ToolResult] = []
@@ -283,7 +284,7 @@ def _turn(message: Message, index: int) -> Turn:
                 result = block.tool_result
                 results.append(ToolResult(result.tool_use_id, text, result.is_error))
             case "opaque":
-                path = f"messages[{index}].content[{place}]"
+                path = block_path(request, index, place)
                 raise unsupported(path, f"{path}: the sandbox has no blocks of this type")
     match message.role:
         case conversation_pb2.ROLE_ASSISTANT:

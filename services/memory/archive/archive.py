@@ -36,6 +36,14 @@ _RECENCY = 0.1
 _LATEST = 1.0
 
 
+def excerpt(question: str) -> str:
+    """Give what is looked for of a question: its beginning and its end where it is long."""
+    half = _MAX_QUESTION // 2
+    if len(question) <= _MAX_QUESTION:
+        return question
+    return f"{question[:half]} {question[-half:]}"
+
+
 class Embedded(NamedTuple):
     """A question's vector, and the embedding model that gave it."""
 
@@ -137,6 +145,7 @@ class Archive:
             max_tokens: for the texts together; long ones are cut.
             embedded: the question's vector, where an embedding model is configured.
         """
+        question = excerpt(question)
         terms = self._terms(question)
         async with reading(self._engine) as connection:
             lookup = Lookup(connection, owner_id, entity_id)
@@ -173,9 +182,6 @@ class Archive:
 
     def _terms(self, question: str) -> frozenset[str]:
         """Give the terms to look for, dates among them."""
-        half = _MAX_QUESTION // 2
-        if len(question) > _MAX_QUESTION:
-            question = f"{question[:half]} {question[-half:]}"
         said = list(dict.fromkeys(words.terms(question)))
         if len(said) > _MAX_TERMS:
             said = said[: _MAX_TERMS // 2] + said[-_MAX_TERMS // 2 :]

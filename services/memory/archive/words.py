@@ -18,6 +18,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
+from services.common.texts import normalized
+
 # The marks of scripts whose vowels or tones are written as such; `\w` leaves them out.
 _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670"
@@ -88,7 +90,7 @@ def words(text: str) -> Iterator[Word]:
 
 def terms(text: str) -> list[str]:
     """Give the terms of a text in order, as often as they come up."""
-    whole = unicodedata.normalize("NFKC", text)
+    whole = normalized("NFKC", text)
     return [term for word in words(whole) for term in word.terms]
 
 

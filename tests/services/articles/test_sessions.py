@@ -208,3 +208,10 @@ async def test_who_leaves_the_group_can_no_longer_use_a_session(editing: Editing
     await editing.groups.remove(group, "user_bob")
     assert await code(bob.insert(session_id, "x")) == 40402
     assert await code(bob.read(session_id)) == 40402
+
+
+@pytest.mark.parametrize("session_id", ["", "\0", "session_\0", "x" * 1_000_000, "\u4e2d"])
+async def test_what_is_no_session_id_is_no_session(editing: Editing, session_id: str) -> None:
+    ada = editing.client()
+    assert await code(ada.call("ReadArticle", session_id=session_id)) == 40401
+    assert await code(ada.call("DestroySession", session_id=session_id)) == 40401

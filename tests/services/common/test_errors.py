@@ -56,3 +56,26 @@ def test_a_status_of_grpc_itself_keeps_its_text_to_itself(code, reason, status):
     error = errors.from_rpc_error(bare)
     assert (error.reason, error.http_status) == (reason, status)
     assert "secret" not in error.message
+
+
+@pytest.mark.parametrize("text", ["x" * (1 << 20), "\u4e2d" * (1 << 20), "\ud800", "a\0b"])
+def test_what_an_error_repeats_is_short_and_can_be_written(text):
+    error = GatewayError(errors_pb2.REASON_INVALID_REQUEST, text, param=text)
+    assert len(error.message.encode()) <= errors.MAX_MESSAGE
+    assert len(error.param.encode()) <= 512
+    # What a link carries of one status, see services/common/link/frames.py.
+    assert len(errors.to_status(error)[2]) < 16 << 10
+
+
+def test_the_last_attempts_stay_where_a_status_cannot_hold_all():
+    attempts = [Attempt(step="s" * 256, model=f"p/{n}", status=500) for n in range(100)]
+    sent = GatewayError(errors_pb2.REASON_UPSTREAM_ERROR, "m" * 5000, attempts=attempts)
+    got = errors.from_rpc_error(rpc_error(sent))
+    assert len(errors.to_status(sent)[2]) < 16 << 10
+    assert got.http_status == 502
+    assert 10 < len(got.attempts) < 100
+    assert got.attempts == attempts[-len(got.attempts) :]
+
+
+def test_an_unknown_model_is_named_briefly():
+    assert len(errors.model_not_found("x" * (1 << 20)).message) < 300

@@ -64,6 +64,8 @@ def test_the_gateways_own_port_is_no_server_to_find():
     [
         ({"data": [{"id": "a"}, {"id": "b"}]}, 200, {"one": ["a", "b"]}),
         ({"data": []}, 200, {"one": []}),
+        ({"data": [{"id": "x" * 201}, {"id": "c"}]}, 200, {"one": ["c"]}),
+        ({"data": [{"id": "a"}] * 2000}, 200, {"one": ["a"] * 1000}),
         ({"data": [{"id": 7}, "x", {"id": "c"}]}, 200, {"one": ["c"]}),
         ({"data": [{"id": "a"}]}, 401, {}),
         ({"models": []}, 200, {}),

@@ -195,3 +195,18 @@ def test_a_model_that_is_not_listed_can_be_described_and_unknown_facts_stay_out(
         assert not model.HasField(field)
     assert models().get("claude-haiku-4-5").display_name == "Claude Haiku 4.5"
     assert models().get("sandbox/fail-401").display_name == "Sandbox, failing"
+
+
+def test_a_name_that_is_too_long_is_found_nowhere_and_remembered_nowhere() -> None:
+    assert len(not_found(models(), "openai/" + "x" * 1_000_000).message) < 300
+    assert models().resolve("openai/" + "x" * 249).upstream == "x" * 249
+
+
+def test_offered_are_configured_and_learnt_models_alone() -> None:
+    there = models(
+        [Model(name="fast", provider="openai", upstream="gpt-4o")], learnt={"ollama": ["llama3"]}
+    )
+    assert there.offers("openai", "gpt-4o")
+    assert there.offers("ollama", "llama3")
+    assert there.offers("sandbox", "echo")
+    assert not there.offers("openai", "gpt-4")

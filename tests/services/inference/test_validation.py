@@ -52,6 +52,7 @@ def test_what_keeps_to_the_proto_passes(good):
     ("bad", "param"),
     [
         (request(model=""), "model"),
+        (request(model="x" * 257), "model"),
         (request(messages=[]), "messages"),
         (request(messages=[HELLO] * (validation.MAX_MESSAGES + 1)), "messages"),
         (request(messages=[HELLO, Message(blocks=[Block(text="x")])]), "messages[1].role"),

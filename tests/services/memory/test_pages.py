@@ -36,6 +36,7 @@ def test_a_number_comes_back(number: int) -> None:
         write_token("9" * 19),
         write_token("9" * 19, "memory_1"),
         write_token("x", "memory_1"),
+        write_token(1, "memory\0"),
     ],
 )
 def test_what_is_no_token_is_refused_by_name(token: str) -> None:

@@ -3,10 +3,12 @@
 import asyncio
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import UpstreamError
 from services.inference.fallback.breakers import Breakers, Key
+from services.inference.metrics import Metrics
 from tests.services.inference.fallback.scripted import (
     DISABLED,
     FOREVER,
@@ -245,3 +247,21 @@ async def test_a_probe_that_streams_for_long_holds_nobody_up():
     assert (await anext(other))[0].start.served.model == "a"
     await other.aclose()
     await batches.aclose()
+
+
+def test_of_unknown_models_only_the_first_have_a_label():
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
+    for number in range(1000):
+        metrics.breaker_changed(Key("p", f"unknown-{number}"), "open", is_known=False)
+    metrics.breaker_changed(Key("p", "known"), "open", is_known=True)
+    metrics.breaker_changed(Key("p", "unknown-7"), "closed", is_known=False)
+    shown = {
+        sample.labels["model"]: sample.value
+        for metric in registry.collect()
+        if metric.name == "gateway_breaker_open"
+        for sample in metric.samples
+    }
+    assert len(shown) == 101
+    assert shown["known"] == 1
+    assert shown["unknown-7"] == 0

@@ -263,7 +263,7 @@ async def test_slow_waits_before_each_piece(stream):
         ),
         ({"tool_choice": ToolChoice(extra=Opaque(json=b"{}"))}, "tool_choice"),
         ({"thinking": ThinkingConfig(mode=ThinkingConfig.MODE_OPAQUE)}, "thinking"),
-        ({"messages": [message(USER, Block(opaque=Opaque(json=b"{}")))]}, "messages[1].content[0]"),
+        ({"messages": [message(USER, Block(opaque=Opaque(json=b"{}")))]}, "messages[1].blocks[0]"),
     ],
 )
 async def test_what_only_a_provider_has_a_name_for_is_refused(fields, param):

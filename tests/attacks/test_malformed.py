@@ -1,0 +1,75 @@
+"""Every endpoint answers each malformed body in its own shape, and names the place at fault."""
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from tests.attacks import structure, valid
+from tests.attacks.sending import make_names, send
+from tests.attacks.structure import Attempt
+from tests.attacks.valid import Names
+from tests.running import Gateway, running
+
+
+@pytest.fixture
+async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
+    async with running(tmp_path) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+async def names(gateway: Gateway) -> Names:
+    return await make_names(gateway.http, gateway.url, gateway.key)
+
+
+def corpus(requests: Iterable[valid.Request], step: int) -> Iterator[Attempt]:
+    """Give each so many'th malformed request."""
+    for request in requests:
+        yield from islice(structure.corpus(request), 0, None, step)
+
+
+async def faults_of(gateway: Gateway, attempts: Iterable[Attempt]) -> str:
+    faults: Sequence[str] = await send(gateway.http, gateway.url, gateway.key, attempts)
+    return "\n".join(faults[:20])
+
+
+async def test_what_the_malformed_bodies_are_made_of_is_valid(
+    gateway: Gateway, names: Names
+) -> None:
+    for request in valid.requests(names):
+        # What these name is nobody's.
+        missing = request.path.endswith(("delete", "destroy"))
+        async with gateway.http.post(
+            gateway.url + request.path, json=request.body, headers=gateway.api_key()
+        ) as response:
+            assert response.status == (404 if missing else 200), await response.text()
+
+
+async def test_malformed_bodies_are_answered(
+    gateway: Gateway, names: Names, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert not await faults_of(gateway, corpus(valid.requests(names), 8))
+    assert "unforeseen failure" not in caplog.text
+
+
+@pytest.mark.parametrize("model", ["openai/echo", "anthropic/echo"])
+async def test_malformed_bodies_are_answered_before_a_provider(
+    gateway: Gateway, names: Names, caplog: pytest.LogCaptureFixture, model: str
+) -> None:
+    requests = valid.conversations(model, names.memory_id)
+    assert not await faults_of(gateway, corpus(requests, 30))
+    assert "unforeseen failure" not in caplog.text
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("model", ["sandbox/echo", "openai/echo", "anthropic/echo"])
+async def test_all_malformed_bodies_are_answered(
+    gateway: Gateway, names: Names, caplog: pytest.LogCaptureFixture, model: str
+) -> None:
+    requests = valid.conversations(model, names.memory_id)
+    if model == "sandbox/echo":
+        requests = valid.requests(names)
+    assert not await faults_of(gateway, corpus(requests, 1))
+    assert "unforeseen failure" not in caplog.text

@@ -1,0 +1,72 @@
+"""What every answer to a wrong request must keep to."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tests.attacks.structure import Attempt
+
+MAX_MESSAGE = 2_048
+_STEP = re.compile(r"\[(\d+)\]|([^.\[]+)")
+# Parts of a request beside its body that an error can name.
+_OTHERS = frozenset({"memory_id", "body", "Content-Type"})
+
+
+def fault(attempt: Attempt, status: int, headers: Mapping[str, str], answer: bytes) -> str:
+    """Return what is wrong with an answer, "" where nothing is."""
+    if 200 <= status < 300:
+        return ""
+    if status >= 500 and status != 501 and not (status == 503 and "Retry-After" in headers):
+        return f"status {status}: {answer[:500]!r}"
+    try:
+        told = json.loads(answer)
+        message, place = _READ[attempt.shape](told)
+    except (KeyError, TypeError, ValueError) as error:
+        return f"not the endpoint's shape ({error!r}): {answer[:500]!r}"
+    if not isinstance(message, str) or not message:
+        return f"no message: {answer[:500]!r}"
+    if len(message.encode()) > MAX_MESSAGE:
+        return f"a message of {len(message.encode())} bytes: {answer[:500]!r}"
+    if status == 400 and place and attempt.shape != "envelope" and attempt.body is not None:
+        return _wrong_place(place, attempt.body)
+    return ""
+
+
+def _openai(told: Any) -> tuple[Any, str]:
+    error = told["error"]
+    assert error.keys() >= {"message", "type", "param", "code"}, told
+    return error["message"], error["param"] or ""
+
+
+def _anthropic(told: Any) -> tuple[Any, str]:
+    assert told["type"] == "error" and told["request_id"], told
+    error = told["error"]
+    assert error.keys() >= {"type", "message"}, told
+    return error["message"], error.get("param", "")
+
+
+def _envelope(told: Any) -> tuple[Any, str]:
+    assert told.keys() == {"code", "message", "data"} and told["data"] == {}, told
+    assert isinstance(told["code"], int), told
+    return told["message"], ""
+
+
+_READ = {"A": _openai, "B": _anthropic, "envelope": _envelope}
+
+
+def _wrong_place(place: str, body: bytes) -> str:
+    """Return what is wrong with the path that an error names: its parent must be there."""
+    if place in _OTHERS or len(place) > 100:
+        return ""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""  # the error is about the text, not about a field
+    steps = [int(index) if index else name for index, name in _STEP.findall(place)]
+    for step in steps[:-1]:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return f"names {place}, whose parent is not in the body"
+    return ""
