@@ -242,6 +242,8 @@ async def test_a_large_body_that_is_answered(
 ) -> None:
     written = json.dumps({"model": "sandbox/echo", **content}).encode()
     async with observer.watch() as measured:
-        status, answer = await post(target, attacker_key, CHAT, written)
-    assert status == 200, answer[:1000]
+        # A percentile shows no single wait, and so there are some.
+        answered = [await post(target, attacker_key, CHAT, written) for _ in range(3)]
+    for status, answer in answered:
+        assert status == 200, answer[:1000]
     measured.assert_harmless()
