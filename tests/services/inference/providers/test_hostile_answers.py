@@ -167,7 +167,7 @@ def dumped(value: Any) -> bytes:
     """Write JSON, however deeply nested it is."""
     if value is DEEPER:
         return b"[" * 940 + b"0" + b"]" * 940
-    mark = '"\\u0001deeper"'.encode()
+    mark = b'"\\u0001deeper"'
     return orjson.dumps(_marked(value)).replace(mark, dumped(DEEPER))
 
 
