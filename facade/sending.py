@@ -14,6 +14,7 @@ from gateway.files.v1.files_pb2 import (
     FileHeader,
 )
 from services.common.endings import Ending
+from services.common.errors import unavailable
 
 # Bytes that go in one message: each costs the same however little it holds.
 CHUNK = 256 << 10
@@ -38,6 +39,7 @@ class Sending:
 
         Raises:
             grpc.aio.AioRpcError: the service refuses the file; also from `finish`.
+            GatewayError: unavailable, the service went away; also from `finish`.
         """
         if isinstance(piece, FileHeader):
             self._call = self._create_file()
@@ -54,8 +56,11 @@ class Sending:
         if self._size:
             await self._flush()
         await self._write(CreateFileRequest(closing=closing))
-        await self._call.done_writing()
-        created: CreateFileResponse = await self._call
+        try:
+            await self._call.done_writing()
+            created: CreateFileResponse = await self._call
+        except (asyncio.InvalidStateError, grpc.aio.AioRpcError) as error:
+            raise await self._failure(error) from None
         return created.file
 
     def __enter__(self) -> Self:
@@ -74,8 +79,20 @@ class Sending:
     async def _write(self, message: CreateFileRequest) -> None:
         try:
             await self._call.write(message)
-        except (asyncio.InvalidStateError, grpc.aio.AioRpcError):
-            if self._ending is not None and self._ending.refusal is not None:
-                raise self._ending.refusal from None
-            await self._call
-            raise
+        except (asyncio.InvalidStateError, grpc.aio.AioRpcError) as error:
+            raise await self._failure(error) from None
+
+    async def _failure(self, error: Exception) -> Exception:
+        """Return what the service said as it ended the call, or that it is gone."""
+        try:
+            await self._call  # its end may be on the way
+        except (asyncio.InvalidStateError, grpc.aio.AioRpcError) as ended:
+            error = ended
+        if self._ending is not None and self._ending.refusal is not None:
+            return self._ending.refusal
+        if isinstance(error, grpc.aio.AioRpcError) and (
+            error.trailing_metadata() or error.code() != grpc.StatusCode.INTERNAL
+        ):
+            return error
+        # An error of gRPC's own: the connection broke under what was being sent.
+        return unavailable("the file store went away during the upload; try again")

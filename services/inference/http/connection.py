@@ -20,7 +20,7 @@ from services.inference.http.errors import (
 )
 
 # Bytes of an answer that wait for their reader before the server is let wait.
-_READ_AHEAD = 1 << 18
+_READ_AHEAD = 1 << 17
 # Bytes in a row that are no body: a head with the interim answers before it, the extensions
 # of a chunk, trailers.
 _MAX_HEAD = 64 << 10
@@ -280,7 +280,8 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """Be gone."""
-        if self._has_head and self._ends_with_connection and error is None:
+        is_end = self._has_head and self._ends_with_connection and error is None
+        if is_end and self._failure is None:
             self._is_complete = True
         self._fail(CutOffError() if self._has_head else ConnectionBrokenError())
         self._lost(self)

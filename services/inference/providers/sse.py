@@ -13,8 +13,9 @@ _BOM = b"\xef\xbb\xbf"
 _DATA = b"data: "
 _BLANK = b"\n\n"
 _DEFAULT_EVENT = "message"
-# Lines that are no part of any event, where one may begin.
-_NOTHING = re.compile(rb"(?:\n|:[^\n]*\n)*+")
+# What dispatches nothing, where an event may begin: blank lines, comments, and whole events
+# without data.
+_NOTHING = re.compile(rb"(?:\n|:[^\n]*\n|(?:(?!data)[^\n]++\n)++(?=\n))*+")
 # A line takes some 50 bytes, whatever it holds.
 _MAX_LINES = 1 << 18
 

@@ -29,7 +29,7 @@ from services.inference.providers.sse import EventCutter, SseTooLongError, has_e
 _ENDING_GRACE_S = 0.25
 _EVENT_STREAM = "text/event-stream"
 # Bytes of a stream that are read without letting others have their turn.
-_AT_ONCE = 1 << 16
+_AT_ONCE = 1 << 13
 _TRANSLATED = (TimeoutError, http.HttpError, SseTooLongError)
 
 Headers = Mapping[str, str]

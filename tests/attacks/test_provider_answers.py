@@ -1,0 +1,207 @@
+"""What a provider sends to exhaust the gateway's memory or to keep its loop busy."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.attacks.hostile_upstream import hostile_upstream
+from tests.attacks.observer import Observer
+from tests.e2e.gateway import Gateway
+from tests.waiting import until
+
+# What ends by a bound, of streamed chat completions unless it says otherwise, and which.
+BOUNDED = {
+    "text": "limits.max_answer",
+    "other-text": "limits.max_answer",
+    "thoughts": "limits.max_answer",
+    "nothing": "limits.max_answer",
+    "usage": "limits.max_answer",
+    "comments": "limits.max_answer",
+    "blank-lines": "limits.max_answer",
+    "fields": "limits.max_answer",
+    "byte-chunks": "limits.max_answer",
+    "one-line": "limits.max_sse_line",
+    "calls": "limits.max_answer_parts",
+    "kinds": "limits.max_answer_parts",
+    "half-call": "limits.max_answer_parts",
+}
+OF_MESSAGES = {"blocks": "limits.max_answer_parts", "deltas": "limits.max_answer_parts"}
+OF_WHOLES = {"whole": "limits.max_answer", "values": "limits.max_answer_values"}
+BROKEN = (
+    *("far-choice", "next-choice", "second-choice", "head", "interim", "trailers", "switch"),
+    *("gzip", "code", "retry-after"),
+)
+
+
+@pytest.fixture(scope="module")
+def settings() -> str:
+    """Return a bound that is reached sooner than the default one."""
+    return f"\n[limits]\nmax_answer = {4 << 20}\nmax_sse_line = {2 << 20}\n"
+
+
+@pytest.fixture(scope="module")
+def upstream_port() -> Iterator[int]:
+    with hostile_upstream() as port:
+        yield port
+
+
+class Attacker:
+    """Asks for answers, and reads them to their end."""
+
+    def __init__(self, http: aiohttp.ClientSession, target: Gateway, key: str) -> None:
+        self._http = http
+        self._target = target
+        self._headers = {"Authorization": f"Bearer {key}", "compat-version": "2023-06-01"}
+
+    async def post(self, path: str, body: dict[str, Any]) -> tuple[int, bytes]:
+        """Return the status and the end of the answer."""
+        url = f"{self._target.address}{path}"
+        async with self._http.post(url, json=body, headers=self._headers) as response:
+            end = b""
+            async for piece in response.content.iter_any():
+                end = end[-10_000:] + piece
+            return response.status, end[-10_000:]
+
+    async def chat(self, model: str, *, stream: bool = True, **fields: Any) -> tuple[int, bytes]:
+        """Ask for a chat completion."""
+        messages = [{"role": "user", "content": "hi"}]
+        body = {"model": f"openai/{model}", "messages": messages, "stream": stream}
+        body |= {"fallback": "disabled", **fields}
+        return await self.post("/beta/v1/chat/completions", body)
+
+    async def message(self, model: str) -> tuple[int, bytes]:
+        """Ask for a streamed message."""
+        messages = [{"role": "user", "content": "hi"}]
+        body = {"model": f"anthropic/{model}", "messages": messages, "stream": True}
+        body |= {"max_tokens": 10, "fallback": "disabled"}
+        return await self.post("/beta/v1/messages", body)
+
+    async def reached(self, limit: str) -> float:
+        """Return how often a limit was reached."""
+        async with self._http.get(f"{self._target.address}/metrics") as response:
+            page = await response.text()
+        name = f'gateway_limits_reached_total{{limit="{limit}"}} '
+        return sum(float(line[len(name) :]) for line in page.splitlines() if line.startswith(name))
+
+
+@pytest.fixture
+async def attacker(target: Gateway, attacker_key: str) -> Any:
+    async with aiohttp.ClientSession() as http:
+        yield Attacker(http, target, attacker_key)
+
+
+@pytest.mark.parametrize("script", BOUNDED)
+async def test_a_stream_without_end_is_cut(
+    attacker: Attacker, observer: Observer, script: str
+) -> None:
+    before = await attacker.reached(BOUNDED[script])
+    async with observer.watch() as measured:
+        status, end = await attacker.chat(script)
+    assert status == 502 or b'"error"' in end.splitlines()[-2], (status, end[-500:])
+
+    assert await attacker.reached(BOUNDED[script]) == before + 1
+    measured.assert_harmless()
+
+
+@pytest.mark.parametrize("script", OF_MESSAGES)
+async def test_a_message_without_end_is_cut(
+    attacker: Attacker, observer: Observer, script: str
+) -> None:
+    before = await attacker.reached(OF_MESSAGES[script])
+    async with observer.watch() as measured:
+        status, end = await attacker.message(script)
+    assert status == 502 or b"event: error" in end, (status, end[-500:])
+    assert await attacker.reached(OF_MESSAGES[script]) == before + 1
+    measured.assert_harmless()
+
+
+@pytest.mark.parametrize("script", OF_WHOLES)
+async def test_a_whole_answer_without_end_is_a_failure(
+    attacker: Attacker, observer: Observer, script: str
+) -> None:
+    before = await attacker.reached(OF_WHOLES[script])
+    async with observer.watch() as measured:
+        status, end = await attacker.chat(script, stream=False)
+    assert (status, b'"upstream_error"' in end) == (502, True), end
+    assert await attacker.reached(OF_WHOLES[script]) == before + 1
+    measured.assert_harmless()
+
+
+@pytest.mark.parametrize("script", BROKEN)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_is_no_answer_is_a_failure(
+    attacker: Attacker, observer: Observer, script: str, stream: bool
+) -> None:
+    async with observer.watch() as measured:
+        status, end = await attacker.chat(script, stream=stream)
+    assert status == 502, (status, end)
+    measured.assert_harmless()
+
+
+@pytest.mark.parametrize("script", ["list-for-type", "grown-usage"])
+async def test_what_is_no_message_is_a_failure(
+    attacker: Attacker, observer: Observer, script: str
+) -> None:
+    async with observer.watch() as measured:
+        status, end = await attacker.message(script)
+    assert status == 502, (status, end)
+    measured.assert_harmless()
+
+
+async def test_what_every_chunk_would_repeat_is_told_once(
+    attacker: Attacker, observer: Observer
+) -> None:
+    async with observer.watch() as measured:
+        status, end = await attacker.chat("long-head")
+    assert (status, end[-14:]) == (200, b"data: [DONE]\n\n")
+    measured.assert_harmless()
+
+
+async def test_an_answer_that_is_remembered_is_cut_when_its_caller_has_left(
+    attacker: Attacker, target: Gateway, attacker_key: str, observer: Observer
+) -> None:
+    body = {
+        "model": "openai/other-text",
+        "messages": [{"role": "user", "content": "hi"}],
+        "stream": True,
+        "memory_id": "left",
+        "fallback": "disabled",
+    }
+    headers = {"Authorization": f"Bearer {attacker_key}"}
+    url = f"{target.address}/beta/v1/chat/completions"
+    async with observer.watch() as measured, aiohttp.ClientSession() as http:
+        async with http.post(url, json=body, headers=headers) as response:
+            await response.content.readany()
+            response.close()
+
+        async def live() -> float:
+            async with http.get(f"{target.address}/metrics") as response:
+                lines = (await response.text()).splitlines()
+            return sum(float(x.split()[-1]) for x in lines if x.startswith("gateway_upstream_live"))
+
+        async def is_over() -> bool:
+            return await live() == 0
+
+        await until(is_over, within_s=20, every_s=0.1)
+    measured.assert_harmless()
+
+
+@pytest.mark.parametrize("name", ["caf\xe9", "\xff"])
+async def test_a_beta_feature_that_is_no_word_is_refused(target: Gateway, name: str) -> None:
+    headers = {"Authorization": f"Bearer {target.key}", "anthropic-version": "2023-06-01"}
+    body = b'{"model":"sandbox/echo","max_tokens":9,"messages":[{"role":"user","content":"a"}]}'
+    lines = "".join(f"{key}: {value}\r\n" for key, value in headers.items())
+    head = (
+        f"POST /beta/v1/messages HTTP/1.1\r\nhost: x\r\n{lines}content-type: application/json\r\n"
+        f"connection: close\r\nanthropic-beta: {name}\r\ncontent-length: {len(body)}\r\n\r\n"
+    )
+
+    reader, writer = await asyncio.open_connection("127.0.0.1", target.port)
+    writer.write(head.encode("latin-1") + body)
+    answer = await reader.read()
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 400 "), answer
+    assert b"anthropic-beta" in answer
