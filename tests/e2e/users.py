@@ -1,0 +1,119 @@
+"""A user of a running gateway: files, documents and memories over HTTP."""
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+BETA = "/beta/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a call came to.
+
+    Attributes:
+        status: the HTTP status.
+        body: the JSON.
+        retry_after_s: what the answer's Retry-After says, or None.
+    """
+
+    status: int
+    body: Any
+    retry_after_s: int | None
+
+    @property
+    def code(self) -> Any:
+        """The failure's code: a word, or the number of document editing."""
+        error = self.body.get("error")
+        return error["code"] if error else self.body.get("code")
+
+
+class User:
+    """One user, by their key."""
+
+    def __init__(self, http: aiohttp.ClientSession, address: str, key: str) -> None:
+        self._http = http
+        self._address = address
+        self._bearer = {"Authorization": f"Bearer {key}"}
+        self._api_key = {"x-api-key": key}
+
+    async def upload(self, content: bytes, filename: str = "a.txt") -> Answer:
+        form = aiohttp.FormData()
+        form.add_field("purpose", "assistants")
+        form.add_field("file", io.BytesIO(content), filename=filename)
+        return await self._call("POST", f"{BETA}/files", self._bearer, data=form)
+
+    async def files(self) -> Answer:
+        return await self._call("GET", f"{BETA}/files", self._bearer)
+
+    async def content(self, file_id: str) -> bytes:
+        address = f"{self._address}{BETA}/files/{file_id}/content"
+        async with self._http.get(address, headers=self._bearer) as response:
+            assert response.status == 200, await response.text()
+            return await response.read()
+
+    async def delete_file(self, file_id: str) -> Answer:
+        return await self._call("DELETE", f"{BETA}/files/{file_id}", self._bearer)
+
+    async def chat(self, text: str, **fields: Any) -> Answer:
+        body = {
+            "model": "sandbox/echo",
+            "messages": [{"role": "user", "content": text}],
+            **fields,
+        }
+        return await self._call("POST", f"{BETA}/chat/completions", self._bearer, json=body)
+
+    async def turns(self, memory_id: str) -> list[str]:
+        """Return what the user said in each turn of a memory, the oldest first."""
+        said: list[str] = []
+        path, token = f"{BETA}/memories/{memory_id}/turns?limit=100", ""
+        while True:
+            page = await self._call("GET", path + (f"&page={token}" if token else ""), self._bearer)
+            assert page.status == 200, page
+            for turn in page.body["data"]:
+                content = turn["messages"][0]["content"]
+                said.append(content if isinstance(content, str) else content[0]["text"])
+            token = page.body.get("next_page") or ""
+            if not token:
+                return said[::-1]
+
+    async def delete_memory(self, memory_id: str) -> Answer:
+        return await self._call("DELETE", f"{BETA}/memories/{memory_id}", self._bearer)
+
+    async def article(self, path: str, /, **body: Any) -> Answer:
+        return await self._call("POST", f"/article/v1/{path}", self._api_key, json=body)
+
+    async def create_document(self) -> str:
+        made = await self.article("doc/create", group=0, name="")
+        assert made.status == 200, made
+        document: str = made.body["data"]["article"]["outer_id"]
+        return document
+
+    async def open_document(self, document: str) -> str:
+        opened = await self.article("session/create", docId=document)
+        assert opened.status == 200, opened
+        session: str = opened.body["data"]["sessionId"]
+        return session
+
+    async def insert(self, session: str, text: str) -> Answer:
+        block = {"type": "paragraph", "children": [{"type": "default", "text": text}]}
+        return await self.article("block/insert", sessionId=session, path=[0], blocks=[block])
+
+    async def read(self, session: str) -> list[str]:
+        """Return the texts of a document's blocks."""
+        answer = await self.article("doc/read", sessionId=session)
+        assert answer.status == 200, answer
+        return [block["text"] for block in answer.body["data"]["blocks"]]
+
+    async def readiness(self) -> Answer:
+        return await self._call("GET", "/readyz?verbose", {})
+
+    async def _call(self, method: str, path: str, headers: dict[str, str], **how: Any) -> Answer:
+        async with self._http.request(
+            method, self._address + path, headers=headers, **how
+        ) as response:
+            after = response.headers.get("Retry-After")
+            body = await response.json()
+            return Answer(response.status, body, int(after) if after else None)
