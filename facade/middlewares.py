@@ -10,11 +10,13 @@ import re
 from collections.abc import Awaitable, Callable
 
 import grpc
-from aiohttp import web
+from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
 from facade import credentials, dialects, problems
 from facade.context import API_KEY, CONTEXT, REQUEST_ID
+from facade.http.connection import Connection
+from facade.http.heads import check_head, send_continue
 from services.common import errors, logs
 from services.common.errors import GatewayError
 from services.common.ids import new_request_id
@@ -42,6 +44,9 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         try:
             response = await handler(request)
+        except ConnectionError:
+            # The caller left while the answer was written: nobody is there to tell.
+            raise
         except Exception as error:
             failure = told(error, request)
             if failure.limit:
@@ -59,21 +64,35 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
 @web.middleware
 async def authenticate(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Refuse a request without a key of ours, or with a wrong version."""
+    check_head(request)
     if request.path in PUBLIC or request.match_info.http_exception is not None:
         return await handler(request)
     rules = credentials.rules_for(request.path)
     key = credentials.key_of(request.headers, rules)
     await request.app[CONTEXT].identify(key)
+    connection = request.protocol
+    if isinstance(connection, Connection):
+        connection.authenticated()
     credentials.check_version(request.headers, rules)
     request[API_KEY] = key
+    await send_continue(request)
     return await handler(request)
 
 
 async def name_answer(request: web.Request, response: web.StreamResponse) -> None:
-    """Put the request's id on its answer, under the name either kind of client looks for."""
+    """Put the request's id on its answer, under the name either kind of client looks for.
+
+    The answer does not name the server. One that comes before the end of its request closes
+    the connection.
+    """
+    headers = response.headers
     request_id = request.get(REQUEST_ID)
     if request_id is not None:
-        response.headers["x-request-id"] = response.headers["request-id"] = request_id
+        headers["x-request-id"] = headers["request-id"] = request_id
+    headers.popall(hdrs.SERVER, None)
+    if not request.content.is_eof():
+        response.force_close()
+        headers[hdrs.CONNECTION] = "close"
 
 
 def told(error: Exception, request: web.Request) -> GatewayError:
@@ -82,6 +101,8 @@ def told(error: Exception, request: web.Request) -> GatewayError:
         return error
     if isinstance(error, grpc.aio.AioRpcError):
         return errors.from_rpc_error(error)
+    if isinstance(error, web.RequestPayloadError):
+        return errors.invalid("body", "body: ends before its HTTP framing says, or breaks it")
     if isinstance(error, web.HTTPException):
         return problems.from_http_exception(error, request)
     log.error("unforeseen failure", exc_info=error)

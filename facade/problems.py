@@ -9,8 +9,10 @@ from services.common.errors import GatewayError
 class HttpProblem(GatewayError):
     """A failure of the HTTP exchange itself, with its status and stable code."""
 
-    def __init__(self, status: int, code: str, message: str, param: str = "") -> None:
-        super().__init__(errors_pb2.REASON_INVALID_REQUEST, message, param=param)
+    def __init__(
+        self, status: int, code: str, message: str, param: str = "", limit: str = ""
+    ) -> None:
+        super().__init__(errors_pb2.REASON_INVALID_REQUEST, message, param=param, limit=limit)
         self._status = status
         self._code = code
 

@@ -11,6 +11,10 @@ from prometheus_client import CollectorRegistry
 from facade.access_log import AccessLog
 from facade.app import create_app
 from facade.context import Context
+from facade.http.connection import Connection
+from facade.http.connections import Connections
+from facade.http.heads import hiding_expect
+from facade.http.parser import UnfinishedHeads
 from facade.metrics import Metrics
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
@@ -25,7 +29,6 @@ from services.common.ids import Source
 from services.common.settings import Settings
 
 _BACKLOG = 2048
-_HEADER_BYTES = 32 << 10
 
 
 class Facade:
@@ -36,8 +39,14 @@ class Facade:
     """
 
     def __init__(
-        self, runner: web.AppRunner, channel: grpc.aio.Channel, access_log: AccessLog, port: int
+        self,
+        listener: asyncio.Server,
+        runner: web.AppRunner,
+        channel: grpc.aio.Channel,
+        access_log: AccessLog,
+        port: int,
     ) -> None:
+        self._listener = listener
         self._runner = runner
         self._channel = channel
         self._access_log = access_log
@@ -69,17 +78,16 @@ class Facade:
             create_app(context),
             handler_cancellation=True,
             access_log=None,
-            max_line_size=_HEADER_BYTES,
-            max_field_size=_HEADER_BYTES,
             shutdown_timeout=settings.limits.drain_s,
         )
         await runner.setup()
-        listener = _listener(host, port)
-        await web.SockSite(runner, listener, backlog=_BACKLOG).start()
-        return cls(runner, channel, access_log, listener.getsockname()[1])
+        bound = _bound_socket(host, port)
+        listener = await _listen(bound, runner, context)
+        return cls(listener, runner, channel, access_log, bound.getsockname()[1])
 
     async def stop(self) -> None:
         """Take no more requests, let those in hand end (`limits.drain_s`), close."""
+        self._listener.close()
         await self._runner.cleanup()
         await self._channel.close()
         self._access_log.write()
@@ -101,11 +109,23 @@ def _identify(channel: grpc.aio.Channel, settings: Settings, source: Source) -> 
     return CachedIdentify(ask, ttl_s=settings.limits.identify_cache_s, monotonic=source.monotonic)
 
 
-def _listener(host: str, port: int) -> socket.socket:
+async def _listen(bound: socket.socket, runner: web.AppRunner, context: Context) -> asyncio.Server:
+    """Serve the application of `runner` on a socket that is bound."""
+    server = runner.server
+    assert server is not None
+    server.request_factory = hiding_expect(server.request_factory)
+    connections = Connections(context.settings.limits, context.metrics)
+    heads = UnfinishedHeads()
+    return await asyncio.get_running_loop().create_server(
+        lambda: Connection(server, connections, heads, context), sock=bound, backlog=_BACKLOG
+    )
+
+
+def _bound_socket(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    listener.bind((host, port))
-    listener.setblocking(False)
-    return listener
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    bound.bind((host, port))
+    bound.setblocking(False)
+    return bound

@@ -135,7 +135,14 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
 
 def _metadata(context: Context) -> dict[str, str]:
-    """Give the call's metadata; its request id is taken over."""
-    metadata = {key: str(value) for key, value in context.invocation_metadata() or ()}
+    """Return the call's metadata, after its request id was taken over for the log.
+
+    Raises:
+        GatewayError: invalid, the credential is there more than once.
+    """
+    entries = context.invocation_metadata() or ()
+    metadata = {key: str(value) for key, value in entries}
+    if len(metadata) < len(entries) and sum(key == "authorization" for key, _ in entries) > 1:
+        raise errors.invalid("authorization", "authorization: is there twice; send it once")
     logs.request_id.set(metadata.get(REQUEST_ID_KEY, ""))
     return metadata
