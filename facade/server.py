@@ -29,6 +29,8 @@ from services.common.ids import Source
 from services.common.settings import Settings
 
 _BACKLOG = 2048
+# Bytes of a connection that the kernel takes beyond those on their way.
+_UNSENT = 64 << 10
 
 
 class Facade:
@@ -126,6 +128,10 @@ def _bound_socket(host: str, port: int) -> socket.socket:
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        # Connections inherit it. Without it the kernel takes megabytes for a caller that reads
+        # nothing, and an answer runs that far ahead, in memory, of what its caller has read.
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
     bound.bind((host, port))
     bound.setblocking(False)
     return bound

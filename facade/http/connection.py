@@ -121,7 +121,7 @@ class Connection(web.RequestHandler):
             return
         # Until the first request the time for a head runs, which is less than an idle
         # connection has.
-        self._input.began = self._loop.time()
+        self._input.began = self._progress_at = self._loop.time()
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -129,30 +129,48 @@ class Connection(web.RequestHandler):
         if self._wire is not None:
             self._wire = None
             self._connections.forget(self)
+            if self.writing_paused:
+                self._connections.resumed()
         self._input.close()
         super().connection_lost(exc)
 
+    def pause_writing(self) -> None:
+        """Let the answer wait for the caller."""
+        self._connections.stopped()
+        super().pause_writing()
+
     def resume_writing(self) -> None:
-        """Note that the caller reads."""
+        """Go on with the answer."""
         self._progress_at = self._loop.time()
+        self._connections.resumed()
         super().resume_writing()
 
-    def check(self, now: float) -> None:
-        """Close the connection where a head or a reader takes too long."""
+    def check(self, now: float) -> float:
+        """Close the connection where a head or a reader takes too long.
+
+        Returns:
+            The seconds for which the caller has read nothing of what waits to be read.
+        """
         limits = self._connections.limits
         began = self._input.began
         if began is not None and now - began > limits.head_timeout_s and self.is_idle:
             self._refuse(refusals.head_timed_out(limits.head_timeout_s))
-        wire = self._wire
-        if wire is None:
-            return
-        unread = wire.get_write_buffer_size()
-        if unread == 0 or unread < self._unread:
+        if self._wire is None:
+            return 0.0
+        waiting = self._wire.get_write_buffer_size()
+        if waiting == 0 or waiting < self._unread:
             self._progress_at = now
-        elif now - self._progress_at > limits.stalled_reader_s and self._unread:
-            self._count("limits.stalled_reader_s")
-            wire.abort()
-        self._unread = unread
+        self._unread = waiting
+        stalled_s = now - self._progress_at if waiting else 0.0
+        if stalled_s > limits.stalled_reader_s:
+            self.cut("limits.stalled_reader_s")
+        return stalled_s
+
+    def cut(self, limit: str) -> None:
+        """End the connection whose caller does not read, because of a limit."""
+        self._count(limit)
+        if self._wire is not None:
+            self._wire.abort()
 
     def make_room(self) -> None:
         """Close the connection at once."""

@@ -9,6 +9,7 @@ keeps nobody out who sends a request at once.
 import asyncio
 import logging
 import sys
+from operator import itemgetter
 from typing import Protocol
 
 from facade.metrics import Metrics
@@ -23,6 +24,9 @@ _LOOKED_AT = 64
 # Seconds between two lines of the log about the bound.
 _QUIET_S = 10.0
 _SWEEP_S = 1.0
+_HURRY_S = 0.25
+# After which a caller that reads nothing is stalled.
+_STALLED_S = 1.0
 
 
 class Entry(Protocol):
@@ -33,8 +37,16 @@ class Entry(Protocol):
         """Whether no request of it is being served."""
         ...
 
-    def check(self, now: float) -> None:
-        """Close the connection where one of its limits of time has passed."""
+    def check(self, now: float) -> float:
+        """Close the connection where one of its limits of time has passed.
+
+        Returns:
+            The seconds for which its caller has read nothing of what waits to be read.
+        """
+        ...
+
+    def cut(self, limit: str) -> None:
+        """End the connection whose caller does not read, because of a limit."""
         ...
 
     def make_room(self) -> None:
@@ -56,6 +68,8 @@ class Connections:
         self._known: set[Entry] = set()
         self._sweep_every_s = min(_SWEEP_S, limits.head_timeout_s / 4, limits.stalled_reader_s / 4)
         self._sweeping: asyncio.TimerHandle | None = None
+        self._hurries = False
+        self._waiting = 0
         self._told_at = -_QUIET_S
         self._untold = 0
 
@@ -74,7 +88,7 @@ class Connections:
         self._strangers[connection] = None
         self.metrics.connections.inc()
         if self._sweeping is None:
-            self._sweeping = self._loop.call_later(self._sweep_every_s, self._sweep)
+            self._schedule()
         return True
 
     def authenticated(self, connection: Entry) -> None:
@@ -89,6 +103,24 @@ class Connections:
         self._known.discard(connection)
         self.metrics.connections.dec()
 
+    def stopped(self) -> None:
+        """Note that a caller reads more slowly than it is answered."""
+        self._waiting += 1
+        if self._waiting > self.limits.max_stalled_readers and not self._hurries:
+            self._hurries = True
+            self._schedule()
+
+    def resumed(self) -> None:
+        """Note that a caller has caught up, or has gone."""
+        self._waiting -= 1
+
+    def _schedule(self) -> None:
+        """Sweep again after a while, sooner where many callers do not read."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        delay = _HURRY_S if self._hurries else self._sweep_every_s
+        self._sweeping = self._loop.call_later(min(delay, self._sweep_every_s), self._sweep)
+
     def _oldest_stranger(self) -> Entry | None:
         """Return the stranger to close: the oldest one without a request, else the oldest."""
         oldest: Entry | None = None
@@ -102,10 +134,19 @@ class Connections:
 
     def _sweep(self) -> None:
         now = self._loop.time()
-        for connection in [*self._strangers, *self._known]:
-            connection.check(now)
-        again = len(self) > 0
-        self._sweeping = self._loop.call_later(self._sweep_every_s, self._sweep) if again else None
+        stalled = [
+            (seconds, connection)
+            for connection in [*self._strangers, *self._known]
+            if (seconds := connection.check(now)) >= _STALLED_S
+        ]
+        if (spare := len(stalled) - self.limits.max_stalled_readers) > 0:
+            stalled.sort(key=itemgetter(0), reverse=True)
+            for _, connection in stalled[:spare]:
+                connection.cut("limits.max_stalled_readers")
+        self._hurries = self._waiting > self.limits.max_stalled_readers
+        self._sweeping = None
+        if len(self):
+            self._schedule()
 
     def _count(self, limit: str) -> None:
         self.metrics.limits_reached.labels(limit).inc()

@@ -138,6 +138,7 @@ class Limits(_Section):
     head_timeout_s: Annotated[float, Field(gt=0)] = 10
     idle_connection_s: Annotated[float, Field(gt=0)] = 75
     stalled_reader_s: Annotated[float, Field(gt=0)] = 60
+    max_stalled_readers: Annotated[int, Field(ge=1)] = 50
     max_connections: Annotated[int, Field(ge=0)] = 0
     reserved_connections: Annotated[float, Field(ge=0, le=0.9)] = 0.5
     max_body: Annotated[int, Field(ge=1024)] = 64 << 20
@@ -314,6 +315,7 @@ max_header_fields = 128       # header fields of a request
 head_timeout_s = 10           # until a request's head is complete, and a first one after connecting
 idle_connection_s = 75        # how long a connection may wait for its next request
 stalled_reader_s = 60         # after which a caller that reads nothing of its answer is cut off
+max_stalled_readers = 50      # callers of one process that read nothing, before the longest is cut
 max_connections = 0           # of one process; 0: 4/5 of its file descriptors, at most 10000
 reserved_connections = 0.5    # share of them for connections that came with a good key
 max_body = 67108864           # bytes of a chat or messages body
