@@ -115,10 +115,8 @@ def head_timed_out(seconds: float) -> GatewayError:
 
 
 def too_many_connections() -> GatewayError:
-    """Return the failure of a connection that finds no room: 503."""
-    return unavailable(
-        "the gateway has as many connections as it takes; try again", limit="limits.max_connections"
-    )
+    """Return the failure of a connection that finds no room: 503. `Connections` counts it."""
+    return unavailable("the gateway has as many connections as it takes; try again")
 
 
 def too_many_heads() -> GatewayError:

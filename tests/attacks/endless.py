@@ -10,9 +10,18 @@ import sys
 
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 _DELTA = {"index": 0, "delta": {"role": "assistant", "content": "word " * 50}}
-_EVENT = b"data: %b\n\n" % json.dumps(
-    {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [_DELTA]}
-).encode()
+_EVENT = (
+    b"data: %b\n\n"
+    % json.dumps(
+        {
+            "id": "c",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "m",
+            "choices": [_DELTA],
+        }
+    ).encode()
+)
 _BATCH = _EVENT * 16
 _CHUNK = b"%x\r\n%b\r\n" % (len(_BATCH), _BATCH)
 
