@@ -30,7 +30,7 @@ from services.common.settings import Settings
 
 _BACKLOG = 2048
 # Bytes of a connection that the kernel takes beyond those on their way.
-_UNSENT = 64 << 10
+_UNSENT = 32 << 10
 
 
 class Facade:

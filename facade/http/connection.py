@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 _MAX_WAITING: Final = 2
 # Bytes of a body that are read ahead.
 _READ_AHEAD: Final = 256 << 10
+# Bytes of answers that wait for a caller before nothing more is written, and before more is.
+_HIGH: Final = 32 << 10
+_LOW: Final = 16 << 10
 # How long a caller may take to read an answer that comes before the end of its request.
 _LINGER_S: Final = 2.0
 
@@ -122,6 +125,7 @@ class Connection(web.RequestHandler):
         # Until the first request the time for a head runs, which is less than an idle
         # connection has.
         self._input.began = self._progress_at = self._loop.time()
+        wire.set_write_buffer_limits(high=_HIGH, low=_LOW)
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
