@@ -1,7 +1,5 @@
 """The applications: their routes and what is around them."""
 
-from collections.abc import Iterable
-
 from aiohttp import web
 
 from facade import middlewares
@@ -15,7 +13,7 @@ def create_app(context: Context) -> web.Application:
     app[CONTEXT] = context
     app.on_response_prepare.append(middlewares.name_answer)
     app.add_routes(
-        _without_continue(
+        [
             web.post("/beta/v1/chat/completions", chat.create),
             web.post("/beta/v1/messages", messages.create),
             web.post("/beta/v1/messages/count_tokens", messages.count_tokens),
@@ -37,7 +35,7 @@ def create_app(context: Context) -> web.Application:
             web.get("/readyz", operations.readyz),
             web.get("/openapi.json", operations.openapi_document),
             web.get("/docs", operations.docs),
-        )
+        ]
     )
     return app
 
@@ -55,17 +53,3 @@ def create_operations_app(context: Context) -> web.Application:
         ]
     )
     return app
-
-
-def _without_continue(*routes: web.RouteDef) -> Iterable[web.RouteDef]:
-    """Return routes that leave `100 Continue` to `facade.bodies`, once a body is wanted."""
-    return [
-        web.RouteDef(
-            route.method, route.path, route.handler, {**route.kwargs, "expect_handler": _later}
-        )
-        for route in routes
-    ]
-
-
-async def _later(request: web.Request) -> None:
-    """Send nothing."""

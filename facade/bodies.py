@@ -13,6 +13,7 @@ from io import BytesIO
 from aiohttp import HttpVersion11, web
 
 from facade.context import CALLER, CONTEXT
+from facade.http.heads import EXPECT
 from facade.problems import HttpProblem
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, invalid
@@ -33,7 +34,7 @@ class PieceReader:
         self._time = asyncio.get_running_loop().time
         self._waited_s = 0.0
         self._received = 0
-        self._is_expected = "Expect" in request.headers
+        self._is_expected = EXPECT in request
 
     async def next(self, size: int = -1) -> bytes:
         """Return the next bytes, at most `size` where it is given, and none at the end.
@@ -64,10 +65,9 @@ class PieceReader:
         request = self._request
         if request.version < HttpVersion11 or self._content.total_bytes:
             return
-        if request.headers["Expect"].lower() == "100-continue":
-            await request.writer.write(_CONTINUE)
-            # It is no part of the answer.
-            request.writer.output_size = 0
+        await request.writer.write(_CONTINUE)
+        # It is no part of the answer.
+        request.writer.output_size = 0
 
     def _stalled(self, *, is_idle: bool) -> HttpProblem:
         limits = self._limits
@@ -76,9 +76,7 @@ class PieceReader:
         else:
             said = f"came slower than {limits.min_body_rate:,} bytes a second"
             limit = "min_body_rate"
-        return HttpProblem(
-            408, "upload_stalled", f"body: {said}", limit=f"limits.{limit}", closes=True
-        )
+        return HttpProblem(408, "upload_stalled", f"body: {said}", limit=f"limits.{limit}")
 
 
 class ReceivedBody:

@@ -34,6 +34,12 @@ class Metrics:
             ("limit",),
             registry=registry,
         )
+        self.connections = Gauge(
+            "gateway_http_connections",
+            "HTTP connections that are open now.",
+            multiprocess_mode="livesum",
+            registry=registry,
+        )
         # Looking a counter up by its labels costs more than counting.
         self._answered: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 

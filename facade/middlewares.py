@@ -12,12 +12,13 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
 import grpc
-from aiohttp import web
+from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
 from facade import credentials, dialects, draining, problems
 from facade.context import API_KEY, CALLER, CONTEXT, HAS_BEGUN, REQUEST_ID
-from facade.problems import HttpProblem
+from facade.http.connection import Connection
+from facade.http.heads import check_head
 from gateway.errors.v1 import errors_pb2
 from services.common import errors, logs
 from services.common.errors import GatewayError
@@ -53,10 +54,13 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         try:
             response = await handler(request)
+        except ConnectionError:
+            # The caller left while the answer was written: nobody is there to tell.
+            raise
         except Exception as error:
             # No name here for the failure: its trace has this frame, and the two would keep
             # each other, with the body that was refused, until the garbage is collected.
-            response = await _refuse(request, error)
+            response = _refuse(request, error)
         except asyncio.CancelledError:
             if HAS_BEGUN in request or not context.drain.take_over():
                 raise
@@ -76,31 +80,40 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
 @web.middleware
 async def authenticate(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Refuse a request without a key of ours, or with a wrong version."""
+    check_head(request)
     if request.path in PUBLIC or request.match_info.http_exception is not None:
         return await handler(request)
     rules = credentials.rules_for(request.path)
     key = credentials.key_of(request.headers, rules)
     caller = await request.app[CONTEXT].identify(key)
+    connection = request.protocol
+    if isinstance(connection, Connection):
+        connection.authenticated()
     credentials.check_version(request.headers, rules)
     request[API_KEY] = key
     request[CALLER] = caller
     return await handler(request)
 
 
-async def _refuse(request: web.Request, error: Exception) -> web.Response:
-    failure = told(error, request)
-    response = _failed(request, failure)
-    if isinstance(failure, HttpProblem) and failure.closes:
-        await _close_with(request, response)
-    return response
+def _refuse(request: web.Request, error: Exception) -> web.Response:
+    return _failed(request, told(error, request))
 
 
 async def name_answer(request: web.Request, response: web.StreamResponse) -> None:
-    """Put the request's id on its answer, under the name either kind of client looks for."""
+    """Put the request's id on its answer, under the name either kind of client looks for.
+
+    The answer does not name the server. One that comes before the end of its request closes
+    the connection.
+    """
     request[HAS_BEGUN] = True
+    headers = response.headers
     request_id = request.get(REQUEST_ID)
     if request_id is not None:
-        response.headers["x-request-id"] = response.headers["request-id"] = request_id
+        headers["x-request-id"] = headers["request-id"] = request_id
+    headers.popall(hdrs.SERVER, None)
+    if not request.content.is_eof():
+        response.force_close()
+        headers[hdrs.CONNECTION] = "close"
 
 
 def told(error: Exception, request: web.Request) -> GatewayError:
@@ -109,6 +122,8 @@ def told(error: Exception, request: web.Request) -> GatewayError:
         return error
     if isinstance(error, grpc.aio.AioRpcError):
         return errors.from_rpc_error(error)
+    if isinstance(error, web.RequestPayloadError):
+        return errors.invalid("body", "body: ends before its HTTP framing says, or breaks it")
     if isinstance(error, web.HTTPException):
         return problems.from_http_exception(error, request)
     log.error("unforeseen failure", exc_info=error)
@@ -124,22 +139,7 @@ def error_response(request: web.Request, error: GatewayError) -> web.Response:
         headers["Retry-After"] = str(error.retry_after_s)
     if not _may_retry(error, status):
         headers["x-should-retry"] = "false"  # which the official SDKs follow
-    response = web.Response(
-        body=body, status=status, headers=headers, content_type="application/json"
-    )
-    if "Expect" in request.headers and not request.content.is_eof():
-        # The client may send the body all the same, or not.
-        response.force_close()
-    return response
-
-
-async def _close_with(request: web.Request, response: web.Response) -> None:
-    """Answer, and close the connection without waiting for the rest of the request."""
-    response.force_close()
-    await response.prepare(request)
-    await response.write_eof()
-    if request.transport is not None:
-        request.transport.close()
+    return web.Response(body=body, status=status, headers=headers, content_type="application/json")
 
 
 def _failed(request: web.Request, failure: GatewayError) -> web.Response:

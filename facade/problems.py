@@ -10,12 +10,7 @@ _SHOWN_PATH = 128  # characters of a path that a message repeats
 
 
 class HttpProblem(GatewayError):
-    """A failure of the HTTP exchange itself, with its status and stable code.
-
-    Attributes:
-        closes: whether the connection is closed after the answer, without waiting for the
-            rest of the request.
-    """
+    """A failure of the HTTP exchange itself, with its status and stable code."""
 
     def __init__(
         self,
@@ -25,12 +20,10 @@ class HttpProblem(GatewayError):
         param: str = "",
         *,
         limit: str = "",
-        closes: bool = False,
     ) -> None:
         super().__init__(errors_pb2.REASON_INVALID_REQUEST, message, param=param, limit=limit)
         self._status = status
         self._code = code
-        self.closes = closes
 
     @property
     def http_status(self) -> int:

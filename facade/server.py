@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import Sequence
 from typing import Self
 
 import grpc
@@ -13,6 +14,10 @@ from facade.app import create_app, create_operations_app
 from facade.body_budget import BodyBudget
 from facade.context import Context
 from facade.draining import Drain
+from facade.http.connection import Connection
+from facade.http.connections import Connections
+from facade.http.heads import hiding_expect
+from facade.http.parser import UnfinishedHeads
 from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
 from facade.serialized import inference_stub
@@ -28,9 +33,10 @@ from services.common.ids import Source
 from services.common.settings import Settings
 
 _BACKLOG = 2048
-_HEADER_BYTES = 32 << 10
 # What aiohttp gets to close connections, twice, after their requests have been drained.
 _CLOSE_S = 0.1
+# Bytes of a connection that the kernel takes beyond those on their way.
+_UNSENT = 32 << 10
 
 
 class Facade:
@@ -43,12 +49,14 @@ class Facade:
 
     def __init__(
         self,
+        listeners: Sequence[asyncio.Server],
         runner: web.AppRunner,
         operations: web.AppRunner,
         context: Context,
         port: int,
         metrics_port: int,
     ) -> None:
+        self._listeners = listeners
         self._runner = runner
         self._operations = operations
         self._context = context
@@ -95,34 +103,35 @@ class Facade:
             create_app(context),
             handler_cancellation=True,
             access_log=None,
-            max_line_size=_HEADER_BYTES,
-            max_field_size=_HEADER_BYTES,
             shutdown_timeout=_CLOSE_S,
         )
-        await runner.setup()
-        listener = _listener(host, port)
-        await web.SockSite(runner, listener, backlog=_BACKLOG).start()
         operations = web.AppRunner(
             create_operations_app(context),
             handler_cancellation=True,
             access_log=None,
             shutdown_timeout=_CLOSE_S,
         )
+        await runner.setup()
         await operations.setup()
-        metrics_listener = _listener(settings.server.metrics_host, metrics_port)
-        await web.SockSite(operations, metrics_listener).start()
+        bound = _bound_socket(host, port)
+        metrics_bound = _bound_socket(settings.server.metrics_host, metrics_port)
+        listeners = (
+            await _listen(bound, runner, context),
+            await _listen(metrics_bound, operations, context),
+        )
         return cls(
+            listeners,
             runner,
             operations,
             context,
-            listener.getsockname()[1],
-            metrics_listener.getsockname()[1],
+            bound.getsockname()[1],
+            metrics_bound.getsockname()[1],
         )
 
     async def stop(self) -> None:
         """Take no more requests, let those in hand end (`limits.drain_s`), close."""
-        for site in list(self._runner.sites):
-            await site.stop()
+        for listener in self._listeners:
+            listener.close()
         server = self._runner.server
         assert server is not None, "it has been started"
         drain_s = self._context.settings.limits.drain_s
@@ -150,11 +159,27 @@ def _identify(channel: grpc.aio.Channel, settings: Settings, source: Source) -> 
     return CachedIdentify(ask, ttl_s=settings.limits.identify_cache_s, monotonic=source.monotonic)
 
 
-def _listener(host: str, port: int) -> socket.socket:
+async def _listen(bound: socket.socket, runner: web.AppRunner, context: Context) -> asyncio.Server:
+    """Serve the application of `runner` on a socket that is bound."""
+    server = runner.server
+    assert server is not None
+    server.request_factory = hiding_expect(server.request_factory)
+    connections = Connections(context.settings.limits, context.metrics)
+    heads = UnfinishedHeads()
+    return await asyncio.get_running_loop().create_server(
+        lambda: Connection(server, connections, heads, context), sock=bound, backlog=_BACKLOG
+    )
+
+
+def _bound_socket(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    listener.bind((host, port))
-    listener.setblocking(False)
-    return listener
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        # Connections inherit it. Without it the kernel takes megabytes for a caller that reads
+        # nothing, and an answer runs that far ahead, in memory, of what its caller has read.
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
+    bound.bind((host, port))
+    bound.setblocking(False)
+    return bound

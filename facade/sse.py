@@ -110,10 +110,19 @@ class _Answer:
             self._held.append(data)
             if self._are_due(events):
                 await self._begin()
-                await self._response.write(self._all_held())
+                await self._write(self._all_held())
         elif data:
             self._timer.touch()
-            await self._response.write(data)
+            await self._write(data)
+
+    async def _write(self, data: bytes) -> None:
+        """Write, and wait while the caller does not read.
+
+        `StreamResponse.write` waits after every 64 KiB, which is much for each of many callers.
+        """
+        await self._response.write(data)
+        if self._request.protocol.writing_paused:
+            await self._request.writer.drain()
 
     async def end(self, data: bytes) -> web.StreamResponse:
         """Write the last."""

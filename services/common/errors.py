@@ -202,9 +202,13 @@ def invalid_api_key(message: str = "the API key is not valid") -> GatewayError:
     return GatewayError(errors_pb2.REASON_INVALID_API_KEY, message)
 
 
-def unavailable(message: str, retry_after_s: int = _DEFAULT_RETRY_AFTER_S) -> GatewayError:
-    """A part of the gateway does not answer: 503."""
-    return GatewayError(errors_pb2.REASON_UNAVAILABLE, message, retry_after_s=retry_after_s)
+def unavailable(
+    message: str, retry_after_s: int = _DEFAULT_RETRY_AFTER_S, *, limit: str = ""
+) -> GatewayError:
+    """A part of the gateway does not answer, or has reached a limit: 503."""
+    return GatewayError(
+        errors_pb2.REASON_UNAVAILABLE, message, retry_after_s=retry_after_s, limit=limit
+    )
 
 
 def internal() -> GatewayError:

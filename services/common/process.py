@@ -28,6 +28,8 @@ _M_MMAP_THRESHOLD = -3
 _M_TRIM_THRESHOLD = -1
 _LARGE = 1 << 20
 _KEPT = 4 << 20
+# File descriptors that are enough for every process of the gateway.
+_DESCRIPTORS = 1 << 16
 
 
 class Lifecycle:
@@ -73,6 +75,7 @@ def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -
     make_files_private()
     _set_up_grpc()
     _set_up_allocator()
+    _raise_descriptor_limit()
     count_quickly()
     if sys.platform == "win32":
         asyncio.run(start())
@@ -108,6 +111,21 @@ def _set_up_allocator() -> None:
             mallopt(_M_ARENA_MAX, 1)
             mallopt(_M_MMAP_THRESHOLD, _LARGE)
             mallopt(_M_TRIM_THRESHOLD, _KEPT)
+
+
+def _raise_descriptor_limit() -> None:
+    """Let the process open as many files and sockets as it may, within reason.
+
+    The soft limit of most systems is 1,024, for programs that call select(), and the hard one
+    much higher.
+    """
+    if sys.platform != "win32":
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _leave() -> None:

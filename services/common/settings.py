@@ -172,6 +172,14 @@ class StorageLimits(PlanLimits):
 class Limits(_Section):
     """Bounds that an operator may move."""
 
+    max_head_bytes: Annotated[int, Field(ge=8192)] = 64 << 10
+    max_header_fields: Annotated[int, Field(ge=16)] = 128
+    head_timeout_s: Annotated[float, Field(gt=0)] = 10
+    idle_connection_s: Annotated[float, Field(gt=0)] = 75
+    stalled_reader_s: Annotated[float, Field(gt=0)] = 60
+    max_stalled_readers: Annotated[int, Field(ge=1)] = 50
+    max_connections: Annotated[int, Field(ge=0)] = 0
+    reserved_connections: Annotated[float, Field(ge=0, le=0.9)] = 0.5
     max_body: Annotated[int, Field(ge=1024)] = 64 << 20
     max_body_values: Annotated[int, Field(ge=1)] = 1_000_000
     max_parallel_parses: Annotated[int, Field(ge=1)] = 1
@@ -454,6 +462,14 @@ summarise = ""
 embed = ""
 
 [limits]
+max_head_bytes = 65536        # bytes of a request line and its header fields
+max_header_fields = 128       # header fields of a request
+head_timeout_s = 10           # until a request's head is complete, and a first one after connecting
+idle_connection_s = 75        # how long a connection may wait for its next request
+stalled_reader_s = 60         # after which a caller that reads nothing of its answer is cut off
+max_stalled_readers = 50      # callers of one process that read nothing, before the longest is cut
+max_connections = 0           # of one process; 0: 4/5 of its file descriptors, at most 10000
+reserved_connections = 0.5    # share of them for connections that came with a good key
 max_body = 67108864           # bytes of a chat or messages body
 max_body_values = 1000000     # JSON values in a body, at any depth
 max_parallel_parses = 1       # bodies that take long to read are read by so many processes

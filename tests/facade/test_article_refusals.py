@@ -244,16 +244,13 @@ class TestBodies:
         answer, told = await front.ask("POST", PREFIX + path, data=data, headers=JSON)
         assert (answer.status, front.told(answer.status, told)[0]) == (413, 41301)
 
-    async def test_a_body_that_unpacks_to_more_than_the_limit(self, front, path):
+    async def test_an_encoded_body(self, front, path):
         headers = {**JSON, "Content-Encoding": "gzip"}
-        data = gzip.compress(b" " * (3 << 20))
+        data = gzip.compress(b"{}")
         answer, told = await front.ask("POST", PREFIX + path, data=data, headers=headers)
-        assert (answer.status, front.told(answer.status, told)[0]) == (413, 41301)
-
-    async def test_a_body_that_is_not_packed_as_it_says(self, front, path):
-        headers = {**JSON, "Content-Encoding": "gzip"}
-        answer, told = await front.ask("POST", PREFIX + path, data=b"{}", headers=headers)
-        assert (answer.status, front.told(answer.status, told)[0]) == (400, 40001)
+        code, message = front.told(answer.status, told)
+        assert (answer.status, code) == (415, 41501)
+        assert "Content-Encoding" in message
 
 
 @pytest.mark.parametrize(

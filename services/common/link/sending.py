@@ -14,6 +14,8 @@ from services.common.link.frames import BATCH, FRAGMENT, MESSAGE_COST, WINDOW
 
 # Bytes that a call may have waiting before whoever writes has to wait.
 _HIGH = 128 << 10
+# Bytes that all calls of a link may have waiting before each has one message there at most.
+_ALL_HIGH = 4 << 20
 # Messages up to this size are not worth a turn, while there are few enough of them.
 _SMALL = 4 << 10
 _FEW = FRAGMENT
@@ -31,6 +33,8 @@ class Outbox:
         self._loop = asyncio.get_running_loop()
         self._parts: list[bytes | memoryview] = []
         self.size = 0
+        # Bytes of messages that wait in all calls.
+        self.unsent = 0
         self._turns: deque[Outgoing] = deque()
         self._idle: asyncio.Future[None] | None = None
 
@@ -127,7 +131,8 @@ class Outgoing:
     @property
     def is_full(self) -> bool:
         """Whether a writer should wait, with `drained`."""
-        return self._unsent >= _HIGH
+        unsent = self._unsent
+        return unsent >= _HIGH or (unsent > 0 and self._outbox.unsent >= _ALL_HIGH)
 
     def open(self, frame: bytes) -> None:
         """Send the frame that opens the call, behind those of the calls made before it."""
@@ -154,6 +159,7 @@ class Outgoing:
             outbox.add(frames.message_header(self.call, size, size), message)
         else:
             self._unsent += size
+            outbox.unsent += size
             self._append(True, message)
 
     def add_credit(self, size: int) -> None:
@@ -173,6 +179,7 @@ class Outgoing:
     def drop(self) -> None:
         """Send nothing of what is left."""
         self._queue = None
+        self._outbox.unsent -= self._unsent
         self._unsent = self._sent_of_first = 0
         if self._writers:
             self._let_writers_go_on()
@@ -195,6 +202,7 @@ class Outgoing:
             piece = min(len(content) - begun, FRAGMENT - size, self.credit - cost)
             self.credit -= piece + cost
             self._unsent -= piece
+            self._outbox.unsent -= piece
             header = (
                 frames.more_header(self.call, piece)
                 if begun

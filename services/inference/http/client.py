@@ -9,7 +9,7 @@ from typing import Self
 
 import aiohappyeyeballs
 
-from services.inference.http.connection import Connection, Response
+from services.inference.http.connection import Connection, Response, read_size
 from services.inference.http.errors import ConnectionBrokenError
 from services.inference.http.origins import Origin
 from services.inference.http.proxies import Proxies, Proxy
@@ -186,7 +186,7 @@ class Client:
             self._remove(origin, connection)
 
         proxy = self._proxies.before(origin)
-        connection = Connection(self._max_answer, released, lost)
+        connection = Connection(self._max_answer, self._read_size, released, lost)
         try:
             async with asyncio.timeout(self._connect_timeout_s):
                 await self._reach(connection, origin, proxy)
@@ -198,6 +198,9 @@ class Client:
             # One that is lost by now has been told of already, and would stay here for ever.
             self._open.add(connection)
         return connection
+
+    def _read_size(self) -> int:
+        return read_size(len(self._open) - self._idle_count)
 
     async def _reach(self, connection: Connection, origin: Origin, proxy: Proxy | None) -> None:
         loop = asyncio.get_running_loop()

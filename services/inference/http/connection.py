@@ -19,11 +19,22 @@ from services.inference.http.errors import (
     TooLargeError,
 )
 
-# Bytes of an answer that wait for their reader before the server is let wait.
-_READ_AHEAD = 1 << 17
 # Bytes in a row that are no body: a head with the interim answers before it, the extensions
 # of a chunk, trailers.
 _MAX_HEAD = 64 << 10
+# Bytes of a request that are sent together with its head.
+_SENT_AT_ONCE = 64 << 10
+# What is read ahead of an answer, and its events in memory at some ten times its size, wait for
+# as long as the caller does not read. So the more answers there are, the less is read of each
+# at once; of few, large reads take less time.
+_READ_MOST, _READ_LEAST, _READ_OF_ALL = 64 << 10, 8 << 10, 8 << 20
+# What the event loop reads into, for every connection in turn.
+_BUFFER = memoryview(bytearray(_READ_MOST))
+
+
+def read_size(answers: int) -> int:
+    """Return how many bytes of an answer are read at once, while so many are being read."""
+    return max(_READ_LEAST, min(_READ_MOST, _READ_OF_ALL // max(answers, 1)))
 
 
 class Response:
@@ -84,11 +95,12 @@ class Response:
         self._connection.leave()
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """A connection, used by one request at a time.
 
     Args:
         max_answer: bytes that an answer may have, its head and framing among them.
+        read_size: returns how many bytes of an answer may be read, or wait, at once.
         released: is called when a request has had its whole answer and the server keeps
             the connection open: another may follow.
         lost: is called when the connection is gone.
@@ -101,12 +113,14 @@ class Connection(asyncio.Protocol):
     def __init__(
         self,
         max_answer: int,
+        read_size: Callable[[], int],
         released: Callable[["Connection"], None],
         lost: Callable[["Connection"], None],
     ) -> None:
         self.is_usable = True
         self.idle_since = 0.0
         self._max_answer = max_answer
+        self._read_size = read_size
         self._released = released
         self._lost = lost
         self._transport: asyncio.Transport
@@ -134,7 +148,7 @@ class Connection(asyncio.Protocol):
         """
         self._busy = True
         self._begin()
-        if len(body) <= _READ_AHEAD:
+        if len(body) <= _SENT_AT_ONCE:
             self._transport.write(data + body)
         else:
             self._transport.write(data)
@@ -180,8 +194,12 @@ class Connection(asyncio.Protocol):
         else:
             data = b"".join(self._pieces)
             self._pieces.clear()
-        self._size = 0
-        if self._is_paused:
+        most = self._read_size()
+        if len(data) > most:
+            self._pieces.append(data[most:])
+            data = data[:most]
+        self._size -= len(data)
+        if self._is_paused and not self._pieces:
             self._is_paused = False
             self._transport.resume_reading()
         return data
@@ -240,6 +258,14 @@ class Connection(asyncio.Protocol):
         """Take the transport, a new one where TLS begins within the connection."""
         self._transport = cast(asyncio.Transport, transport)
 
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return the buffer that the event loop reads into."""
+        return _BUFFER[: self._read_size()]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take what has come."""
+        self.data_received(_BUFFER[:nbytes].tobytes())
+
     def data_received(self, data: bytes) -> None:
         """Take what has come."""
         if not self._busy:
@@ -265,7 +291,7 @@ class Connection(asyncio.Protocol):
                 self._refuse(NotHttpError())
         # Not only bytes of the body count: a body of tiny chunks is larger here than there.
         self._size += size
-        if self._size > _READ_AHEAD and not self._is_paused and not self._is_complete:
+        if self._size > self._read_size() and not self._is_paused and not self._is_complete:
             self._is_paused = True
             self._transport.pause_reading()
         self._wake()

@@ -95,6 +95,17 @@ async def test_a_call_with_a_bad_key_is_unauthenticated(key):
     assert errors.from_rpc_error(refused.value).code == "invalid_api_key"
 
 
+@pytest.mark.parametrize("second", [KEY, "gw-" + "b" * 43])
+async def test_a_call_with_two_keys_is_refused(second):
+    metadata = (*call_metadata(KEY, "req_1"), *call_metadata(second, "req_1"))
+    async with served(nothing) as channel:
+        stub = inference_pb2_grpc.InferenceServiceStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await stub.Generate(inference_pb2.GenerateRequest(), metadata=metadata)
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "authorization" in errors.from_rpc_error(refused.value).message
+
+
 async def test_a_call_without_metadata_is_unauthenticated_streamed_too():
     async with served(nothing) as channel:
         stub = inference_pb2_grpc.InferenceServiceStub(channel)

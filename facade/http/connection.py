@@ -1,0 +1,267 @@
+"""One HTTP connection of a caller.
+
+aiohttp's `RequestHandler` with bounds on what it lets a caller hold, and with answers of our own
+where aiohttp would write plain text. This is the one place that sets attributes of aiohttp's
+which are not public: the parser, to put `BoundedParser` around it, and the number of requests
+that wait on a connection, which aiohttp has as a constant.
+"""
+
+import asyncio
+import logging
+import traceback
+from typing import Any, Final, cast
+
+from aiohttp import web
+from aiohttp.http import HttpRequestParser
+from aiohttp.web import RequestPayloadError
+
+from facade.context import Context
+from facade.http import refusals
+from facade.http.connections import Connections
+from facade.http.parser import BoundedParser, UnfinishedHeads
+from facade.http.refusals import BadHeadError, Refusal
+from services.common import errors, logs
+from services.common.errors import GatewayError
+from services.common.ids import new_request_id
+
+log = logging.getLogger(__name__)
+
+# Requests of a connection that may wait for the one before them, each with its head in memory.
+# One would pause reading after every request.
+_MAX_WAITING: Final = 2
+# Bytes of a body that are read ahead.
+_READ_AHEAD: Final = 256 << 10
+# Bytes of answers that wait for a caller before nothing more is written, and before more is.
+_HIGH: Final = 32 << 10
+_LOW: Final = 16 << 10
+# How long a caller may take to read an answer that comes before the end of its request.
+_LINGER_S: Final = 2.0
+
+
+class Connection(web.RequestHandler):
+    """Serves the requests of one connection."""
+
+    __slots__ = (
+        "_answered",
+        "_connections",
+        "_context",
+        "_input",
+        "_is_known",
+        "_progress_at",
+        "_unread",
+        "_wire",
+    )
+
+    def __init__(
+        self,
+        server: web.Server,
+        connections: Connections,
+        heads: UnfinishedHeads,
+        context: Context,
+    ) -> None:
+        """Begin without a transport.
+
+        Args:
+            server: whose handler serves the requests.
+            connections: all connections of the process.
+            heads: the unfinished heads of the process.
+            context: settings, metrics and the access log.
+        """
+        loop = asyncio.get_running_loop()
+        limits = connections.limits
+        super().__init__(
+            server,
+            loop=loop,
+            keepalive_timeout=limits.idle_connection_s,
+            access_log=cast(logging.Logger, None),
+            # What is left of a request when it has been answered is dropped in `_linger`.
+            lingering_time=0,
+            auto_decompress=False,
+        )
+        parser = HttpRequestParser(
+            self,
+            loop,
+            _READ_AHEAD,
+            max_line_size=limits.max_head_bytes,
+            max_field_size=limits.max_head_bytes,
+            max_headers=limits.max_header_fields,
+            payload_exception=RequestPayloadError,
+            auto_decompress=False,
+            max_msg_queue_size=_MAX_WAITING,
+        )
+        self._input = BoundedParser(parser, limits, heads, loop.time, self._stop_reading)
+        self._parser = cast(Any, self._input)
+        self._max_msg_queue_size = _MAX_WAITING
+        self._msg_queue_resume_size = _MAX_WAITING // 2
+        self._connections = connections
+        self._context = context
+        self._answered = 0
+        self._is_known = False
+        # `transport` is None as soon as closing begins; what is written may take longer.
+        self._wire: asyncio.Transport | None = None
+        self._unread = 0
+        self._progress_at = 0.0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is being served."""
+        return self._answered == self._input.messages
+
+    def authenticated(self) -> None:
+        """Note that a request came with a good key."""
+        if not self._is_known:
+            self._is_known = True
+            self._connections.authenticated(self)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Serve the connection, unless there are too many."""
+        self._wire = wire = cast(asyncio.Transport, transport)
+        if not self._connections.admit(self):
+            self._wire = None
+            self.force_close()
+            wire.write(self._response(refusals.too_many_connections(), ""))
+            wire.close()
+            return
+        # Until the first request the time for a head runs, which is less than an idle
+        # connection has.
+        self._input.began = self._progress_at = self._loop.time()
+        wire.set_write_buffer_limits(high=_HIGH, low=_LOW)
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Release what the connection held."""
+        if self._wire is not None:
+            self._wire = None
+            self._connections.forget(self)
+            if self.writing_paused:
+                self._connections.resumed()
+        self._input.close()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Let the answer wait for the caller."""
+        self._connections.stopped()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """Go on with the answer."""
+        self._progress_at = self._loop.time()
+        self._connections.resumed()
+        super().resume_writing()
+
+    def check(self, now: float) -> float:
+        """Close the connection where a head or a reader takes too long.
+
+        Returns:
+            The seconds for which the caller has read nothing of what waits to be read.
+        """
+        limits = self._connections.limits
+        began = self._input.began
+        if began is not None and now - began > limits.head_timeout_s and self.is_idle:
+            self._refuse(refusals.head_timed_out(limits.head_timeout_s))
+        if self._wire is None:
+            return 0.0
+        waiting = self._wire.get_write_buffer_size()
+        if waiting == 0 or waiting < self._unread:
+            self._progress_at = now
+        self._unread = waiting
+        stalled_s = now - self._progress_at if waiting else 0.0
+        if stalled_s > limits.stalled_reader_s:
+            self.cut("limits.stalled_reader_s")
+        return stalled_s
+
+    def cut(self, limit: str) -> None:
+        """End the connection whose caller does not read, because of a limit."""
+        self._count(limit)
+        if self._wire is not None:
+            self._wire.abort()
+
+    def make_room(self) -> None:
+        """Close the connection at once."""
+        if self.is_idle:
+            self._refuse(refusals.too_many_connections())
+        if self._wire is not None and self._wire.get_write_buffer_size():
+            self._wire.abort()
+        else:
+            self.force_close()
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Write the rest of an answer; wait a moment where its request is not read to its end."""
+        finished = await super().finish_response(request, resp, start_time)
+        self._answered += 1
+        # After a request that was refused by the parser none is served.
+        if not request.content.is_eof() or (self._input.discards and self.is_idle):
+            await self._linger()
+        if self._input.began is not None:
+            self._input.began = self._loop.time()
+        return finished
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Return the answer to a request that could not be parsed, or that failed unforeseen.
+
+        Raises:
+            ConnectionError: the caller has left, or has part of an answer already.
+        """
+        if isinstance(exc, ConnectionError):
+            raise exc
+        if isinstance(exc, BadHeadError):
+            failure, path = exc.failure, exc.path
+        else:
+            self.log_exception(exc_info=exc)
+            failure, path = errors.internal(), request.path
+        if request.writer.output_size > 0:
+            raise ConnectionResetError("the answer has begun")
+        return Refusal(self._response(failure, path), failure.http_status)
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """Log where something unforeseen failed; its text may quote the request."""
+        error = kw.get("exc_info")
+        trace = traceback.format_tb(error.__traceback__) if isinstance(error, Exception) else []
+        kind = type(error).__name__
+        log.error("unforeseen failure", extra={"kind": kind, "trace": "".join(trace)})
+
+    async def _linger(self) -> None:
+        """Drop what still comes, so that the caller can read the answer before the end.
+
+        A connection that is closed while bytes of a request are unread is reset, and with it
+        the answer may be lost.
+        """
+        self._input.discard()
+        self.keep_alive(False)
+        if self.transport is not None:
+            self.transport.write_eof()
+        await asyncio.sleep(_LINGER_S)
+
+    def _stop_reading(self) -> None:
+        if self.transport is not None:
+            self.transport.pause_reading()
+
+    def _refuse(self, failure: GatewayError) -> None:
+        """Close; tell why where a request has begun to come."""
+        if self._input.has_begun and self.transport is not None:
+            self.transport.write(self._response(failure, self._input.path))
+        elif failure.limit:
+            self._count(failure.limit)
+        self.force_close()
+
+    def _response(self, failure: GatewayError, path: str) -> bytes:
+        """Return the response that tells of a failure, counted and logged."""
+        request_id = new_request_id()
+        token = logs.request_id.set(request_id)
+        self._context.access_log.answered("", "unknown", failure.http_status, 0.0)
+        logs.request_id.reset(token)
+        self._context.metrics.answered("unknown", failure.http_status, 0.0)
+        if failure.limit:
+            self._count(failure.limit)
+        return refusals.response_to(failure, path, request_id, self._context.source.now())
+
+    def _count(self, limit: str) -> None:
+        self._context.metrics.limits_reached.labels(limit).inc()

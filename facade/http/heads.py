@@ -1,0 +1,99 @@
+"""What the head of a request must not say, whatever its path, and what `Expect` asks."""
+
+from typing import Any, Protocol
+
+from aiohttp import hdrs, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import RawRequestMessage
+from aiohttp.streams import StreamReader
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from facade.problems import HttpProblem
+from services.common.errors import invalid
+
+# Of a request: what its `Expect` says.
+EXPECT = web.RequestKey("expect", str)
+_CREDENTIALS = (hdrs.AUTHORIZATION, "x-api-key")
+
+
+class _Make(Protocol):
+    """Makes a request, as `web.Server.request_factory` does."""
+
+    def __call__(
+        self,
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: web.RequestHandler,
+        writer: AbstractStreamWriter,
+        task: Any,
+        /,
+    ) -> web.BaseRequest: ...
+
+
+def hiding_expect(make: _Make) -> _Make:
+    """Return `make` for requests whose `Expect` aiohttp does not see.
+
+    aiohttp tells a caller to continue before the key has been looked at, and answers other
+    expectations in plain text that quotes them.
+    """
+
+    def make_request(
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: web.RequestHandler,
+        writer: AbstractStreamWriter,
+        task: Any,
+    ) -> web.BaseRequest:
+        if hdrs.EXPECT not in message.headers:
+            return make(message, payload, protocol, writer, task)
+        headers = CIMultiDict(message.headers)
+        expect = ",".join(headers.popall(hdrs.EXPECT))
+        message = message._replace(headers=CIMultiDictProxy(headers))
+        request = make(message, payload, protocol, writer, task)
+        request[EXPECT] = expect.strip().lower()
+        return request
+
+    return make_request
+
+
+def check_head(request: web.BaseRequest) -> None:
+    """Refuse a request whose head says what the gateway does not take.
+
+    Raises:
+        GatewayError: 400 for a repeated credential and for a transfer coding other than chunked,
+            415 for a body that is encoded, 417 for an expectation other than 100-continue.
+    """
+    headers = request.headers
+    for name in _CREDENTIALS:
+        if name in headers and len(headers.getall(name)) > 1:
+            raise invalid(name, f"{name}: is there twice; send the header once")
+    if hdrs.CONTENT_ENCODING in headers:
+        _check_content_encoding(headers.getall(hdrs.CONTENT_ENCODING))
+    if hdrs.TRANSFER_ENCODING in headers:
+        _check_transfer_encoding(headers[hdrs.TRANSFER_ENCODING])
+    if EXPECT in request and request[EXPECT] != "100-continue":
+        raise HttpProblem(
+            417, "expectation_failed", "Expect: takes 100-continue and nothing else", "Expect"
+        )
+
+
+def _check_content_encoding(lines: list[str]) -> None:
+    codings = {coding.strip().lower() for line in lines for coding in line.split(",")}
+    if codings - {"", "identity"}:
+        raise HttpProblem(
+            415,
+            "unsupported_content_encoding",
+            "Content-Encoding: takes identity alone; send the body uncompressed and leave the"
+            " header out",
+            "Content-Encoding",
+        )
+
+
+def _check_transfer_encoding(codings: str) -> None:
+    if codings.strip().lower() != "chunked":
+        raise HttpProblem(
+            400,
+            "unsupported_transfer_encoding",
+            "Transfer-Encoding: takes chunked alone",
+            "Transfer-Encoding",
+        )

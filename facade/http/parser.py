@@ -1,0 +1,206 @@
+"""aiohttp's request parser, with bounds on heads and errors in our own words.
+
+`BoundedParser` stands between a connection and the parser, which reads everything as it did.
+Bytes are counted while a head is incomplete, which nearly none is after the first read.
+
+After an error, and once the connection lingers, what still comes is dropped unread.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from aiohttp import HttpVersion10, HttpVersion11
+from aiohttp.http import RawRequestMessage
+from aiohttp.streams import StreamReader
+from aiohttp.web import RequestPayloadError
+
+from facade.http import refusals
+from facade.http.refusals import BadHeadError
+from services.common.errors import GatewayError
+from services.common.settings import Limits
+
+# Bytes that are read and dropped of a request that has been answered or refused.
+LINGER_BYTES: Final = 64 << 10
+# Bytes of all unfinished heads of a process together.
+_ALL_HEADS: Final = 16 << 20
+# Bytes of a head that are kept for its path.
+_KEPT: Final = 1024
+
+_Message = tuple[RawRequestMessage, StreamReader]
+_Result = tuple[Sequence[_Message], bool, bytes]
+_NOTHING: Final[_Result] = ((), False, b"")
+
+
+class UnfinishedHeads:
+    """The bytes of all heads of a process that are not complete yet."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+
+class BoundedParser:
+    """Parses the requests of one connection.
+
+    Attributes:
+        began: when the head that is awaited began, on the loop's clock; None where none has.
+        messages: how many requests have been parsed or refused.
+        discards: whether everything that comes is dropped.
+    """
+
+    def __init__(
+        self,
+        parser: Any,
+        limits: Limits,
+        heads: UnfinishedHeads,
+        monotonic: Callable[[], float],
+        stop_reading: Callable[[], None],
+    ) -> None:
+        """Wrap `parser`, an `HttpRequestParser`.
+
+        Args:
+            parser: aiohttp's parser.
+            limits: what a head may have.
+            heads: counts unfinished heads of the process.
+            monotonic: seconds of the loop's clock.
+            stop_reading: called when `LINGER_BYTES` have been dropped.
+        """
+        self._feed = parser.feed_data
+        self.message_consumed = parser.message_consumed
+        self.pause_reading = parser.pause_reading
+        self.began: float | None = None
+        self.messages = 0
+        self.discards = False
+        self._limits = limits
+        self._heads = heads
+        self._monotonic = monotonic
+        self._stop_reading = stop_reading
+        self._dropped = 0
+        self._body: StreamReader | None = None
+        self._head_size = 0
+        self._begun = b""
+
+    @property
+    def path(self) -> str:
+        """The path of the head that is awaited, or "" where it has not come yet."""
+        return refusals.path_of(self._begun)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything of the awaited head has come."""
+        return bool(self._begun)
+
+    def feed_data(self, data: bytes) -> _Result:
+        """Parse `data`; return the requests whose heads are complete.
+
+        An upgrade to another protocol is never made: the connection closes after its request.
+
+        Raises:
+            BadHeadError: the request is refused.
+        """
+        if self.discards:
+            self._drop(data)
+            return _NOTHING
+        body = self._body
+        if body is None and data:
+            return self._feed_head(data)
+        try:
+            messages = self._feed(data)[0]
+        except Exception as error:
+            if body is None or body.is_eof():
+                raise self._refused(refusals.classify(error, self._limits)) from None
+            # Its request is being served already, and reads of the failure where it reads the body.
+            self.discard()
+            body.set_exception(RequestPayloadError("the framing of the body is broken"))
+            return _NOTHING
+        if messages:
+            return self._accept(messages)
+        if body is not None and body.is_eof():
+            self._body = None
+        return _NOTHING
+
+    def discard(self) -> None:
+        """Drop everything that comes from now on."""
+        self.discards = True
+        self._forget_head()
+
+    def close(self) -> None:
+        """Release what the connection shares with others, and the connection itself."""
+        self.discard()
+        self._stop_reading = _do_nothing
+
+    def _feed_head(self, data: bytes) -> _Result:
+        size = self._head_size + len(data)
+        try:
+            messages = self._feed(data)[0]
+        except Exception as error:
+            self._keep(data)
+            raise self._refused(refusals.classify(error, self._limits)) from None
+        if messages:
+            if size > self._limits.max_head_bytes:
+                self._keep(data)
+                self._check_sizes(messages)
+            return self._accept(messages)
+        self._keep(data)
+        self._heads.size += len(data)
+        self._head_size = size
+        if size > self._limits.max_head_bytes:
+            raise self._refused(refusals.head_too_large(self._limits.max_head_bytes))
+        if self._heads.size > _ALL_HEADS:
+            raise self._refused(refusals.too_many_heads())
+        return _NOTHING
+
+    def _accept(self, messages: Sequence[_Message]) -> _Result:
+        """Check what the parser itself does not, and note which body is read next."""
+        for number, (message, payload) in enumerate(messages):
+            if message.version is not HttpVersion11:
+                self._check_version(message)
+            if message.upgrade or message.method == "CONNECT":
+                changed = message._replace(upgrade=False, should_close=True)
+                messages = [*messages[:number], (changed, payload), *messages[number + 1 :]]
+        self.messages += len(messages)
+        body = messages[-1][1]
+        self._body = None if body.is_eof() else body
+        self.began = None
+        if self._begun:
+            self._forget_head()
+        return messages, False, b""
+
+    def _check_version(self, message: RawRequestMessage) -> None:
+        if message.version not in (HttpVersion10, HttpVersion11):
+            raise self._refused(refusals.unsupported_version(), message.path)
+        if message.chunked and message.version == HttpVersion10:
+            raise self._refused(refusals.chunked_http_1_0(), message.path)
+
+    def _check_sizes(self, messages: Sequence[_Message]) -> None:
+        for message, _ in messages:
+            fields = sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
+            if len(message.path) + fields > self._limits.max_head_bytes:
+                raise self._refused(refusals.head_too_large(self._limits.max_head_bytes))
+
+    def _refused(self, failure: GatewayError, path: str = "") -> BadHeadError:
+        error = BadHeadError(failure, path.partition("?")[0] or self.path)
+        self.messages += 1
+        self.discard()
+        return error
+
+    def _keep(self, data: bytes) -> None:
+        """Keep the beginning of a head, without the empty lines that may precede it."""
+        if len(self._begun) < _KEPT:
+            self._begun = (self._begun + data[:_KEPT]).lstrip(b"\r\n")
+        if self.began is None and self._begun:
+            self.began = self._monotonic()
+
+    def _forget_head(self) -> None:
+        self._heads.size -= self._head_size
+        self._head_size = 0
+        self._begun = b""
+        self.began = None
+
+    def _drop(self, data: bytes) -> None:
+        self._dropped += len(data)
+        if self._dropped > LINGER_BYTES:
+            self._stop_reading()
+
+
+def _do_nothing() -> None:
+    pass

@@ -1,0 +1,165 @@
+"""Answers to what never becomes a request: malformed, oversized and unfinished heads.
+
+They are complete HTTP responses in the shape that the path decides, or Format A where no path
+could be read. They say what is wrong in words of our own and quote nothing of the request:
+a malformed head may hold a whole API key, a malformed body a prompt.
+"""
+
+from email.utils import formatdate
+from http import HTTPStatus
+
+from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+
+from facade import credentials, dialects
+from facade.credentials import Shape
+from facade.problems import HttpProblem
+from services.common.errors import GatewayError, unavailable
+from services.common.settings import Limits
+
+# Beginning of aiohttp's message for a head with too many fields; it has no type of its own.
+_TOO_MANY_FIELDS = "Too many headers"
+
+
+class BadHeadError(HttpProcessingError):
+    """Error raised by the parser for a request that is refused before it is one.
+
+    Attributes:
+        failure: what the caller is told.
+        path: path of the request, or "" where it could not be read.
+    """
+
+    def __init__(self, failure: GatewayError, path: str) -> None:
+        super().__init__(code=failure.http_status, message=failure.message)
+        self.failure = failure
+        self.path = path
+
+
+class Refusal(web.StreamResponse):
+    """A complete response, after which the connection closes."""
+
+    def __init__(self, response: bytes, status: int) -> None:
+        super().__init__(status=status)
+        self._response = response
+        self._writer: AbstractStreamWriter | None = None
+
+    @property
+    def keep_alive(self) -> bool:
+        """Whether the connection may be used again: never."""
+        return False
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
+        """Do nothing yet: head and body are written together."""
+        self._writer = request.writer
+        return self._writer
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Write head and body."""
+        assert self._writer is not None
+        await self._writer.write_eof(self._response)
+
+
+def classify(error: Exception, limits: Limits) -> GatewayError:
+    """Return what a caller is told of an exception of aiohttp's parser."""
+    if isinstance(error, LineTooLong):
+        return head_too_large(limits.max_head_bytes)
+    if isinstance(error, HttpProcessingError) and error.message.startswith(_TOO_MANY_FIELDS):
+        return HttpProblem(
+            431,
+            "too_many_header_fields",
+            f"the request has more than {limits.max_header_fields:,} header fields",
+            limit="limits.max_header_fields",
+        )
+    return HttpProblem(
+        400,
+        "malformed_request",
+        "the request is not well-formed HTTP/1.1 (RFC 9112): check its request line, its header"
+        " fields, and Content-Length or the sizes of its chunks",
+    )
+
+
+def head_too_large(max_bytes: int) -> GatewayError:
+    """Return the failure of a head with more than `max_bytes` bytes: 431."""
+    return HttpProblem(
+        431,
+        "head_too_large",
+        f"the request line and header fields have more than {max_bytes:,} bytes",
+        limit="limits.max_head_bytes",
+    )
+
+
+def unsupported_version() -> GatewayError:
+    """Return the failure of another version of HTTP: 400."""
+    return HttpProblem(400, "unsupported_http_version", "the gateway speaks HTTP/1.1 and HTTP/1.0")
+
+
+def chunked_http_1_0() -> GatewayError:
+    """Return the failure of HTTP/1.0 with Transfer-Encoding (RFC 9112, section 6.1): 400."""
+    return HttpProblem(
+        400,
+        "malformed_request",
+        "Transfer-Encoding: needs HTTP/1.1; send Content-Length with HTTP/1.0",
+        param="Transfer-Encoding",
+    )
+
+
+def head_timed_out(seconds: float) -> GatewayError:
+    """Return the failure of a head that does not come to its end: 408."""
+    return HttpProblem(
+        408,
+        "head_timeout",
+        f"the request line and header fields took more than {seconds:g} seconds",
+        limit="limits.head_timeout_s",
+    )
+
+
+def too_many_connections() -> GatewayError:
+    """Return the failure of a connection that finds no room: 503. `Connections` counts it."""
+    return unavailable("the gateway has as many connections as it takes; try again")
+
+
+def too_many_heads() -> GatewayError:
+    """Return the failure of a head for which all unfinished heads together leave no room: 503."""
+    return unavailable(
+        "the gateway is reading as many request heads as it takes; try again",
+        limit="limits.max_head_bytes",
+    )
+
+
+def path_of(begun: bytes) -> str:
+    """Return the path in the beginning of a request, or "" where there is none."""
+    line = begun.lstrip(b"\r\n").partition(b"\n")[0]
+    target = line.partition(b" ")[2].partition(b" ")[0]
+    return target.partition(b"?")[0].decode("latin-1") if target.startswith(b"/") else ""
+
+
+def response_to(failure: GatewayError, path: str, request_id: str, now: float) -> bytes:
+    """Return the response that tells of a failure.
+
+    Args:
+        failure: what is told.
+        path: path of the request, or "" where it could not be read.
+        request_id: identifier in the response and the log.
+        now: Unix seconds.
+    """
+    status, body = dialects.render_error(
+        credentials.rules_for(path).shape or Shape.A, failure, request_id
+    )
+    retry = "" if failure.retry_after_s is None else f"Retry-After: {failure.retry_after_s}\r\n"
+    head = (
+        f"HTTP/1.1 {status} {_phrase(status)}\r\n"
+        "Content-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n"
+        f"Date: {formatdate(now, usegmt=True)}\r\n"
+        f"x-request-id: {request_id}\r\nrequest-id: {request_id}\r\n"
+        f"{retry}Connection: close\r\n\r\n"
+    )
+    return head.encode("ascii") + body
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Error"

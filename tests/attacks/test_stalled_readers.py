@@ -1,0 +1,76 @@
+"""Callers who ask for streams and read nothing."""
+
+import asyncio
+import json
+import socket
+from collections.abc import Iterator
+
+import aiohttp
+import pytest
+
+from tests.attacks.observer import Observer
+from tests.e2e.gateway import Gateway
+from tests.e2e.processes import PYTHON, Running, free_port
+from tests.waiting import until
+
+CLIENTS = 400
+MAX_STALLED = 50
+LIVE_CALLS = "gateway_upstream_live_calls "
+
+
+@pytest.fixture(scope="module")
+def upstream_port() -> Iterator[int]:
+    port = free_port()
+    with Running([PYTHON, "-m", "tests.attacks.endless", str(port)]) as process:
+        process.wait_for("endless on")
+        yield port
+
+
+def unread_stream(target: Gateway, key: str) -> socket.socket:
+    """Ask for a stream on a connection that takes as little as it can."""
+    message = {"role": "user", "content": "Hello"}
+    body = json.dumps({"model": "openai/m", "stream": True, "messages": [message]})
+    caller = socket.socket()
+    caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    caller.connect(("127.0.0.1", target.port))
+    caller.send(
+        (
+            "POST /beta/v1/chat/completions HTTP/1.1\r\nHost: a\r\n"
+            f"Authorization: Bearer {key}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n{body}"
+        ).encode()
+    )
+    return caller
+
+
+async def live_calls(target: Gateway) -> float:
+    """Return how many calls to providers are under way."""
+    async with aiohttp.ClientSession() as http, http.get(f"{target.address}/metrics") as answer:
+        lines = (await answer.text()).splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith(LIVE_CALLS))
+
+
+async def test_callers_who_read_nothing_are_harmless(
+    target: Gateway, attacker_key: str, observer: Observer
+) -> None:
+    callers = []
+    most = 0.0
+
+    async def are_cut() -> bool:
+        nonlocal most
+        live = await live_calls(target)
+        most = max(most, live)
+        return most > MAX_STALLED >= live
+
+    async with observer.watch() as measured:
+        for _ in range(CLIENTS):
+            callers.append(await asyncio.to_thread(unread_stream, target, attacker_key))
+        await until(are_cut, every_s=0.2)
+    for caller in callers:
+        caller.close()
+    await until(lambda: _none(target))
+    measured.assert_harmless()
+
+
+async def _none(target: Gateway) -> bool:
+    return await live_calls(target) == 0
