@@ -163,7 +163,8 @@ class _Answer:
         return held
 
     def _on_silence(self) -> None:
-        if self._sign is None:
+        # A caller who does not read what there is needs no sign of life.
+        if self._sign is None and not self._request.protocol.writing_paused:
             self._sign = asyncio.create_task(self._give_sign())
 
     async def _give_sign(self) -> None:

@@ -282,7 +282,9 @@ def test_an_answer_cut_anywhere_reads_the_same(cuts: list[int], chunked: bool) -
 
     async def read() -> tuple[int, list[str], bytes]:
         released = asyncio.Event()
-        connection = ClientConnection(1 << 20, lambda _: released.set(), lambda _: None)
+        connection = ClientConnection(
+            1 << 20, lambda: 1 << 16, lambda _: released.set(), lambda _: None
+        )
         connection.connection_made(_Sink())
         asking = asyncio.ensure_future(connection.request(b"", b""))
         await asyncio.sleep(0)
