@@ -1,0 +1,49 @@
+"""Connections without a key that are held open and finish nothing."""
+
+import asyncio
+import re
+
+import pytest
+
+from tests.attacks.hoard import all_ended, connect, hoard
+from tests.attacks.observer import Observer
+from tests.e2e.gateway import Gateway
+from tests.facade.sockets import exchange
+
+MAX_CONNECTIONS = 400
+HEAD_S = 2
+BEGUN = b"POST /beta/v1/messages HTTP/1.1\r\nHost: a\r\nX-Secret: CANARY"
+
+
+@pytest.fixture(scope="module")
+def settings() -> str:
+    return f"[limits]\nmax_connections = {MAX_CONNECTIONS}\nhead_timeout_s = {HEAD_S}\n"
+
+
+async def test_more_connections_than_there_are_keep_nobody_out(
+    target: Gateway, observer: Observer
+) -> None:
+    with hoard() as held:
+        async with observer.watch() as measured:
+            for number in range(3 * MAX_CONNECTIONS):
+                held.append(await connect(target, BEGUN if number % 2 else b""))
+            answers = await asyncio.wait_for(all_ended(held), 30)
+    measured.assert_harmless()
+    told = {answer.split(b"\r\n")[0] for answer in answers if answer}
+    assert told == {b"HTTP/1.1 503 Service Unavailable", b"HTTP/1.1 408 Request Timeout"}
+    assert not any(b"CANARY" in answer for answer in answers)
+    lines = [line for line in target.process.output.splitlines() if "max_connections" in line]
+    assert 1 <= len(lines) < 5
+    page = await exchange(target.port, b"GET /metrics HTTP/1.0\r\n\r\n")
+    for limit in ("max_connections", "head_timeout_s"):
+        assert re.search(rb'limits_reached_total{limit="limits.%b"} \d\d' % limit.encode(), page)
+
+
+async def test_answered_connections_that_stay_keep_nobody_out(
+    target: Gateway, observer: Observer
+) -> None:
+    with hoard() as held:
+        async with observer.watch() as measured:
+            for _ in range(2 * MAX_CONNECTIONS):
+                held.append(await connect(target, b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"))
+        measured.assert_harmless()
