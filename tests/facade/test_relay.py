@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, Self, cast
 
 import grpc
+import pytest
 from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
@@ -230,6 +231,21 @@ async def test_a_failure_before_the_headers_is_a_status() -> None:
 async def test_a_failure_after_them_is_told_in_the_stream() -> None:
     written = await told(Call([(1, STARTS), (9, message())], failure()))
     assert content(written)[1] == b"^#"
+
+
+@pytest.mark.parametrize("fault", [KeyError("x"), ValueError("x"), TypeError("x")])
+@in_no_time
+async def test_events_that_cannot_be_written_end_the_stream(
+    fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def encode(self: Words, events: list[Event]) -> bytes:
+        if any(event.text == "bad" for event in events):
+            raise fault
+        return b"x"
+
+    monkeypatch.setattr(Words, "encode", encode)
+    written = await told(Call([(1, text("a")), (9, text("bad"))], EOF))
+    assert content(written)[1].endswith(b"#")
 
 
 @in_no_time

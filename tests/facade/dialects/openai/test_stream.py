@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionChunk
 
 from facade.dialects.openai import ChatStream
-from gateway.conversation.v1.conversation_pb2 import Block, Opaque, Usage
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Block, Opaque, Usage
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import BlockStop, Choice, Event, Start
 from services.common.errors import GatewayError
@@ -252,6 +252,25 @@ def test_an_answer_that_did_not_end_is_never_told_as_one_that_did() -> None:
     stream = ChatStream(CREATED, False)
     with pytest.raises(KeyError):
         stream.encode([start(answer()), Event(finish=Choice().finish)])
+
+
+def test_a_choice_that_nobody_can_ask_for_is_not_opened() -> None:
+    stream = ChatStream(CREATED, False)
+    stream.encode([start(answer())])
+    for index in (128, 2**31, 2**32 - 1):
+        with pytest.raises(ValueError, match="choice"):
+            stream.encode([Event(choice=index, block_start=Block(text=""))])
+
+
+def test_large_fields_of_an_answer_are_told_once() -> None:
+    whole = answer()
+    whole.extra.dialect = DIALECT_OPENAI
+    for size, kept in ((2000, 2), (3000, 1)):
+        whole.extra.json = b'{"x":"%b"}' % (b"y" * size)
+        stream = ChatStream(CREATED, False)
+        raw = stream.encode([start(whole), Event(block_start=Block(text="")), Event(text="a")])
+        assert raw.count(b"yyy" * (size // 3)) == kept
+        assert all(json.loads(one[6:]) for one in raw.split(b"\n\n")[:-1])
 
 
 def test_a_keepalive_is_a_comment() -> None:

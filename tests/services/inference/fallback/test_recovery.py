@@ -3,12 +3,13 @@
 import pytest
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
-from gateway.conversation.v1.conversation_pb2 import Block, Message, Thinking, ToolUse
+from gateway.conversation.v1.conversation_pb2 import Block, Message, Thinking, ToolUse, Usage
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1.inference_pb2 import BlockStop, Event
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.accumulator import Accumulator
+from services.inference.providers.failures import over_limit
 from tests.services.inference.fallback.scripted import (
     DISABLED,
     FOREVER,
@@ -270,6 +271,48 @@ class TestRepeating:
 
 
 class TestBounds:
+    @in_no_time
+    async def test_an_answer_of_which_there_is_too_much_is_not_gone_on_with(self):
+        house = House()
+        house.p.plays("a", broken(SAID, over_limit("p", "said too much", "limits.max_answer")))
+        with pytest.raises(UpstreamError) as raised:
+            await house.stream(request())
+        assert raised.value.limit == "limits.max_answer"
+        assert len(house.asked()) == 1
+
+    @in_no_time
+    async def test_an_answer_with_too_much_before_its_content_is_another_models(self):
+        house = House()
+        house.p.plays("a", [over_limit("p", "said too much", "limits.max_answer")])
+        assert text_of(await house.stream(request())) == "I am b"
+        assert [model for _, model in house.asked()] == ["a", "b"]
+
+    @pytest.mark.parametrize(("most", "asked"), [(len(SAID), 2), (len(SAID) - 1, 1)])
+    @in_no_time
+    async def test_so_long_an_answer_is_gone_on_with(self, most: int, asked: int):
+        house = House(max_recovered=most)
+        house.p.plays("a", broken(SAID, silence()))
+        house.p.plays("b", answer(SAID + REST))
+        try:
+            assert text_of(await house.stream(request())) == SAID + REST
+        except UpstreamError:
+            assert asked == 1
+        assert len(house.asked()) == asked
+
+    @in_no_time
+    async def test_of_counts_before_the_content_the_last_is_told(self):
+        house = House()
+        counts = [[Event(usage=Usage(input_tokens=count))] * 2 for count in range(50)]
+        house.p.plays("a", [[start()], *counts, *answer("x")[0:1]])
+        batches = await house.batches(request())
+        told = [
+            event.usage.input_tokens
+            for batch in batches
+            for event in batch
+            if event.HasField("usage")
+        ]
+        assert told[0] == 49
+
     @in_no_time
     async def test_disabled_tells_the_failure(self):
         house = House()
