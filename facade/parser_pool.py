@@ -29,7 +29,8 @@ _ALLOCATOR = {
     "MALLOC_MMAP_THRESHOLD_": str(1 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(4 << 20),
 }
-_COMMAND = (sys.executable, "-m", "facade.parser_process")
+# -P keeps a folder of that name in the working directory out.
+_COMMAND = (sys.executable, "-P", "-m", "facade.parser_process")
 
 
 class ParserPool:

@@ -60,7 +60,7 @@ class Server(_Section):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
     metrics_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
-    metrics_port: Annotated[int, Field(ge=0, le=65535)] = 8081
+    metrics_port: Annotated[int, Field(ge=0, le=65535)] = 9464
     access_log_per_s: Annotated[int, Field(ge=0)] = 50
 
     @field_validator("metrics_host")
@@ -423,7 +423,7 @@ EXAMPLE = """\
 host = "127.0.0.1"
 port = 8080
 metrics_host = "127.0.0.1"    # where /metrics and /readyz?verbose are served: an address of
-metrics_port = 8081           # this machine, and a port of its own; 0: any free one
+metrics_port = 9464           # this machine, and a port of its own; 0: any free one
 access_log_per_s = 50         # requests of a second with a line in the log; server errors always
 
 [storage]
