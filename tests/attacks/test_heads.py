@@ -34,6 +34,8 @@ async def test_many_unfinished_heads_share_a_bound(target: Gateway, observer: Ob
         async with observer.watch() as measured:
             for _ in range(500):
                 held.append(await connect(target, most))
+            (answer,) = read_answers(*await asyncio.wait_for(all_ended(held[-1:]), 30))
+    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
     measured.assert_harmless()
 
 
