@@ -80,9 +80,10 @@ class PieceReader:
 
 
 class ReceivedBody:
-    """A whole body; an async context that gives its bytes.
+    """A whole body; an async context that gives its bytes, as the one item of a list.
 
-    They count in the budget of the process until the block ends.
+    Whoever takes them out of it lets their memory go as soon as they can. They count in the
+    budget of the process until the block ends.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class ReceivedBody:
         self._reserved = 0
         self._user_id = ""
 
-    async def __aenter__(self) -> bytes:
+    async def __aenter__(self) -> list[bytes]:
         """Read the body.
 
         Raises:
@@ -110,11 +111,11 @@ class ReceivedBody:
                 raise _broken() from None
             if len(body) > self._max_size:
                 raise self._too_large()
-            return body
+            return [body]
         if (self._request.content_length or 0) > self._max_size:
             raise self._too_large()
         try:
-            return await self._read()
+            return [await self._read()]
         except BaseException:
             self._release()
             raise

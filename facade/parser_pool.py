@@ -45,17 +45,17 @@ class ParserPool:
         self._idle: list[subprocess.Popen[bytes]] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    async def parse(self, kind: Kind, body: bytes, **options: bool | list[str]) -> Parsed:
-        """Read the body of a request.
+    async def parse(self, kind: Kind, held: list[bytes], **options: bool | list[str]) -> Parsed:
+        """Read the body of a request; see `facade.parsing.parse`.
 
         Raises:
             GatewayError: too_large, invalid; unavailable, the process was killed.
         """
-        if is_quick(body):
-            return parse(kind, body, options, self._max_values)
+        if is_quick(held[0]):
+            return parse(kind, held, options, self._max_values)
         try:
             return await self._loop.run_in_executor(
-                self._threads, self._parse_apart, kind, body, options
+                self._threads, self._parse_apart, kind, held, options
             )
         finally:
             self._end_later()
@@ -77,13 +77,12 @@ class ParserPool:
         if not self._idle:
             self._idle.append(_start_process())
 
-    def _parse_apart(self, kind: Kind, body: bytes, options: Options) -> Parsed:
+    def _parse_apart(self, kind: Kind, held: list[bytes], options: Options) -> Parsed:
         process = self._take()
         assert process.stdin is not None and process.stdout is not None
         head = {"kind": kind, "options": options, "max_values": self._max_values}
         try:
-            write_frame(process.stdin, head, body)
-            del body
+            write_frame(process.stdin, head, held.pop())
             told, content = read_frame(process.stdout)
         except (EOFError, OSError):
             process.kill()

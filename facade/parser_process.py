@@ -47,13 +47,12 @@ def _read(source: IO[bytes], size: int) -> bytes:
     return read
 
 
-def _answer(head: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], bytes]:
     """Parse one body; return the frame that tells what came of it."""
     from facade.parsing import parse
 
     try:
-        parsed = parse(head["kind"], body, head["options"], head["max_values"])
-        del body
+        parsed = parse(head["kind"], held, head["options"], head["max_values"])
         content: bytes = parsed.request.SerializeToString()
         return {"stream": parsed.stream, "include_usage": parsed.include_usage}, content
     except GatewayError as error:
@@ -80,7 +79,10 @@ def main() -> None:
     gc.disable()
     try:
         while True:
-            write_frame(answers, *_answer(*read_frame(sys.stdin.buffer)))
+            head, body = read_frame(sys.stdin.buffer)
+            held = [body]
+            del body
+            write_frame(answers, *_answer(head, held))
             gc.collect()
     except (EOFError, BrokenPipeError):
         os._exit(0)

@@ -1,6 +1,6 @@
 """Bodies of chat completions and messages into requests: check, read, translate."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,13 +11,7 @@ from services.common.errors import GatewayError
 
 Kind = Literal["chat", "messages", "count_tokens"]
 # Arguments of a dialect's parser beside the body.
-Options = Mapping[str, bool | Sequence[str]]
-
-_PARSERS: dict[Kind, Callable[..., Any]] = {
-    "chat": openai.parse_chat,
-    "messages": anthropic.parse_messages,
-    "count_tokens": anthropic.parse_count_tokens,
-}
+Options = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +30,36 @@ class Parsed:
     include_usage: bool = False
 
 
-def parse(kind: Kind, body: bytes, options: Options, max_values: int) -> Parsed:
+def parse(kind: Kind, held: list[bytes], options: Options, max_values: int) -> Parsed:
     """Read the body of a request.
+
+    Args:
+        kind: of which endpoint.
+        held: the body alone, which is taken out, so that its memory can go before the end.
+        options: of the dialect.
+        max_values: how many JSON values it may have.
 
     Raises:
         GatewayError: too_large, more than `max_values` values; invalid, naming the field.
     """
-    check_values(body, max_values)
-    parsed = _PARSERS[kind](body, **options)
+    check_values(held[0], max_values)
+    parsed = _translate(kind, held, options)
     # A whole answer in the caller's own dialect goes as it came.
     parsed.request.takes_verbatim = not parsed.stream
-    return Parsed(parsed.request, parsed.stream, getattr(parsed, "include_usage", False))
+    return parsed
+
+
+def _translate(kind: Kind, held: list[bytes], options: Options) -> Parsed:
+    # Called by name: arguments that are unpacked are held until the call returns.
+    if kind == "chat":
+        chat = openai.parse_chat(held.pop())
+        return Parsed(chat.request, chat.stream, chat.include_usage)
+    betas, coding = options["betas"], bool(options["coding"])
+    if kind == "messages":
+        parsed = anthropic.parse_messages(held.pop(), betas=betas, coding=coding)
+    else:
+        parsed = anthropic.parse_count_tokens(held.pop(), betas=betas, coding=coding)
+    return Parsed(parsed.request, parsed.stream)
 
 
 def check_values(body: bytes, limit: int) -> None:

@@ -41,7 +41,8 @@ def routes() -> list[web.RouteDef]:
 async def _answer(endpoint: Endpoint, request: web.Request) -> web.Response:
     """Read, translate, call, translate back."""
     _check_json(request)
-    async with ReceivedBody(request, MAX_BODY, "") as content:
+    async with ReceivedBody(request, MAX_BODY, "") as held:
+        content = held.pop()
         run = asyncio.to_thread if len(content) > _LARGE else _run_here
         limit = request.app[CONTEXT].settings.limits.max_body_values
         found = await run(_read_object, content, limit)

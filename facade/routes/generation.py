@@ -39,8 +39,8 @@ async def parse(request: web.Request, kind: Kind, **options: bool | list[str]) -
     check_json(request)
     context = request.app[CONTEXT]
     context.parser.expect(request.content_length or 0)
-    async with ReceivedBody(request, context.settings.limits.max_body) as body:
-        return await context.parser.parse(kind, body, **options)
+    async with ReceivedBody(request, context.settings.limits.max_body) as held:
+        return await context.parser.parse(kind, held, **options)
 
 
 def metadata(request: web.Request) -> Metadata:

@@ -82,8 +82,8 @@ async def search(request: web.Request) -> web.Response:
     """Find archived turns by what they say."""
     memory_id = _memory_id(request)
     check_json(request)
-    async with ReceivedBody(request, _MAX_SEARCH, "") as body:
-        wanted = memory.parse_search(body, memory_id)
+    async with ReceivedBody(request, _MAX_SEARCH, "") as held:
+        wanted = memory.parse_search(held.pop(), memory_id)
     found = await request.app[CONTEXT].memory.SearchMemory(wanted, metadata=metadata(request))
     return _json(memory.render_snippets(found.snippets, _shape(request)))
 

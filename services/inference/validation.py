@@ -82,13 +82,14 @@ def _check_messages(messages: Iterable[Message]) -> None:
     for index, message in enumerate(messages):
         if not message.role:
             raise invalid(f"messages[{index}].role", f"messages[{index}].role: is needed")
-        if not message.blocks:
+        blocks = message.blocks
+        if not blocks:
             raise invalid(
                 f"messages[{index}].blocks", f"messages[{index}].blocks: at least one is needed"
             )
-        left -= len(message.blocks)
+        left -= len(blocks)
         if left >= 0:
-            left = _check_blocks(message.blocks, left, f"messages[{index}].blocks")
+            left = _check_blocks(blocks, left, f"messages[{index}].blocks")
         if left < 0:
             raise invalid("messages", f"messages: at most {MAX_BLOCKS:,} blocks are taken in all")
         if message.HasField("extra"):

@@ -44,7 +44,7 @@ def is_dead(process: int) -> bool:
 async def test_a_chat_is_the_same_as_here(pool, stream):
     fields = {"stream": stream, "stream_options": {"include_usage": True}} if stream else {}
     assert not is_quick(body(**fields))
-    parsed = await pool.parse("chat", body(**fields))
+    parsed = await pool.parse("chat", [body(**fields)])
     here = openai.parse_chat(body(**fields)).request
     here.takes_verbatim = not stream
     assert GenerateRequest.FromString(parsed.request) == here
@@ -54,7 +54,7 @@ async def test_a_chat_is_the_same_as_here(pool, stream):
 @pytest.mark.parametrize("kind", ["messages", "count_tokens"])
 async def test_messages_are_the_same_as_here(pool, kind):
     options = {"betas": ["a", "b"], "coding": True}
-    parsed = await pool.parse(kind, body(), **options)
+    parsed = await pool.parse(kind, [body()], **options)
     here = anthropic.parse_messages(body(), **options).request
     here.takes_verbatim = True
     assert GenerateRequest.FromString(parsed.request) == here
@@ -63,7 +63,7 @@ async def test_messages_are_the_same_as_here(pool, kind):
 async def test_an_error_is_the_same_as_here(pool):
     wrong = body(temperature="warm")
     with pytest.raises(GatewayError) as there:
-        await pool.parse("chat", wrong)
+        await pool.parse("chat", [wrong])
     with pytest.raises(GatewayError) as here:
         openai.parse_chat(wrong)
     for name in ("code", "message", "param", "limit"):
@@ -73,7 +73,7 @@ async def test_an_error_is_the_same_as_here(pool):
 async def test_too_many_values_are_told_with_the_limit():
     pool = ParserPool(1, 1000)
     with pytest.raises(GatewayError) as refused:
-        await pool.parse("chat", body())
+        await pool.parse("chat", [body()])
     assert refused.value.limit == "limits.max_body_values"
     await pool.close()
 
@@ -81,11 +81,11 @@ async def test_too_many_values_are_told_with_the_limit():
 async def test_a_process_that_dies_is_replaced():
     pool = ParserPool(1, 1_000_000)
     before = children()
-    await pool.parse("chat", body())
+    await pool.parse("chat", [body()])
     (process,) = children() - before
     os.kill(process, signal.SIGKILL)
     await until(lambda: is_dead(process))
-    await pool.parse("chat", body())
+    await pool.parse("chat", [body()])
     assert process not in children()
     await pool.close()
     assert children() == before
@@ -95,7 +95,7 @@ async def test_a_process_without_work_is_ended(monkeypatch):
     monkeypatch.setattr(parser_pool, "IDLE_S", 0.05)
     pool = ParserPool(1, 1_000_000)
     before = children()
-    await pool.parse("chat", body())
+    await pool.parse("chat", [body()])
     await until(lambda: children() == before)
     await pool.close()
 
@@ -104,7 +104,7 @@ async def test_a_small_body_needs_no_process():
     pool = ParserPool(1, 1_000_000)
     before = children()
     small = json.dumps({"model": "m", "messages": MANY[:10]}).encode()
-    assert (await pool.parse("chat", small)).request.model == "m"
+    assert (await pool.parse("chat", [small])).request.model == "m"
     assert children() == before
     await pool.close()
 
