@@ -69,6 +69,7 @@ def test_the_gateways_own_port_is_no_server_to_find():
         ({"data": [{"id": 7}, "x", {"id": "c"}]}, 200, {"one": ["c"]}),
         ({"data": [{"id": "a"}]}, 401, {}),
         ({"models": []}, 200, {}),
+        ({"data": [{"id": "a"}, {"id": ""}, {"id": "x" * 257}]}, 200, {"one": ["a"]}),
         ("not JSON", 200, {}),
     ],
 )

@@ -265,11 +265,11 @@ def test_a_choice_that_nobody_can_ask_for_is_not_opened() -> None:
 def test_large_fields_of_an_answer_are_told_once() -> None:
     whole = answer()
     whole.extra.dialect = DIALECT_OPENAI
-    for size, kept in ((2000, 2), (3000, 1)):
+    for size, times in ((2000, 2), (3000, 1)):
         whole.extra.json = b'{"x":"%b"}' % (b"y" * size)
         stream = ChatStream(CREATED, False)
         raw = stream.encode([start(whole), Event(block_start=Block(text="")), Event(text="a")])
-        assert raw.count(b"yyy" * (size // 3)) == kept
+        assert raw.count(b"yyy" * (size // 3)) == times
         assert all(json.loads(one[6:]) for one in raw.split(b"\n\n")[:-1])
 
 

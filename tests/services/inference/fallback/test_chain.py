@@ -6,7 +6,10 @@ import pytest
 
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2 as pb
+from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import GatewayError, UpstreamError, invalid, unsupported
+from services.inference import engine
+from services.inference.fallback.chain import Chain
 from tests.services.inference.fallback.scripted import (
     DISABLED,
     ENABLED,
@@ -353,3 +356,23 @@ async def test_a_stream_that_is_closed_ends_at_the_provider():
     await batches.aclose()
     assert house.is_quiet()
     assert house.counted("cancelled") == 1
+
+
+@in_no_time
+async def test_a_whole_answer_that_comes_as_a_stream_is_put_together_as_it_comes():
+    heads = []
+
+    class Listening(Chain):
+        async def whole(self):
+            heads.append(await super().whole())
+            return heads[-1]
+
+    house = House()
+    first, last = answer("x")
+    house.p.plays("a", [first, *[[Event(text="y")]] * 500, last])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "Chain", Listening)
+        text, _, usage = await house.ask(False, request())
+    assert (text, usage.output_tokens) == ("x" + "y" * 500, 3)
+    [[batch]] = heads
+    assert len(batch) < 10

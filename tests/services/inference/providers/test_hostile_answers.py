@@ -18,6 +18,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from gateway.inference.v1.inference_pb2 import Memory as WantedMemory
 from services.common.errors import GatewayError, UpstreamError
+from services.inference.providers.base import Target
 from tests.services.inference.providers.anthropic_answers import STREAM as MESSAGE_EVENTS
 from tests.services.inference.providers.anthropic_answers import WHOLE as MESSAGE
 from tests.services.inference.providers.changes import GONE, Path, changed, spread, values
@@ -386,3 +387,20 @@ async def test_a_failure_inside_an_answer_tells_no_key(status: int) -> None:
     for told in await ask_whole(house, body):
         assert "secret" not in told.message
         assert told.http_status == 400
+
+
+async def test_any_value_as_a_count_or_a_vector() -> None:
+    house, other = House("anthropic"), House("openai")
+    vectors = {"data": [{"index": 0, "embedding": [0.5]}, {"index": 1, "embedding": [1]}]}
+    for value in HOSTILE.values():
+        house.upstream.pieces = [dumped(put({"input_tokens": 3}, ("input_tokens",), value))]
+        assert (await house.engine.count_tokens(asked(ANTHROPIC))).input_tokens < 2**53
+        for path in spread(vectors):
+            other.upstream.pieces = [dumped(put(vectors, path, value))]
+            provider = other.engine.routes.providers["p"]
+            try:
+                made = await provider.embed(Target("m", "p", "m"), ["a", "b"])
+            except UpstreamError:
+                continue
+            assert len(made) == 2
+            assert all(isinstance(number, float) for vector in made for number in vector)

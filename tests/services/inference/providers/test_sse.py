@@ -160,3 +160,19 @@ def test_any_stream_cut_anywhere_gives_what_the_standard_says(
     places = [cut for cut in cuts if cut <= len(stream)]
     # At its very end the standard's line splitting and ours agree: what has no line end is no line.
     assert parse(stream, *places) == by_the_standard(stream)
+
+
+def test_an_event_of_far_too_many_lines_is_refused() -> None:
+    cutter = EventCutter(1 << 25)
+    with pytest.raises(SseTooLongError):
+        cutter.feed(b"data\n" * 300_000 + b"\n")
+
+
+@pytest.mark.parametrize(
+    "nothing", [b"\n", b":\n", b": a\n\n", b"id: 1\n\n", b"event: ping\nid: 1\n:\n\n", b"x\n\n"]
+)
+def test_what_dispatches_nothing_is_passed_over_at_once(nothing: bytes) -> None:
+    text = nothing * 1000 + b"event: a\ndata: b\n\n"
+    sent, at = read_event(text, 0)
+    assert sent is None
+    assert read_event(text, at) == (ServerSentEvent("a", b"b"), len(text))
