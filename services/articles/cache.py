@@ -21,6 +21,7 @@ class Opened:
         snapshot_bytes: size of the snapshot it was built on, or that was taken since.
         tail_operations: operations since that snapshot.
         tail_bytes: their size.
+        log_bytes: of all operations from the first on, each with what undoes it.
     """
 
     document: Document
@@ -28,6 +29,7 @@ class Opened:
     snapshot_bytes: int = 0
     tail_operations: int = 0
     tail_bytes: int = 0
+    log_bytes: int = 0
 
     @property
     def size(self) -> int:

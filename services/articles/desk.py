@@ -26,7 +26,7 @@ from services.articles.log import Entry, Log, is_snapshot_due
 from services.articles.metrics import Metrics
 from services.articles.sessions import Live, Named, SessionRepository
 from services.articles.tree.operations import Operation
-from services.articles.usage import OPERATION_BYTES, Usage, add_to_documents
+from services.articles.usage import Usage, add_to_documents, blocks_for, size_of
 from services.common.database import writing
 from services.common.errors import GatewayError, unavailable
 
@@ -72,7 +72,7 @@ class _Work:
     entries: list[Entry] = field(default_factory=list)
     outcomes: list[tuple[_Call, Outcome]] = field(default_factory=list)
     refusals: list[tuple[_Call, Exception]] = field(default_factory=list)
-    owners: dict[str, str] = field(default_factory=dict)
+    found: dict[str, Live] = field(default_factory=dict)
 
 
 class _DeletedError(Exception):
@@ -232,7 +232,7 @@ class Desk:
                     continue
                 if state.article_id not in work.opened:
                     work.opened[state.article_id] = await self._current(connection, state)
-                    work.owners[state.article_id] = state.owner_id
+                    work.found[state.article_id] = state
                 if call.is_large:
                     await asyncio.to_thread(_apply, call, state.article_id, work)
                 else:
@@ -242,7 +242,10 @@ class Desk:
         return work
 
     async def _charge(self, connection: AsyncConnection, work: _Work) -> bool:
-        """Charge the documents' owners for the operations; return whether there are any left.
+        """Charge the documents' owners where a log outgrows what it is charged for.
+
+        Returns:
+            Whether there are operations to be added.
 
         Raises:
             _DeletedError: a document is gone.
@@ -250,11 +253,12 @@ class Desk:
         """
         by_owner: dict[str, int] = {}
         by_article: dict[str, int] = {}
-        for entry in work.entries:
-            size = len(entry.operation) + len(entry.inverse) + OPERATION_BYTES
-            owner_id = work.owners[entry.article_id]
-            by_owner[owner_id] = by_owner.get(owner_id, 0) + size
-            by_article[entry.article_id] = by_article.get(entry.article_id, 0) + size
+        for article_id, live in work.found.items():
+            if size := blocks_for(work.opened[article_id].log_bytes - live.charged_bytes):
+                by_article[article_id] = size
+                by_owner[live.owner_id] = by_owner.get(live.owner_id, 0) + size
+        if not by_article:
+            return True
         if await self._accounts.charge(connection, by_owner):
             if not await add_to_documents(connection, by_article):
                 raise _DeletedError
@@ -334,6 +338,7 @@ def _apply(call: _Call, article_id: str, work: _Work) -> None:
         revision=revision,
         tail_operations=opened.tail_operations + 1,
         tail_bytes=opened.tail_bytes + len(applied.operation),
+        log_bytes=opened.log_bytes + size_of(applied.operation, applied.inverse),
     )
     work.opened[article_id] = after
     work.entries.append(

@@ -18,6 +18,7 @@ from services.articles import codec
 from services.articles.cache import Opened
 from services.articles.tables import operations, snapshots
 from services.articles.tree.document import Document
+from services.articles.usage import OPERATION_BYTES, length_of
 from services.common.database import reading, writing
 from services.common.ids import Source
 
@@ -76,7 +77,7 @@ class Log:
     async def _load(self, connection: AsyncConnection, article_id: str) -> Opened:
         snapshot = (
             await connection.execute(
-                select(snapshots.c.revision, snapshots.c.content).where(
+                select(snapshots.c.revision, snapshots.c.content, snapshots.c.log_bytes).where(
                     snapshots.c.article_id == article_id
                 )
             )
@@ -114,12 +115,17 @@ class Log:
         content = await asyncio.to_thread(codec.encode_document, opened.document)
         async with writing(self._engine) as connection:
             mine = _INSERTS[connection.dialect.name](snapshots).values(
-                article_id=article_id, revision=opened.revision, content=content
+                article_id=article_id,
+                revision=opened.revision,
+                content=content,
+                log_bytes=opened.log_bytes,
             )
             await connection.execute(
                 mine.on_conflict_do_update(
                     index_elements=[snapshots.c.article_id],
-                    set_={"revision": mine.excluded.revision, "content": mine.excluded.content},
+                    set_={
+                        name: mine.excluded[name] for name in ("revision", "content", "log_bytes")
+                    },
                     where=snapshots.c.revision < mine.excluded.revision,
                 )
             )
@@ -135,35 +141,43 @@ def is_snapshot_due(opened: Opened) -> bool:
 
 async def _after(
     connection: AsyncConnection, article_id: str, revision: int
-) -> Sequence[Row[int, bytes]]:
+) -> Sequence[Row[int, bytes, int]]:
+    size = length_of(connection)
     found = await connection.execute(
-        select(operations.c.revision, operations.c.operation)
+        select(operations.c.revision, operations.c.operation, size(operations.c.inverse))
         .where(operations.c.article_id == article_id, operations.c.revision > revision)
         .order_by(operations.c.revision)
     )
     return found.all()
 
 
-def _build(snapshot: Row[int, bytes] | None, tail: Sequence[Row[int, bytes]]) -> Opened:
+def _build(snapshot: Row[int, bytes, int] | None, tail: Sequence[Row[int, bytes, int]]) -> Opened:
     if snapshot is None:
         start = Opened(Document(), 0)
     else:
         document = codec.decode_document(snapshot.content)
-        start = Opened(document, snapshot.revision, len(snapshot.content))
+        start = Opened(
+            document,
+            snapshot.revision,
+            len(snapshot.content),
+            log_bytes=snapshot.log_bytes,
+        )
     return _replayed(start, tail)
 
 
-def _replayed(opened: Opened, tail: Sequence[Row[int, bytes]]) -> Opened:
-    document, size = opened.document, opened.tail_bytes
-    for expected, (revision, operation) in enumerate(tail, opened.revision + 1):
+def _replayed(opened: Opened, tail: Sequence[Row[int, bytes, int]]) -> Opened:
+    document, size, logged = opened.document, opened.tail_bytes, opened.log_bytes
+    for expected, (revision, operation, inverse) in enumerate(tail, opened.revision + 1):
         if revision != expected:
             raise GapError(f"revision {expected} is missing from the log")
         document = codec.replay(document, operation)
         size += len(operation)
+        logged += len(operation) + inverse + OPERATION_BYTES
     return replace(
         opened,
         document=document,
         revision=opened.revision + len(tail),
         tail_operations=opened.tail_operations + len(tail),
         tail_bytes=size,
+        log_bytes=logged,
     )

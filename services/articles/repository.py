@@ -147,6 +147,7 @@ class ArticleRepository:
             "permission": GROUP_ONLY,
             "created_at_ms": now_ms,
             "size_bytes": DOCUMENT_BYTES,
+            "charged_bytes": 0,
         }
         async with writing(self._engine) as connection:
             if group_id != PRIVATE_GROUP:

@@ -11,11 +11,11 @@ Everything goes in small transactions: writers of other documents wait for none 
 
 from collections.abc import AsyncGenerator, Sequence
 
-from sqlalchemy import ColumnElement, and_, delete, func, select, update
+from sqlalchemy import ColumnElement, and_, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.articles.tables import articles, operations, sessions, snapshots, usage
-from services.articles.usage import OPERATION_BYTES, Usage, lock
+from services.articles.usage import OPERATION_BYTES, Usage, length_of, lock
 from services.common.database import reading, writing
 from services.common.ids import Source
 
@@ -157,7 +157,7 @@ async def _history(
     connection: AsyncConnection, article_id: str, before: int
 ) -> Sequence[tuple[int, int]]:
     """Return the oldest operations before a revision, each with what was charged for it."""
-    size = func.octet_length if connection.dialect.name == "postgresql" else func.length
+    size = length_of(connection)
     query = (
         select(
             operations.c.revision,

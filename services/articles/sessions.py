@@ -47,11 +47,19 @@ class Named(NamedTuple):
 
 
 class Live(NamedTuple):
-    """A live session's document, whose it is, and how many operations it has had."""
+    """A live session's document.
+
+    Attributes:
+        article_id: its id.
+        owner_id: who made it.
+        revision: how many operations it has had.
+        charged_bytes: up to where its log is charged.
+    """
 
     article_id: str
     owner_id: str
     revision: int
+    charged_bytes: int
 
 
 class SessionRepository:
@@ -216,6 +224,7 @@ def _described(session_ids: Iterable[str]) -> Any:
         sessions.c.expires_at_ms,
         articles.c.id.label("article_id"),
         articles.c.deleted_at_ms,
+        articles.c.charged_bytes,
         revision.label("revision"),
     ).select_from(sessions.join(articles, articles.c.id == sessions.c.article_id))
     return with_standing(query, sessions.c.user_id).where(sessions.c.id.in_(session_ids))
@@ -231,4 +240,4 @@ def _told(row: Row[Any] | None, user_id: str, now_ms: int) -> Live | GatewayErro
     if not standing_of(row, user_id).may_read:
         # The session was opened while it was so.
         return no_document("/sessionId")
-    return Live(row.article_id, row.creator_id, row.revision)
+    return Live(row.article_id, row.creator_id, row.revision, row.charged_bytes)

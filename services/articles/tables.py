@@ -71,7 +71,8 @@ usage = Table(
     ),
 )
 
-# A document without a group is in its creator's private one.
+# A document without a group is in its creator's private one. `size_bytes` is what its owner is
+# charged for it, `charged_bytes` up to where that covers its log: see `usage`.
 articles = Table(
     "articles",
     metadata,
@@ -88,6 +89,7 @@ articles = Table(
     Column("created_at_ms", BigInteger, nullable=False),
     Column("deleted_at_ms", BigInteger),
     Column("size_bytes", BigInteger, nullable=False),
+    Column("charged_bytes", BigInteger, nullable=False),
     Index("ix_articles_creator_id", "creator_id"),
     Index("ix_articles_group_id", "group_id"),
     Index("ix_articles_deleted_at_ms", "deleted_at_ms"),
@@ -105,13 +107,15 @@ operations = Table(
     Column("inverse", LargeBinary, nullable=False),
 )
 
-# The newest snapshot of each document that has one: its state after `revision` operations.
+# The newest snapshot of each document that has one: its state after `revision` operations,
+# which have `log_bytes` together.
 snapshots = Table(
     "article_snapshots",
     metadata,
     Column("article_id", String(20), ForeignKey("articles.id"), primary_key=True),
     Column("revision", BigInteger, nullable=False),
     Column("content", LargeBinary, nullable=False),
+    Column("log_bytes", BigInteger, nullable=False),
 )
 
 # A session is `latest` until it expired and its user opened the document again; it is

@@ -3,7 +3,8 @@
 A document's bytes are its log's: every operation with what undoes it. They belong to the
 user who made the document, whoever edits it. An owner's row changes in the transaction of
 what it counts, and the statement that adds to it also holds the quota, so that two
-processes cannot exceed it together. In a transaction the owners' rows are locked after
+processes cannot exceed it together. A document is charged for its log block by block, so
+that few edits touch the row. In a transaction the owners' rows are locked after
 sessions, and before documents and operations.
 
 Deleting a document frees its bytes and its place at once. Deleted documents are still on
@@ -15,7 +16,7 @@ deleted documents of an owner who has more than the quota in all.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, case, literal, select, update
+from sqlalchemy import ColumnElement, and_, case, func, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -27,6 +28,8 @@ from services.common.settings import Articles, PlanLimits
 # Charged for a document, and for an operation, beside their content: rows and keys.
 DOCUMENT_BYTES = 1024
 OPERATION_BYTES = 256
+# Bytes of a document's log that are charged at a time.
+BLOCK = 16 << 10
 
 _PLANS = tuple(PlanLimits.model_fields)
 _INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
@@ -46,6 +49,21 @@ class Account(NamedTuple):
     documents: int
     size_bytes: int
     deleted_bytes: int
+
+
+def length_of(connection: AsyncConnection) -> Any:
+    """Return the SQL function that tells how many bytes a value has."""
+    return func.octet_length if connection.dialect.name == "postgresql" else func.length
+
+
+def size_of(operation: bytes, inverse: bytes) -> int:
+    """Return how many bytes an operation has in its document's log."""
+    return len(operation) + len(inverse) + OPERATION_BYTES
+
+
+def blocks_for(size: int) -> int:
+    """Return the bytes of the fewest blocks that hold a size."""
+    return max(0, -(-size // BLOCK) * BLOCK)
 
 
 class Usage:
@@ -102,7 +120,7 @@ class Usage:
             raise await self.refusal(connection, owner_id, DOCUMENT_BYTES)
 
     async def charge(self, connection: AsyncConnection, sizes: Mapping[str, int]) -> bool:
-        """Charge owners for operations, all or none of them.
+        """Charge owners for blocks of logs, all or none of them.
 
         Returns:
             Whether all of them fit. If not, nothing may be committed that was charged.
@@ -196,17 +214,21 @@ async def lock(connection: AsyncConnection, owner_id: str) -> None:
 
 
 async def add_to_documents(connection: AsyncConnection, sizes: Mapping[str, int]) -> bool:
-    """Add to the bytes of documents by their ids; return whether all of them are there still."""
+    """Add blocks to documents by their ids; return whether all of them are there still."""
     ordered = (
         select(articles.c.id)
         .where(articles.c.id.in_(sorted(sizes)), articles.c.deleted_at_ms.is_(None))
         .order_by(articles.c.id)
         .with_for_update(key_share=True)
     )
+    added = _each(articles.c.id, sizes)
     done = await connection.execute(
         update(articles)
         .where(articles.c.id.in_(ordered))
-        .values(size_bytes=articles.c.size_bytes + _each(articles.c.id, sizes))
+        .values(
+            size_bytes=articles.c.size_bytes + added,
+            charged_bytes=articles.c.charged_bytes + added,
+        )
     )
     return done.rowcount == len(sizes)
 

@@ -281,13 +281,9 @@ def _open_postgresql(url: str) -> AsyncEngine:
         import asyncpg
 
         # The driver reads the address itself, with all that libpq allows in it.
-        try:
-            return await asyncpg.connect(
-                url, timeout=_CONNECT_TIMEOUT_S, command_timeout=_COMMAND_TIMEOUT_S
-            )
-        except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            # A server that starts, stops or has no room says so in errors of the driver's own.
-            raise ConnectionError(str(error)) from error
+        return await asyncpg.connect(
+            url, timeout=_CONNECT_TIMEOUT_S, command_timeout=_COMMAND_TIMEOUT_S
+        )
 
     return create_async_engine(
         "postgresql+asyncpg://",

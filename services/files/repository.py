@@ -279,6 +279,7 @@ def quota_exceeded(quota: int) -> GatewayError:
         errors_pb2.REASON_STORAGE_QUOTA_EXCEEDED,
         f"file: your plan stores {quota} bytes in all, and this file does not fit; delete others",
         param="file",
+        limit="limits.storage",
     )
 
 

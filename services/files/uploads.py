@@ -182,6 +182,7 @@ class _Arrival:
                 errors_pb2.REASON_TOO_LARGE,
                 f"file: takes at most {self._max_size} bytes",
                 param="file",
+                limit="limits.max_file",
             )
         if self.size > self._room:
             raise quota_exceeded(self._quota)

@@ -86,6 +86,7 @@ def quota_exceeded(quota: int) -> GatewayError:
         f"memory_id: your plan has {quota} memories, and this would be one more; "
         "DELETE /beta/v1/memories/{memory_id} frees one",
         param="memory_id",
+        limit="memory.quota",
     )
 
 

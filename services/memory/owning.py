@@ -119,13 +119,11 @@ async def forget(connection: AsyncConnection, entity: Entity) -> None:
     )
 
 
-async def charge(connection: AsyncConnection, entity_id: str, owner_id: str, size: int) -> int:
-    """Add bytes to a memory whose row is locked; return how many all of its owner's have."""
-    await connection.execute(
-        update(memories)
-        .where(memories.c.id == entity_id, memories.c.owner_id == owner_id)
-        .values(size_bytes=memories.c.size_bytes + size)
-    )
+async def charge(connection: AsyncConnection, owner_id: str, size: int) -> int:
+    """Add bytes to what an owner's memories have; return that.
+
+    The memory's own row, which is locked before, says the same of it.
+    """
     total: int | None = await connection.scalar(
         update(owners)
         .where(owners.c.owner_id == owner_id)

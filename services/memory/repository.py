@@ -198,9 +198,9 @@ class Repository:
         entity.messages = keep_messages
         entity.summarised = min(entity.summarised, changed - 1)
         await self.set_summarised(connection, entity.id, entity.summarised)
-        await self._save(connection, entity)
+        await self._save(connection, entity, size)
         if size:
-            await owning.charge(connection, entity.id, entity.owner_id, size)
+            await owning.charge(connection, entity.owner_id, size)
         return changed
 
     async def append(
@@ -233,8 +233,8 @@ class Repository:
             connection, entity.id, entity.epoch, entity.messages, turns
         )
         entity.turns = turns[-1].number
-        await self._save(connection, entity)
-        return await owning.charge(connection, entity.id, entity.owner_id, size)
+        await self._save(connection, entity, size)
+        return await owning.charge(connection, entity.owner_id, size)
 
     async def charge(
         self, connection: AsyncConnection, entity_id: str, owner_id: str, size: int
@@ -243,7 +243,12 @@ class Repository:
 
         The memory's row is locked in the transaction.
         """
-        await owning.charge(connection, entity_id, owner_id, size)
+        await connection.execute(
+            update(memories)
+            .where(memories.c.id == entity_id, memories.c.owner_id == owner_id)
+            .values(size_bytes=memories.c.size_bytes + size)
+        )
+        await owning.charge(connection, owner_id, size)
 
     async def stored_bytes(self, owner_id: str) -> int:
         """Return how many bytes an owner's memories have."""
@@ -305,7 +310,7 @@ class Repository:
         found.reverse()
         return found, write_token(first) if first > 1 else ""
 
-    async def _save(self, connection: AsyncConnection, entity: Entity) -> None:
+    async def _save(self, connection: AsyncConnection, entity: Entity, size: int) -> None:
         entity.updated_at_ms = max(entity.updated_at_ms, self._now_ms())
         await connection.execute(
             update(memories)
@@ -315,6 +320,7 @@ class Repository:
                 epoch=entity.epoch,
                 turns=entity.turns,
                 messages=entity.messages,
+                size_bytes=memories.c.size_bytes + size,
             )
         )
 

@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from gateway.errors.v1 import errors_pb2
 from services.articles import log as logs
 from services.articles.tables import articles, operations
-from services.articles.usage import DOCUMENT_BYTES, OPERATION_BYTES, Account
+from services.articles.usage import BLOCK, DOCUMENT_BYTES, OPERATION_BYTES, Account
 from services.common.database import reading
 from services.common.errors import GatewayError
 from services.common.settings import ArticleDocuments, ArticleQuota, Articles
@@ -33,7 +33,7 @@ async def account(editing: Editing, user: str = "ada") -> Account:
 
 
 async def counted(editing: Editing) -> tuple[int, int]:
-    """Count what the tables hold of live documents: how many, and their bytes."""
+    """Count what live documents are charged for: how many there are, and their bytes."""
     size = func.octet_length if editing.engine.dialect.name == "postgresql" else func.length
     logged = select(
         func.coalesce(
@@ -48,7 +48,8 @@ async def counted(editing: Editing) -> tuple[int, int]:
     async with reading(editing.engine) as connection:
         documents, size_bytes = (await connection.execute(live)).one()
         in_logs = await connection.scalar(logged)
-    assert int(size_bytes) == documents * DOCUMENT_BYTES + int(in_logs or 0)
+    least = documents * DOCUMENT_BYTES + int(in_logs or 0)
+    assert least <= int(size_bytes) < least + documents * BLOCK
     return documents, int(size_bytes)
 
 
@@ -101,9 +102,12 @@ async def test_two_processes_do_not_exceed_the_quota_together(editing: Editing) 
     )
     done = [one for one in outcomes if not isinstance(one, BaseException)]
     refused = [one for one in outcomes if isinstance(one, GatewayError)]
-    assert (len(done), len(refused)) == (4, 20)
+    # Blocks of the three documents' logs may leave less room than one more edit takes.
+    assert 3 <= len(done) <= 4
+    assert len(refused) == 24 - len(done)
     assert {one.article_code for one in refused} == {40303}
     assert (await account(editing))[1:3] == await counted(editing)
+    assert (await account(editing)).size_bytes <= QUOTA
 
 
 async def test_deleting_frees_bytes_and_places_at_once(editing: Editing) -> None:
@@ -193,6 +197,9 @@ async def test_history_goes_before_the_quota_is_full(
     article = await ada.create()
     session_id = (await ada.open(article.id)).session_id
     [block] = (await ada.insert(session_id, "x")).ids
+    await editing.start()
+    theirs = editing.client("ada", 1)
+    assert await theirs.texts(session_id) == ["x"]
     desk = editing.instances[0].desk
     for number in range(25):
         text = [{"type": "default", "text": f"{number:01000}"}]
@@ -201,9 +208,6 @@ async def test_history_goes_before_the_quota_is_full(
         )
         await desk.stop()
     assert 2 * (await account(editing)).size_bytes > QUOTA
-    other = await editing.start()
-    theirs = editing.client("ada", 1)
-    await theirs.read(session_id)
     for _ in range(3):
         await ada.insert(session_id, "later")
     await editing.sweeper().sweep()
@@ -216,7 +220,6 @@ async def test_history_goes_before_the_quota_is_full(
     assert await theirs.texts(session_id) == expected
     await editing.start()
     assert await editing.client("ada", 2).texts(session_id) == expected
-    assert other.cache is not None
 
 
 async def test_sessions_of_a_user_are_bounded(editing: Editing) -> None:

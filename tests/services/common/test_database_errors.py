@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import asyncpg  # type: ignore[import-untyped]  # it brings no types
 import pytest
 from sqlalchemy import event, insert, select
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -156,6 +157,21 @@ async def test_a_folder_that_is_gone_is_told(engine: AsyncEngine, tmp_path: Path
         await names(engine)
     assert raised.value.reason == errors_pb2.REASON_UNAVAILABLE
     assert str(tmp_path) in raised.value.advice
+
+
+async def test_a_server_that_is_just_starting_is_told_as_one_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def connect(*_: object, **__: object) -> None:
+        raise asyncpg.CannotConnectNowError("the database system is starting up")
+
+    monkeypatch.setattr(asyncpg, "connect", connect)
+    engine = open_engine(Storage(data_dir=tmp_path, database_url="postgresql://x"))
+    with pytest.raises(DatabaseError) as raised:
+        await names(engine)
+    assert raised.value.reason == errors_pb2.REASON_UNAVAILABLE
+    assert "starting up" in raised.value.advice
+    await engine.dispose()
 
 
 def test_a_folder_in_which_nothing_can_be_made_is_named(tmp_path: Path) -> None:

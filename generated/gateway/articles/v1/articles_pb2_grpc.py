@@ -41,6 +41,12 @@ class ArticleEditorServiceStub:
     (REASON_GONE, 41001), one whose document was deleted FAILED_PRECONDITION (REASON_GONE,
     41002). Edits take `if_revision`: with a stale one they end ABORTED (REASON_CONFLICT,
     40901). Whatever fails changes nothing; when an edit answers OK it survives a crash.
+
+    Edits, and making a document, end PERMISSION_DENIED (REASON_STORAGE_QUOTA_EXCEEDED, 40303)
+    when they do not fit in the quota of the document's owner, and UNAVAILABLE
+    (REASON_STORAGE_FULL) while the gateway's disk is almost full; reading and deleting
+    documents go on. Any call ends UNAVAILABLE (REASON_UNAVAILABLE, or
+    REASON_STORAGE_UNAVAILABLE where it is damaged) while the database does not work.
     """
 
     def __init__(self, channel):
@@ -157,13 +163,20 @@ class ArticleEditorServiceServicer:
     (REASON_GONE, 41001), one whose document was deleted FAILED_PRECONDITION (REASON_GONE,
     41002). Edits take `if_revision`: with a stale one they end ABORTED (REASON_CONFLICT,
     40901). Whatever fails changes nothing; when an edit answers OK it survives a crash.
+
+    Edits, and making a document, end PERMISSION_DENIED (REASON_STORAGE_QUOTA_EXCEEDED, 40303)
+    when they do not fit in the quota of the document's owner, and UNAVAILABLE
+    (REASON_STORAGE_FULL) while the gateway's disk is almost full; reading and deleting
+    documents go on. Any call ends UNAVAILABLE (REASON_UNAVAILABLE, or
+    REASON_STORAGE_UNAVAILABLE where it is damaged) while the database does not work.
     """
 
     def CreateSession(self, request, context):
         """Opens a document, or finds the session that has it open already.
 
         Statuses: OK, and INVALID_ARGUMENT. NOT_FOUND (40402): no such document, or not the
-        caller's to read.
+        caller's to read. RESOURCE_EXHAUSTED (REASON_RATE_LIMITED, 42901): the caller has too
+        many sessions.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -441,6 +454,12 @@ class ArticleEditorService:
     (REASON_GONE, 41001), one whose document was deleted FAILED_PRECONDITION (REASON_GONE,
     41002). Edits take `if_revision`: with a stale one they end ABORTED (REASON_CONFLICT,
     40901). Whatever fails changes nothing; when an edit answers OK it survives a crash.
+
+    Edits, and making a document, end PERMISSION_DENIED (REASON_STORAGE_QUOTA_EXCEEDED, 40303)
+    when they do not fit in the quota of the document's owner, and UNAVAILABLE
+    (REASON_STORAGE_FULL) while the gateway's disk is almost full; reading and deleting
+    documents go on. Any call ends UNAVAILABLE (REASON_UNAVAILABLE, or
+    REASON_STORAGE_UNAVAILABLE where it is damaged) while the database does not work.
     """
 
     @staticmethod

@@ -42,6 +42,12 @@ class ArticleEditorServiceStub:
     (REASON_GONE, 41001), one whose document was deleted FAILED_PRECONDITION (REASON_GONE,
     41002). Edits take `if_revision`: with a stale one they end ABORTED (REASON_CONFLICT,
     40901). Whatever fails changes nothing; when an edit answers OK it survives a crash.
+
+    Edits, and making a document, end PERMISSION_DENIED (REASON_STORAGE_QUOTA_EXCEEDED, 40303)
+    when they do not fit in the quota of the document's owner, and UNAVAILABLE
+    (REASON_STORAGE_FULL) while the gateway's disk is almost full; reading and deleting
+    documents go on. Any call ends UNAVAILABLE (REASON_UNAVAILABLE, or
+    REASON_STORAGE_UNAVAILABLE where it is damaged) while the database does not work.
     """
 
     @_typing.overload
@@ -52,7 +58,8 @@ class ArticleEditorServiceStub:
     """Opens a document, or finds the session that has it open already.
 
     Statuses: OK, and INVALID_ARGUMENT. NOT_FOUND (40402): no such document, or not the
-    caller's to read.
+    caller's to read. RESOURCE_EXHAUSTED (REASON_RATE_LIMITED, 42901): the caller has too
+    many sessions.
     """
     DestroySession: _grpc.UnaryUnaryMultiCallable[_articles_pb2.DestroySessionRequest, _articles_pb2.DestroySessionResponse]
     """Ends a session; nothing is saved or lost by that.
@@ -159,6 +166,12 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
     (REASON_GONE, 41001), one whose document was deleted FAILED_PRECONDITION (REASON_GONE,
     41002). Edits take `if_revision`: with a stale one they end ABORTED (REASON_CONFLICT,
     40901). Whatever fails changes nothing; when an edit answers OK it survives a crash.
+
+    Edits, and making a document, end PERMISSION_DENIED (REASON_STORAGE_QUOTA_EXCEEDED, 40303)
+    when they do not fit in the quota of the document's owner, and UNAVAILABLE
+    (REASON_STORAGE_FULL) while the gateway's disk is almost full; reading and deleting
+    documents go on. Any call ends UNAVAILABLE (REASON_UNAVAILABLE, or
+    REASON_STORAGE_UNAVAILABLE where it is damaged) while the database does not work.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -166,7 +179,8 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
     """Opens a document, or finds the session that has it open already.
 
     Statuses: OK, and INVALID_ARGUMENT. NOT_FOUND (40402): no such document, or not the
-    caller's to read.
+    caller's to read. RESOURCE_EXHAUSTED (REASON_RATE_LIMITED, 42901): the caller has too
+    many sessions.
     """
     DestroySession: _aio.UnaryUnaryMultiCallable[_articles_pb2.DestroySessionRequest, _articles_pb2.DestroySessionResponse]  # type: ignore[assignment]
     """Ends a session; nothing is saved or lost by that.
@@ -272,6 +286,12 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
     (REASON_GONE, 41001), one whose document was deleted FAILED_PRECONDITION (REASON_GONE,
     41002). Edits take `if_revision`: with a stale one they end ABORTED (REASON_CONFLICT,
     40901). Whatever fails changes nothing; when an edit answers OK it survives a crash.
+
+    Edits, and making a document, end PERMISSION_DENIED (REASON_STORAGE_QUOTA_EXCEEDED, 40303)
+    when they do not fit in the quota of the document's owner, and UNAVAILABLE
+    (REASON_STORAGE_FULL) while the gateway's disk is almost full; reading and deleting
+    documents go on. Any call ends UNAVAILABLE (REASON_UNAVAILABLE, or
+    REASON_STORAGE_UNAVAILABLE where it is damaged) while the database does not work.
     """
 
     @_abc_1.abstractmethod
@@ -283,7 +303,8 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Opens a document, or finds the session that has it open already.
 
         Statuses: OK, and INVALID_ARGUMENT. NOT_FOUND (40402): no such document, or not the
-        caller's to read.
+        caller's to read. RESOURCE_EXHAUSTED (REASON_RATE_LIMITED, 42901): the caller has too
+        many sessions.
         """
 
     @_abc_1.abstractmethod

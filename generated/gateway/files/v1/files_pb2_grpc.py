@@ -83,7 +83,8 @@ class FileStoreServiceServicer:
         the messages come in another order. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the file
         is larger than allowed, told as soon as it is known. PERMISSION_DENIED
         (REASON_STORAGE_QUOTA_EXCEEDED): the owner's storage is full. UNAVAILABLE
-        (REASON_STORAGE_UNAVAILABLE): the store cannot write now. DEADLINE_EXCEEDED
+        (REASON_STORAGE_UNAVAILABLE): the store cannot write now; (REASON_STORAGE_FULL): its
+        disk is almost full, while reading and deleting go on. DEADLINE_EXCEEDED
         (REASON_TIMEOUT): the caller sent nothing for too long.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

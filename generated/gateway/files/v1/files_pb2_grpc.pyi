@@ -47,7 +47,8 @@ class FileStoreServiceStub:
     the messages come in another order. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the file
     is larger than allowed, told as soon as it is known. PERMISSION_DENIED
     (REASON_STORAGE_QUOTA_EXCEEDED): the owner's storage is full. UNAVAILABLE
-    (REASON_STORAGE_UNAVAILABLE): the store cannot write now. DEADLINE_EXCEEDED
+    (REASON_STORAGE_UNAVAILABLE): the store cannot write now; (REASON_STORAGE_FULL): its
+    disk is almost full, while reading and deleting go on. DEADLINE_EXCEEDED
     (REASON_TIMEOUT): the caller sent nothing for too long.
     """
     GetFile: _grpc.UnaryUnaryMultiCallable[_files_pb2.GetFileRequest, _files_pb2.GetFileResponse]
@@ -92,7 +93,8 @@ class FileStoreServiceAsyncStub(FileStoreServiceStub):
     the messages come in another order. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the file
     is larger than allowed, told as soon as it is known. PERMISSION_DENIED
     (REASON_STORAGE_QUOTA_EXCEEDED): the owner's storage is full. UNAVAILABLE
-    (REASON_STORAGE_UNAVAILABLE): the store cannot write now. DEADLINE_EXCEEDED
+    (REASON_STORAGE_UNAVAILABLE): the store cannot write now; (REASON_STORAGE_FULL): its
+    disk is almost full, while reading and deleting go on. DEADLINE_EXCEEDED
     (REASON_TIMEOUT): the caller sent nothing for too long.
     """
     GetFile: _aio.UnaryUnaryMultiCallable[_files_pb2.GetFileRequest, _files_pb2.GetFileResponse]  # type: ignore[assignment]
@@ -140,7 +142,8 @@ class FileStoreServiceServicer(metaclass=_abc_1.ABCMeta):
         the messages come in another order. RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the file
         is larger than allowed, told as soon as it is known. PERMISSION_DENIED
         (REASON_STORAGE_QUOTA_EXCEEDED): the owner's storage is full. UNAVAILABLE
-        (REASON_STORAGE_UNAVAILABLE): the store cannot write now. DEADLINE_EXCEEDED
+        (REASON_STORAGE_UNAVAILABLE): the store cannot write now; (REASON_STORAGE_FULL): its
+        disk is almost full, while reading and deleting go on. DEADLINE_EXCEEDED
         (REASON_TIMEOUT): the caller sent nothing for too long.
         """
 

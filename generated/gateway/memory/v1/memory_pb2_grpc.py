@@ -29,7 +29,8 @@ class MemoryServiceStub:
     """Keeps memories. Every call needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
     (REASON_INVALID_API_KEY). Another user's memory is as one that does not exist.
-    Any call can end UNAVAILABLE (REASON_UNAVAILABLE) while the database is down.
+    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
+    is damaged) while the database does not work.
     """
 
     def __init__(self, channel):
@@ -84,7 +85,8 @@ class MemoryServiceServicer:
     """Keeps memories. Every call needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
     (REASON_INVALID_API_KEY). Another user's memory is as one that does not exist.
-    Any call can end UNAVAILABLE (REASON_UNAVAILABLE) while the database is down.
+    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
+    is damaged) while the database does not work.
     """
 
     def TakeTurn(self, request_iterator, context):
@@ -99,8 +101,10 @@ class MemoryServiceServicer:
         Statuses: OK: the caller closed. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field
         breaks a rule, or messages come out of order. RESOURCE_EXHAUSTED
         (REASON_MEMORY_BUSY): others held the memory for too long. PERMISSION_DENIED
-        (REASON_MEMORY_QUOTA_EXCEEDED): a new memory would be one too many for the plan.
-        UNAVAILABLE (REASON_MEMORY_NOT_SYNCHRONIZED): older turns could not be archived.
+        (REASON_MEMORY_QUOTA_EXCEEDED): a new memory would be one too many for the plan;
+        (REASON_MEMORY_STORAGE_EXCEEDED): the turn does not fit in what the plan has for memories.
+        UNAVAILABLE (REASON_MEMORY_NOT_SYNCHRONIZED): older turns could not be archived;
+        (REASON_STORAGE_FULL), with READ_WRITE: the gateway's disk is almost full.
         ABORTED (REASON_CONFLICT): the memory was taken over or deleted meanwhile, and
         nothing was committed.
         """
@@ -227,7 +231,8 @@ class MemoryService:
     """Keeps memories. Every call needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
     (REASON_INVALID_API_KEY). Another user's memory is as one that does not exist.
-    Any call can end UNAVAILABLE (REASON_UNAVAILABLE) while the database is down.
+    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
+    is damaged) while the database does not work.
     """
 
     @staticmethod

@@ -36,7 +36,8 @@ class MemoryServiceStub:
     """Keeps memories. Every call needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
     (REASON_INVALID_API_KEY). Another user's memory is as one that does not exist.
-    Any call can end UNAVAILABLE (REASON_UNAVAILABLE) while the database is down.
+    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
+    is damaged) while the database does not work.
     """
 
     @_typing.overload
@@ -55,8 +56,10 @@ class MemoryServiceStub:
     Statuses: OK: the caller closed. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field
     breaks a rule, or messages come out of order. RESOURCE_EXHAUSTED
     (REASON_MEMORY_BUSY): others held the memory for too long. PERMISSION_DENIED
-    (REASON_MEMORY_QUOTA_EXCEEDED): a new memory would be one too many for the plan.
-    UNAVAILABLE (REASON_MEMORY_NOT_SYNCHRONIZED): older turns could not be archived.
+    (REASON_MEMORY_QUOTA_EXCEEDED): a new memory would be one too many for the plan;
+    (REASON_MEMORY_STORAGE_EXCEEDED): the turn does not fit in what the plan has for memories.
+    UNAVAILABLE (REASON_MEMORY_NOT_SYNCHRONIZED): older turns could not be archived;
+    (REASON_STORAGE_FULL), with READ_WRITE: the gateway's disk is almost full.
     ABORTED (REASON_CONFLICT): the memory was taken over or deleted meanwhile, and
     nothing was committed.
     """
@@ -102,7 +105,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Keeps memories. Every call needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
     (REASON_INVALID_API_KEY). Another user's memory is as one that does not exist.
-    Any call can end UNAVAILABLE (REASON_UNAVAILABLE) while the database is down.
+    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
+    is damaged) while the database does not work.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -118,8 +122,10 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     Statuses: OK: the caller closed. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field
     breaks a rule, or messages come out of order. RESOURCE_EXHAUSTED
     (REASON_MEMORY_BUSY): others held the memory for too long. PERMISSION_DENIED
-    (REASON_MEMORY_QUOTA_EXCEEDED): a new memory would be one too many for the plan.
-    UNAVAILABLE (REASON_MEMORY_NOT_SYNCHRONIZED): older turns could not be archived.
+    (REASON_MEMORY_QUOTA_EXCEEDED): a new memory would be one too many for the plan;
+    (REASON_MEMORY_STORAGE_EXCEEDED): the turn does not fit in what the plan has for memories.
+    UNAVAILABLE (REASON_MEMORY_NOT_SYNCHRONIZED): older turns could not be archived;
+    (REASON_STORAGE_FULL), with READ_WRITE: the gateway's disk is almost full.
     ABORTED (REASON_CONFLICT): the memory was taken over or deleted meanwhile, and
     nothing was committed.
     """
@@ -164,7 +170,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     """Keeps memories. Every call needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
     (REASON_INVALID_API_KEY). Another user's memory is as one that does not exist.
-    Any call can end UNAVAILABLE (REASON_UNAVAILABLE) while the database is down.
+    Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
+    is damaged) while the database does not work.
     """
 
     @_abc_1.abstractmethod
@@ -184,8 +191,10 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         Statuses: OK: the caller closed. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field
         breaks a rule, or messages come out of order. RESOURCE_EXHAUSTED
         (REASON_MEMORY_BUSY): others held the memory for too long. PERMISSION_DENIED
-        (REASON_MEMORY_QUOTA_EXCEEDED): a new memory would be one too many for the plan.
-        UNAVAILABLE (REASON_MEMORY_NOT_SYNCHRONIZED): older turns could not be archived.
+        (REASON_MEMORY_QUOTA_EXCEEDED): a new memory would be one too many for the plan;
+        (REASON_MEMORY_STORAGE_EXCEEDED): the turn does not fit in what the plan has for memories.
+        UNAVAILABLE (REASON_MEMORY_NOT_SYNCHRONIZED): older turns could not be archived;
+        (REASON_STORAGE_FULL), with READ_WRITE: the gateway's disk is almost full.
         ABORTED (REASON_CONFLICT): the memory was taken over or deleted meanwhile, and
         nothing was committed.
         """

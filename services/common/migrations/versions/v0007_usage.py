@@ -32,14 +32,26 @@ def _count_articles(length: str) -> None:
         sa.CheckConstraint("size_bytes >= 0", name="ck_article_usage_size_bytes"),
         sa.CheckConstraint("deleted_bytes >= 0", name="ck_article_usage_deleted_bytes"),
     )
-    op.add_column(
-        "articles", sa.Column("size_bytes", sa.BigInteger(), nullable=False, server_default="0")
-    )
+    for table, column in (
+        ("articles", "size_bytes"),
+        ("articles", "charged_bytes"),
+        ("article_snapshots", "log_bytes"),
+    ):
+        op.add_column(table, sa.Column(column, sa.BigInteger(), nullable=False, server_default="0"))
+    logged = f"SELECT sum({length}(o.operation) + {length}(o.inverse) + {_OPERATION})"
     op.execute(
         f"""
-        UPDATE articles SET size_bytes = {_DOCUMENT} + coalesce((
-            SELECT sum({length}(o.operation) + {length}(o.inverse) + {_OPERATION})
-            FROM article_operations o WHERE o.article_id = articles.id), 0)
+        UPDATE articles SET charged_bytes = coalesce((
+            {logged} FROM article_operations o WHERE o.article_id = articles.id), 0)
+        """
+    )
+    op.execute(f"UPDATE articles SET size_bytes = {_DOCUMENT} + charged_bytes")
+    op.execute(
+        f"""
+        UPDATE article_snapshots SET log_bytes = coalesce((
+            {logged} FROM article_operations o
+            WHERE o.article_id = article_snapshots.article_id
+            AND o.revision <= article_snapshots.revision), 0)
         """
     )
     op.execute(
@@ -83,4 +95,6 @@ def downgrade() -> None:
     op.drop_index("ix_article_sessions_user_id", "article_sessions")
     for table in ("memories", "memory_owners", "articles"):
         op.drop_column(table, "size_bytes")
+    op.drop_column("articles", "charged_bytes")
+    op.drop_column("article_snapshots", "log_bytes")
     op.drop_table("article_usage")
