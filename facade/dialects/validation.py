@@ -153,17 +153,21 @@ def _write(value: object, path: str) -> bytes:
     """Write a value that came from JSON as JSON again, numbers of any size included.
 
     Raises:
-        GatewayError: invalid, when a number in it is infinite or none.
+        GatewayError: invalid, when a number in it is infinite or none, or an integer is larger
+            than any double, which no other reader of it would take.
     """
+    is_large = False
     try:
         written = orjson.dumps(value)
         # orjson writes numbers that JSON cannot say as null.
         if b"null" not in written:
             return written
     except TypeError:
-        pass  # An integer beyond 64 bits.
+        is_large = True  # An integer beyond 64 bits.
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        if is_large:
+            orjson.loads(text)
     except ValueError:
         raise invalid(path, f"{path or 'the body'}: must hold finite numbers only") from None
     return text.encode()

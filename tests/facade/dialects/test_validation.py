@@ -112,3 +112,11 @@ def test_a_number_that_json_cannot_say_is_refused(number, beside):
 
 def test_nulls_are_kept():
     assert orjson.loads(to_json({"a": None}, "a")) == {"a": None}
+
+
+def test_an_integer_beyond_every_double_is_refused_by_its_path():
+    assert to_json({"a": 10**300}, "a") == b'{"a":1' + b"0" * 300 + b"}"
+    for digits in (309, 4000):
+        with pytest.raises(GatewayError) as caught:
+            to_json({"a": 10**digits}, "tools[0]")
+        assert caught.value.param == "tools[0]"

@@ -1,10 +1,12 @@
-"""Texts from outside: bounded, and always valid UTF-8."""
+"""Texts from outside: bounded, always valid UTF-8, and normalised in linear time."""
+
+import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.texts import cut, fit, quoted
+from services.common.texts import cut, fit, normalized, quoted
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]))  # surrogates too
 
@@ -32,3 +34,22 @@ def test_a_text_that_fits_stays_as_it_is(text: str):
 def test_a_quoted_name_is_short_and_printable(name: str):
     assert quoted(name).isprintable()
     assert len(quoted(name)) < 200
+
+
+@given(st.text(), st.sampled_from(["NFC", "NFKC"]))
+def test_a_usual_text_is_normalised_as_unicode_says(text: str, form: str):
+    assert normalized(form, text) == unicodedata.normalize(form, text)
+
+
+def test_long_runs_of_combining_characters_stay_as_they_are():
+    run = "\u0300\u0316" * 500_000  # takes minutes to put in order
+    assert normalized("NFC", f"e\u0301 {run}") == f"e\u0301 {run}"
+    run = "\u0300\u0316" * 1_000
+    assert normalized("NFC", f"e\u0301 {run} e\u0301") == f"\u00e9 {run} \u00e9"
+
+
+def test_every_combining_character_can_be_in_a_long_run():
+    # What `normalized` looks for: neither a letter nor white space.
+    for code in range(0x110000):
+        if unicodedata.combining(chr(code)):
+            assert not (chr(code).isalnum() or chr(code).isspace() or code < 128)
