@@ -214,7 +214,7 @@ def check() -> None:
 @config.command("example")
 def example() -> None:
     """Print a settings file that explains every key."""
-    from services.common.settings import EXAMPLE
+    from services.common.settings_example import EXAMPLE
 
     typer.echo(EXAMPLE, nl=False)
 

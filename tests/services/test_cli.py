@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from services import cli
 from services.accounts.plans import DEFAULT, PLANS
 from services.common.authentication import is_key
-from services.common.settings import EXAMPLE
+from services.common.settings_example import EXAMPLE
 
 
 class Command:

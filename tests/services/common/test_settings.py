@@ -4,6 +4,7 @@ import pytest
 
 from services.common import settings
 from services.common.settings import SettingsError
+from services.common.settings_example import EXAMPLE
 
 
 def load(tmp_path, text: str = "", **environ: str) -> settings.Settings:
@@ -13,7 +14,7 @@ def load(tmp_path, text: str = "", **environ: str) -> settings.Settings:
 
 
 def test_the_example_is_valid_and_names_every_key_with_its_default():
-    example = tomllib.loads(settings.EXAMPLE)
+    example = tomllib.loads(EXAMPLE)
     parsed = settings.parse(example, "the example")
     for name in ("server", "storage", "roles", "limits", "grpc", "discovery", "articles"):
         section = getattr(parsed, name)

@@ -1,0 +1,157 @@
+"""The settings file that `gateway config example` prints: every key with its default.
+
+A test keeps it in step with the types of `services.common.settings`.
+"""
+
+EXAMPLE = """\
+# Settings of the gateway. Every key is optional; what stands here is the default
+# unless it is marked as an example. Environment over this file: GATEWAY_HOST,
+# GATEWAY_PORT, GATEWAY_METRICS_PORT, GATEWAY_DATA_DIR, GATEWAY_DATABASE_URL,
+# GATEWAY_BLOB_URL; GATEWAY_CONFIG names the file. SIGHUP makes a running gateway read it
+# again (providers, models, roles).
+
+[server]
+host = "127.0.0.1"
+port = 8080
+metrics_host = "127.0.0.1"    # where /metrics and /readyz?verbose are served: an address of
+metrics_port = 9464           # this machine, and a port of its own; 0: any free one
+access_log_per_s = 50         # requests of a second with a line in the log; server errors always
+
+[storage]
+data_dir = "var"
+database_url = ""             # postgresql://… to scale out; empty: SQLite in data_dir
+blob_url = ""                 # s3://bucket/prefix; empty: files in data_dir
+min_free_bytes = 268435456    # free space on the disk of data_dir below which uploads, edits and
+                              # memory writes are refused; 0: never
+
+[discovery]
+enabled = true                # providers whose key is in the environment (`gateway providers`
+                              # lists them) and local servers that answer (Ollama, llama-server,
+                              # vLLM) join by themselves
+
+[providers.openai]            # an example; names of `gateway providers` need no address
+kind = "openai"               # openai (any compatible server) | anthropic | sandbox
+base_url = "https://api.openai.com/v1"
+api_key_env = "OPENAI_API_KEY"    # or api_key = "…"
+headers = {}                  # sent along with every request, e.g. for a proxy
+pass_stateful = false         # let callers name things kept at the provider
+# fetches_urls = true         # the provider fetches media by address; default: the official ones
+
+[[models]]                    # an example
+name = "fast"                 # what callers write
+provider = "openai"
+upstream = "gpt-4o-mini"      # default: name
+inputs = ["text", "image"]    # of text image pdf audio video; default: as known, else all
+context_window = 128000
+max_output_tokens = 16384
+fallbacks = []                # what `auto` may try, in order
+
+[roles]                       # which model does a side job; empty: the embedded way, or none
+describe_image = ""
+transcribe_audio = ""
+summarise = ""
+embed = ""
+
+[limits]
+max_head_bytes = 65536        # bytes of a request line and its header fields
+max_header_fields = 128       # header fields of a request
+head_timeout_s = 10           # until a request's head is complete, and a first one after connecting
+idle_connection_s = 75        # how long a connection may wait for its next request
+stalled_reader_s = 60         # after which a caller that reads nothing of its answer is cut off
+max_stalled_readers = 50      # callers of one process that read nothing, before the longest is cut
+max_connections = 0           # of one process; 0: 4/5 of its file descriptors, at most 10000
+reserved_connections = 0.5    # share of them for connections that came with a good key
+max_body = 67108864           # bytes of a chat or messages body
+max_body_values = 1000000     # JSON values in a body, at any depth
+max_parallel_parses = 1       # bodies that take long to read are read by so many processes
+max_buffered_bytes = 536870912    # bytes of bodies that a process reads at once
+max_buffered_bytes_per_user = 134217728   # of them those of one user
+body_idle_s = 60              # how long a client may send nothing of a body or file
+min_body_rate = 8192          # bytes a second that a body or file comes with, beyond body_idle_s
+max_message = 83886080        # bytes of a message between processes
+max_answer = 83886080         # bytes of a provider's answer, as it comes and unpacked
+max_answer_parts = 10000      # blocks and tool calls of an answer, and pieces that wait for others
+max_answer_values = 1000000   # JSON values in an answer, or in one event of it
+max_recovered = 4194304       # characters of an answer that broke off with which another goes on
+max_sse_line = 33554432       # bytes of one event of a provider's stream
+upstream_idle_s = 30          # after which an unused connection to a provider is closed
+max_idle_upstream_connections = 256   # of a process; more are closed as soon as they are unused
+connect_timeout_s = 10
+step_timeout_s = 600          # one model: until its first content, or a whole answer
+stream_idle_s = 30            # silence in a stream that has begun
+hedge_after_s = 10            # silence after which `auto` asks the next model too; 0: never
+breaker_failures = 5          # failures in a row after which a model is left alone for a while
+keepalive_s = 10              # between keep-alives to a waiting caller, at most 15
+hold_headers_s = 15           # how long a failure still becomes an HTTP status, at most 15
+drain_s = 30                  # what running streams get when the gateway stops
+identify_cache_s = 30         # how long a key is believed without looking, at most 30
+max_file = 52428800           # bytes of a file
+default_file_lifetime_s = 2592000   # of a file that does not say, at most 31536000
+sweep_every_s = 60            # how often expired files are cleared away
+orphan_grace_s = 3600         # how old bytes without a file must be to be cleared away
+
+[limits.storage]              # bytes that an owner's files may have together, by plan
+personal_free = 1073741824
+personal_pro = 5368709120
+team_pro = 53687091200
+enterprise = 53687091200
+
+[grpc]                        # gRPC callers over TCP (`gateway serve --listen host:port`)
+max_connections = 1000        # at a time; one more is closed at once
+max_calls_per_connection = 1000   # at a time; one more waits at its caller
+max_metadata_bytes = 16384    # of one call
+handshake_timeout_s = 10      # how long a connection may take to begin with HTTP/2
+idle_connection_s = 300       # how long a connection stays without a call
+connection_age_s = 3600       # after which a connection takes no more calls; its last ones end
+read_timeout_s = 60           # how long the message of a call may take to come
+max_reads_per_user = 2        # messages of one user that are received at a time; others wait
+max_held_bytes_per_user = 167772160   # of the messages of one user's calls together
+
+[articles]                    # document editing
+require_grant = false         # only for users with `gateway grants add`
+session_s = 600               # how long a session lasts without a call
+session_remembered_s = 86400  # how long a caller is told that a session expired
+keep_deleted_s = 2592000      # how long a deleted document can be brought back, if the quota
+                              # has room for it
+max_sessions = 1000           # sessions that a user may have open at once
+cache_bytes = 134217728       # of memory, about, that open documents are held in
+
+[articles.quota]              # bytes that a user's documents may have together, by plan: every
+                              # operation with what undoes it, and some hundred bytes for each
+personal_free = 268435456
+personal_pro = 1073741824
+team_pro = 10737418240
+enterprise = 10737418240
+
+[articles.documents]          # documents that a user may have, by plan
+personal_free = 1000
+personal_pro = 5000
+team_pro = 10000
+enterprise = 10000
+
+[memory]                      # conversations that the server remembers
+lock_wait_s = 10              # how long a request waits for the one before it, or for a place
+lock_lease_s = 25             # after which a memory is free whose holder is gone, at most 30
+sync_wait_s = 30              # how long a request waits for a model's summary of older turns
+leave_drain_s = 120           # how long an answer is read to its end for a client that left
+readers = 5                   # requests that may read one memory at once
+inject_tokens = 4000          # of profile, summary and found turns in a request; a quarter of what
+                              # its model reads where that is less
+retrieve = 8                  # older turns that are found for a request
+retrieve_tokens = 2000        # of them together
+embed_wait_s = 2              # how long a request waits for the vector of its question
+job_poll_s = 2                # how often summaries and facts that wait are looked for
+
+[memory.quota]                # memories that one user may have, by plan
+personal_free = 10
+personal_pro = 50
+team_pro = 100
+enterprise = 100
+
+[memory.storage]              # bytes that a user's memories may have together, by plan: what was
+                              # said, twice, as the index of it takes about as much again
+personal_free = 268435456
+personal_pro = 1073741824
+team_pro = 10737418240
+enterprise = 10737418240
+"""
