@@ -154,7 +154,8 @@ class _Answer:
         return held
 
     def _on_silence(self) -> None:
-        if self._sign is None:
+        # A caller who has something to read needs no sign.
+        if self._sign is None and not self._request.protocol.writing_paused:
             self._sign = asyncio.create_task(self._give_sign())
 
     async def _give_sign(self) -> None:
