@@ -163,7 +163,7 @@ class _Answer:
         return held
 
     def _on_silence(self) -> None:
-        # A caller who does not read what there is needs no sign of life.
+        # A caller who has something to read needs no sign.
         if self._sign is None and not self._request.protocol.writing_paused:
             self._sign = asyncio.create_task(self._give_sign())
 

@@ -289,7 +289,7 @@ async def test_no_sign_of_life_follows_the_end_where_the_caller_reads_slowly() -
         caller.protocol.pause_writing()
         await asyncio.sleep(50)
         caller.protocol.resume_writing()
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(1)
         assert content(caller.transport.written)[1] == b"ab."
 
 
