@@ -42,8 +42,9 @@ def test_a_usual_text_is_normalised_as_unicode_says(text: str, form: str):
 
 
 def test_long_runs_of_combining_characters_stay_as_they_are():
-    run = "\u0300\u0316" * 500_000  # takes minutes to put in order
-    assert normalized("NFC", f"e\u0301 {run}") == f"e\u0301 {run}"
+    run = "\u0300\u0316" * 100_000  # takes seconds to put in order
+    # Not compared by `assert` itself, which would take minutes to show a difference.
+    assert hash(normalized("NFC", f"e\u0301 {run}")) == hash(f"\u00e9 {run}")
     run = "\u0300\u0316" * 1_000
     assert normalized("NFC", f"e\u0301 {run} e\u0301") == f"\u00e9 {run} \u00e9"
 
