@@ -81,7 +81,7 @@ async def up(
         )
         key = await (prepare or prepare_in_process)()
         metrics = folder / "metrics"
-        metrics.mkdir()
+        metrics.mkdir(mode=0o700)
         make_programs = make_programs or gateway_programs(host, orders.workers)
         supervisor = Supervisor(
             make_programs(sockets, port, metrics_port),
@@ -130,6 +130,7 @@ def locked(data_dir: Path) -> Iterator[None]:
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = open(data_dir / LOCK_FILE, "a+")
+        os.fchmod(file.fileno(), 0o600)
     except OSError as error:
         raise StartError(f"{data_dir}: {error.strerror} (storage.data_dir)") from error
     with file:

@@ -34,8 +34,8 @@ async def count_coding_tokens(request: web.Request) -> web.Response:
 
 async def _create(request: web.Request, *, coding: bool) -> web.StreamResponse:
     betas = _betas(request)
-    parsed = await parse(request, "messages", betas=betas, coding=coding)
-    return await _begin(request, parsed)
+    # No name here for what is parsed: it may have megabytes, and an answer take minutes.
+    return await _begin(request, await parse(request, "messages", betas=betas, coding=coding))
 
 
 def _begin(request: web.Request, parsed: Parsed) -> Awaitable[web.StreamResponse]:

@@ -8,9 +8,10 @@ from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1 import memory_pb2
 from services.common.database import writing
 from services.common.errors import GatewayError
+from services.common.texts import MAX_NAME
 from services.memory.archive.archive import Embedded
 from services.memory.context import to_proto
-from services.memory.entities import Entity, is_memory_id
+from services.memory.entities import Entity
 from services.memory.locks import Locks
 from services.memory.stores import Stores
 from services.memory.windows import Windows
@@ -122,7 +123,8 @@ class Management:
             await self._stores.forget_profile(connection, owner_id)
 
     async def _find(self, owner_id: str, memory_id: str) -> Entity:
-        known = is_memory_id(memory_id)
+        # Memories of older rules have unprintable characters in their names.
+        known = len(memory_id) <= MAX_NAME and "\0" not in memory_id
         entity = await self._stores.repository.find(owner_id, memory_id) if known else None
         if entity is None:
             raise GatewayError(

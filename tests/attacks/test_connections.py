@@ -34,7 +34,7 @@ async def test_more_connections_than_there_are_keep_nobody_out(
     assert not any(b"CANARY" in answer for answer in answers)
     lines = [line for line in target.process.output.splitlines() if "max_connections" in line]
     assert 1 <= len(lines) < 5
-    page = await exchange(target.port, b"GET /metrics HTTP/1.0\r\n\r\n")
+    page = await exchange(target.metrics_port, b"GET /metrics HTTP/1.0\r\n\r\n")
     for limit in ("max_connections", "head_timeout_s"):
         assert re.search(rb'limits_reached_total{limit="limits.%b"} \d\d' % limit.encode(), page)
 

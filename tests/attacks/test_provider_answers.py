@@ -81,7 +81,7 @@ class Attacker:
 
     async def reached(self, limit: str) -> float:
         """Return how often a limit was reached."""
-        async with self._http.get(f"{self._target.address}/metrics") as response:
+        async with self._http.get(f"{self._target.metrics_url}/metrics") as response:
             page = await response.text()
         name = f'gateway_limits_reached_total{{limit="{limit}"}} '
         return sum(float(line[len(name) :]) for line in page.splitlines() if line.startswith(name))
@@ -178,7 +178,7 @@ async def test_an_answer_that_is_remembered_is_cut_when_its_caller_has_left(
             response.close()
 
         async def live() -> float:
-            async with http.get(f"{target.address}/metrics") as response:
+            async with http.get(f"{target.metrics_url}/metrics") as response:
                 lines = (await response.text()).splitlines()
             return sum(float(x.split()[-1]) for x in lines if x.startswith("gateway_upstream_live"))
 

@@ -45,7 +45,7 @@ def unread_stream(target: Gateway, key: str) -> socket.socket:
 
 async def live_calls(target: Gateway) -> float:
     """Return how many calls to providers are under way."""
-    async with aiohttp.ClientSession() as http, http.get(f"{target.address}/metrics") as answer:
+    async with aiohttp.ClientSession() as http, http.get(f"{target.metrics_url}/metrics") as answer:
         lines = (await answer.text()).splitlines()
     return next(float(line.split()[1]) for line in lines if line.startswith(LIVE_CALLS))
 

@@ -157,7 +157,7 @@ async def storing(folder: Path, seed: int) -> AsyncIterator[Storing]:
     connector = aiohttp.TCPConnector(force_close=True)
     with gateway(folder, NOBODY) as at:
         async with aiohttp.ClientSession(connector=connector) as http:
-            yield Storing(at, User(http, at.address, at.key), seed)
+            yield Storing(at, User(http, at.address, at.key, at.metrics_url), seed)
         assert "unforeseen" not in at.process.output
 
 

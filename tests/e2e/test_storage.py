@@ -28,7 +28,7 @@ PAGE = 4096
 @asynccontextmanager
 async def using(at: Gateway) -> AsyncIterator[User]:
     async with aiohttp.ClientSession() as http:
-        yield User(http, at.address, at.key)
+        yield User(http, at.address, at.key, at.metrics_url)
 
 
 def pid_of(at: Gateway, module: str) -> int:

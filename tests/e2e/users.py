@@ -33,8 +33,11 @@ class Answer:
 class User:
     """One user, by their key."""
 
-    def __init__(self, http: aiohttp.ClientSession, address: str, key: str) -> None:
+    def __init__(
+        self, http: aiohttp.ClientSession, address: str, key: str, metrics_url: str = ""
+    ) -> None:
         self._http = http
+        self._metrics_url = metrics_url
         self._address = address
         self._bearer = {"Authorization": f"Bearer {key}"}
         self._api_key = {"x-api-key": key}
@@ -108,7 +111,8 @@ class User:
         return [block["text"] for block in answer.body["data"]["blocks"]]
 
     async def readiness(self) -> Answer:
-        return await self._call("GET", "/readyz?verbose", {})
+        async with self._http.get(f"{self._metrics_url}/readyz?verbose") as response:
+            return Answer(response.status, await response.json(), None)
 
     async def _call(self, method: str, path: str, headers: dict[str, str], **how: Any) -> Answer:
         async with self._http.request(

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from facade import middlewares
 from facade.context import CONTEXT
+from facade.draining import Drain
 from facade.metrics import Metrics
 from services.common.ids import Source
 from tests.facade.sockets import port_of
@@ -153,6 +154,7 @@ async def test_a_write_to_a_caller_who_left_is_no_failure(caplog):
         source=Source(),
         metrics=Metrics(CollectorRegistry()),
         access_log=SimpleNamespace(answered=lambda *line: lines.append(line)),
+        drain=Drain(),
     )
     request = make_mocked_request("GET", "/", app=app)
 

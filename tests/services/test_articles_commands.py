@@ -108,7 +108,7 @@ def test_a_grant_is_given_and_taken(tmp_path: Path, users: dict[str, str]) -> No
 
 def test_a_document_is_shared_and_restored(tmp_path: Path, users: dict[str, str]) -> None:
     async def make(engine: AsyncEngine) -> str:
-        return (await ArticleRepository(engine).create(users["ada"], 0, "Paper")).id
+        return (await ArticleRepository(engine).create(users["ada"], "enterprise", 0, "Paper")).id
 
     article_id = on_database(tmp_path, make)
     run(tmp_path, "articles", "share", article_id, "private")
