@@ -29,7 +29,7 @@ async def test_a_bomb_without_a_key_is_not_unpacked(target: Gateway, observer: O
     with hoard() as held:
         async with observer.watch() as measured:
             for path in paths:
-                head = post(path, len(packed), "Content-Encoding: gzip")
+                head = post(path, len(packed), "Content-Encoding: gzip", "Connection: close")
                 held.append(await connect(target, head))
             await asyncio.gather(*(send(one, packed) for one in held))
             answers = await asyncio.wait_for(all_ended(held), 30)
