@@ -15,6 +15,8 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 
 # Messages, blocks of messages, or tools from which on a request is large: a few milliseconds.
 _MANY = 2_000
+# Bytes that so many take at least.
+_FEW_BYTES = 2 * _MANY
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -27,6 +29,8 @@ _thread = ThreadPoolExecutor(1, thread_name_prefix="large-request")
 
 def mark(request: GenerateRequest) -> None:
     """Note whether the request that the current task serves is large."""
+    if request.ByteSize() < _FEW_BYTES:
+        return
     messages = request.messages
     if (
         len(messages) > _MANY

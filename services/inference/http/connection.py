@@ -24,10 +24,11 @@ from services.inference.http.errors import (
 _MAX_HEAD = 64 << 10
 # Bytes of a request that are sent together with its head.
 _SENT_AT_ONCE = 64 << 10
-# What is read ahead of an answer, and its events in memory at some ten times its size, wait for
-# as long as the caller does not read. So the more answers there are, the less is read of each
-# at once; of few, large reads take less time.
-_READ_MOST, _READ_LEAST, _READ_OF_ALL = 64 << 10, 8 << 10, 8 << 20
+# Of one answer so much is read, and turned into events, before others have their turn; and what
+# is read ahead, with its events at some ten times its size, stays in memory for as long as the
+# caller does not read. So the more answers there are, the less is read of each at once; of few,
+# large reads take less time.
+_READ_MOST, _READ_LEAST, _READ_OF_ALL = 64 << 10, 8 << 10, 1 << 20
 # What the event loop reads into, for every connection in turn.
 _BUFFER = memoryview(bytearray(_READ_MOST))
 
@@ -121,6 +122,8 @@ class Connection(asyncio.BufferedProtocol):
         self.idle_since = 0.0
         self._max_answer = max_answer
         self._read_size = read_size
+        self._most = _READ_MOST  # what `read_size` returned last
+        self._poll: select.poll | None = None
         self._released = released
         self._lost = lost
         self._transport: asyncio.Transport
@@ -194,10 +197,10 @@ class Connection(asyncio.BufferedProtocol):
         else:
             data = b"".join(self._pieces)
             self._pieces.clear()
-        most = self._read_size()
-        if len(data) > most:
-            self._pieces.append(data[most:])
-            data = data[:most]
+        if len(data) > self._most:
+            self._pieces.append(data[self._most :])
+            data = data[: self._most]
+            await asyncio.sleep(0)
         self._size -= len(data)
         if self._is_paused and not self._pieces:
             self._is_paused = False
@@ -209,9 +212,11 @@ class Connection(asyncio.BufferedProtocol):
 
         The event loop may not have told yet of what has come.
         """
-        poll = select.poll()
-        poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
-        return not poll.poll(0)
+        if self._poll is None:
+            self._poll = select.poll()
+            descriptor = self._transport.get_extra_info("socket").fileno()
+            self._poll.register(descriptor, select.POLLIN)
+        return not self._poll.poll(0)
 
     def leave(self) -> None:
         """Have done with the request: give the connection back, or close it."""
@@ -260,7 +265,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer that the event loop reads into."""
-        return _BUFFER[: self._read_size()]
+        self._most = self._read_size()
+        return _BUFFER[: self._most]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take what has come."""
@@ -291,7 +297,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._refuse(NotHttpError())
         # Not only bytes of the body count: a body of tiny chunks is larger here than there.
         self._size += size
-        if self._size > self._read_size() and not self._is_paused and not self._is_complete:
+        if self._size > self._most and not self._is_paused and not self._is_complete:
             self._is_paused = True
             self._transport.pause_reading()
         self._wake()

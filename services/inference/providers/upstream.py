@@ -28,8 +28,6 @@ from services.inference.providers.sse import EventCutter, SseTooLongError, has_e
 # can be used again; most servers end it in the same packet.
 _ENDING_GRACE_S = 0.25
 _EVENT_STREAM = "text/event-stream"
-# Bytes of a stream that are read without letting others have their turn.
-_AT_ONCE = 1 << 13
 _TRANSLATED = (TimeoutError, http.HttpError, SseTooLongError)
 
 Headers = Mapping[str, str]
@@ -168,10 +166,8 @@ class Upstream:
             response = await self._open(path, body, headers)
             self._check_event_stream(response)
             cutter = EventCutter(self.limits.max_sse_line)
-            chunk, rest = await response.read(), b""
+            chunk = await response.read()
             while chunk:
-                if len(chunk) > _AT_ONCE:
-                    chunk, rest = chunk[:_AT_ONCE], chunk[_AT_ONCE:]
                 text = cutter.feed(chunk)
                 if reader is None and has_event(text):
                     reader = PatientReader(response, self.limits.stream_idle_s)
@@ -180,13 +176,7 @@ class Upstream:
                     if has_ended():
                         await self._let_end(response)
                         break
-                if rest:
-                    await asyncio.sleep(0)
-                    chunk, rest = rest, b""
-                elif reader is None:
-                    chunk = await response.read()
-                else:
-                    chunk = await reader.read()
+                chunk = await (response if reader is None else reader).read()
         except _TRANSLATED as error:
             raise self._failure(error) from error
         finally:
