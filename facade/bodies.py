@@ -79,6 +79,31 @@ class PieceReader:
         return HttpProblem(408, "upload_stalled", f"body: {said}", limit=f"limits.{limit}")
 
 
+def complete_body(
+    request: web.Request, max_size: int, setting: str = "limits.max_body"
+) -> bytes | None:
+    """Return the body of a request where all of it has come, else None.
+
+    Args:
+        request: whose body nothing has read yet.
+        max_size: bytes that it may have.
+        setting: the bound's name.
+
+    Raises:
+        GatewayError: too_large; invalid, the framing is broken.
+    """
+    content = request.content
+    if not content.is_eof():
+        return None
+    try:
+        body = content.read_nowait()
+    except web.RequestPayloadError:
+        raise _broken() from None
+    if len(body) > max_size:
+        raise _too_large(max_size, setting)
+    return body
+
+
 class ReceivedBody:
     """A whole body; an async context that gives its bytes, as the one item of a list.
 
@@ -103,14 +128,8 @@ class ReceivedBody:
             GatewayError: too_large; rate_limited or unavailable, there is no room for it;
                 as `PieceReader.next`.
         """
-        content = self._request.content
-        if content.is_eof():
-            try:
-                body = content.read_nowait()
-            except web.RequestPayloadError:
-                raise _broken() from None
-            if len(body) > self._max_size:
-                raise self._too_large()
+        body = complete_body(self._request, self._max_size, self._setting)
+        if body is not None:
             return [body]
         if (self._request.content_length or 0) > self._max_size:
             raise self._too_large()
@@ -151,11 +170,15 @@ class ReceivedBody:
             self._reserved = 0
 
     def _too_large(self) -> GatewayError:
-        return GatewayError(
-            errors_pb2.REASON_TOO_LARGE,
-            f"the body is larger than {self._max_size:,} bytes",
-            limit=self._setting,
-        )
+        return _too_large(self._max_size, self._setting)
+
+
+def _too_large(max_size: int, setting: str) -> GatewayError:
+    return GatewayError(
+        errors_pb2.REASON_TOO_LARGE,
+        f"the body is larger than {max_size:,} bytes",
+        limit=setting,
+    )
 
 
 def _broken() -> GatewayError:

@@ -14,7 +14,7 @@ Kind = Literal["chat", "messages", "count_tokens"]
 Options = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Parsed:
     """What a caller asks for.
 

@@ -6,14 +6,14 @@ from aiohttp import hdrs, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import RawRequestMessage
 from aiohttp.streams import StreamReader
-from multidict import CIMultiDict, CIMultiDictProxy
+from multidict import CIMultiDict, CIMultiDictProxy, istr
 
 from facade.problems import HttpProblem
 from services.common.errors import invalid
 
 # Of a request: what its `Expect` says.
 EXPECT = web.RequestKey("expect", str)
-_CREDENTIALS = (hdrs.AUTHORIZATION, "x-api-key")
+_CREDENTIALS = (hdrs.AUTHORIZATION, istr("x-api-key"))
 
 
 class _Make(Protocol):

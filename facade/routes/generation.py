@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import hdrs, web
 
 from facade.answers import Answer
-from facade.bodies import ReceivedBody
+from facade.bodies import ReceivedBody, complete_body
 from facade.context import API_KEY, CONTEXT, REQUEST_ID
 from facade.parsing import Kind, Parsed
 from facade.problems import unsupported_media_type
@@ -43,8 +43,14 @@ async def parse(request: web.Request, kind: Kind, **options: bool | list[str]) -
     """
     check_json(request)
     context = request.app[CONTEXT]
+    max_body = context.settings.limits.max_body
+    body = complete_body(request, max_body)
+    if body is not None:
+        held = [body]
+        del body  # so that the memory of a large one can go as soon as it has been read
+        return await context.parser.parse(kind, held, **options)
     context.parser.expect(request.content_length or 0)
-    async with ReceivedBody(request, context.settings.limits.max_body) as held:
+    async with ReceivedBody(request, max_body) as held:
         return await context.parser.parse(kind, held, **options)
 
 

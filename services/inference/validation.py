@@ -51,13 +51,12 @@ def check(request: GenerateRequest) -> None:
     messages = given.get("messages", ())
     if not 1 <= len(messages) <= MAX_MESSAGES:
         raise invalid("messages", f"messages: 1 to {MAX_MESSAGES:,} are needed")
-    for name, most in _LENGTHS.items():
-        if len(given.get(name, ())) > most:
-            raise invalid(name, f"{name}: at most {most:,} are taken")
-    _check_messages(messages)
     for name, value in given.items():
         if name in _RANGES:
             _check_range(name, value, *_RANGES[name])
+        elif name in _LENGTHS and len(value) > _LENGTHS[name]:
+            raise invalid(name, f"{name}: at most {_LENGTHS[name]:,} are taken")
+    _check_messages(messages)
     if "" in given.get("stop_sequences", ()):
         raise invalid("stop_sequences", "stop_sequences: none may be empty")
     if "thinking" in given:

@@ -48,7 +48,7 @@ _FORMATS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ParsedRequest:
     """A chat completion's body, understood.
 
