@@ -38,9 +38,10 @@ pass_stateful = false         # let callers name things kept at the provider
 # fetches_urls = true         # the provider fetches media by address; default: the official ones
 
 [[models]]                    # an example
-name = "fast"                 # what callers write
+name = "fast"                 # what callers write; "claude-*": every name that begins so. A full
+                              # name counts before a wildcard, a longer wildcard before a shorter
 provider = "openai"
-upstream = "gpt-4o-mini"      # default: name
+upstream = "gpt-4o-mini"      # default: the name that was asked for
 inputs = ["text", "image"]    # of text image pdf audio video; default: as known, else all
 context_window = 128000
 max_output_tokens = 16384

@@ -1,8 +1,10 @@
 """From the names that callers write to the models behind them.
 
-A name is, in this order: one that the operator configured; `provider/model`, for any
+A name is, in this order: one that the operator configured, by itself or by a wildcard
+(`claude-*`), of which the one with the longest beginning counts; `provider/model`, for any
 model of a provider that is there; or a bare name that exactly one provider answers
-to. A provider answers to the names its maker claims (`gpt-…`, `claude-…`) when it is
+to. A wildcard that is shorter than `provider/` does not take the models of that provider.
+A provider answers to the names its maker claims (`gpt-…`, `claude-…`) when it is
 the maker itself, by its address or because it goes by the maker's name: a local
 server that speaks the same dialect does not get to see what was meant for OpenAI.
 """
@@ -58,14 +60,22 @@ class Models:
         self._targets: dict[str, Target] = {}
         described: list[inference_pb2.Model] = []
         others: list[inference_pb2.Model] = []
+        wildcards = [model for model in configured if model.is_wildcard]
+        # A longer name is more specific, as all but the last character must agree.
+        self._wildcards = sorted(wildcards, key=lambda model: len(model.name), reverse=True)
         for model in configured:
-            target = self._configured_target(model)
+            if model.is_wildcard:
+                continue
+            target = self._configured_target(model, model.name)
             self._targets[target.name] = target
             described.append(self._describe(target))
-        for target, listed in self._offered(learnt):
+        for offered, listed in self._offered(learnt):
+            target = self._of_wildcard(offered.name) or offered
             if self._targets.setdefault(target.name, target) is target and listed:
                 others.append(self._describe(target))
         self._offers = {(target.provider, target.upstream) for target in self._targets.values()}
+        # A wildcard with one model behind it stands for no more than that model.
+        self._offers |= {(one.provider, one.upstream) for one in wildcards if one.upstream}
         self._models = described + sorted(others, key=lambda model: model.name)
         self._by_name = {model.name: model for model in self._models}
         # Callers name the same few of a provider's models again and again.
@@ -89,6 +99,8 @@ class Models:
         return (provider, upstream) in self._offers
 
     def _find(self, name: str) -> Target:
+        if target := self._of_wildcard(name):
+            return target
         provider, slash, upstream = name.partition("/")
         kind = self._kinds.get(provider)
         # The sandbox has its own models and no other.
@@ -118,14 +130,27 @@ class Models:
         """
         return self._by_name.get(name) or self._describe(self.resolve(name))
 
-    def _configured_target(self, model: settings.Model) -> Target:
-        upstream = model.upstream or model.name
+    def _of_wildcard(self, name: str) -> Target | None:
+        """Return the model that the most specific wildcard makes of a name, if one takes it."""
+        provider, slash, _ = name.partition("/")
+        is_of_provider = slash and provider in self._kinds
+        for model in self._wildcards:
+            beginning = model.name.removesuffix(settings.WILDCARD)
+            if is_of_provider and len(beginning) <= len(provider):
+                break
+            if name.startswith(beginning) and settings.WILDCARD not in name:
+                return self._configured_target(model, name)
+        return None
+
+    def _configured_target(self, model: settings.Model, name: str) -> Target:
+        """Return the model that `name`, which the operator configured, stands for."""
+        upstream = model.upstream or name
         facts = self._facts(model.provider, upstream)
         inputs = facts.inputs
         if model.inputs is not None:
             inputs = frozenset(_INPUTS[one] for one in model.inputs if one != "text")
         return Target(
-            name=model.name,
+            name=name,
             provider=model.provider,
             upstream=upstream,
             inputs=inputs,

@@ -51,7 +51,10 @@ def _build_one(
 
     def upstream(credentials: Mapping[str, str]) -> Upstream:
         headers = {**credentials, **settings.headers}
-        return Upstream(name, settings.base_url, headers, limits, client, live)
+        missing_key = settings.missing_key()
+        return Upstream(
+            name, settings.base_url, headers, limits, client, live, missing_key=missing_key
+        )
 
     key = settings.key()
     match settings.kind:

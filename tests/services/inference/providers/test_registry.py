@@ -1,0 +1,77 @@
+"""Providers as the settings make them."""
+
+from collections.abc import Mapping
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, Message
+from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common.errors import UpstreamError
+from services.common.settings import Limits, Memory, Model, Provider
+from services.inference import discovery, http
+from services.inference.engine import Engine, Routes
+from services.inference.metrics import Metrics
+from services.inference.providers import registry
+from services.inference.routing import Models
+from services.inference.thinking import Signer
+from tests.services.inference.kept import Kept
+from tests.services.inference.remembering import Memories
+
+KEYLESS = Provider(kind="openai", base_url="http://upstream.test", api_key_env="NO_SUCH_KEY")
+
+
+class Unreachable(http.Client):
+    """A client that nothing may be sent through."""
+
+    async def send(self, *_: object, **__: object) -> http.Response:
+        pytest.fail("a request went out")
+
+
+def engine(providers: Mapping[str, Provider], *configured: Model) -> Engine:
+    metrics = Metrics(CollectorRegistry())
+    client = Unreachable(5, http.Proxies({}))
+    built = registry.build(providers, client, Limits(), metrics.live_upstream_calls)
+    models = Models(configured, providers, {}, {})
+    signer = Signer({"k1": b"s" * 32}, "k1")
+    return Engine(
+        Routes(models, built),
+        signer,
+        Kept({}),
+        Memories(),
+        Limits(),
+        Memory(),
+        metrics,
+        lambda: 0.0,
+    )
+
+
+def request() -> GenerateRequest:
+    asked = Message(role=conversation_pb2.ROLE_USER, blocks=[Block(text="Hi")])
+    return GenerateRequest(model="m", messages=[asked], max_tokens=9)
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+async def test_without_its_key_a_provider_is_asked_nothing(kind: str) -> None:
+    provider = KEYLESS.model_copy(update={"kind": kind})
+    with pytest.raises(UpstreamError) as refused:
+        await engine({"p": provider}, Model(name="m", provider="p")).generate(request())
+    assert refused.value.reason == errors_pb2.REASON_UPSTREAM_AUTH
+    assert "providers.p.api_key_env names NO_SUCH_KEY" in refused.value.message
+
+
+async def test_a_missing_key_goes_on_to_the_next_model() -> None:
+    providers = {"p": KEYLESS, "play": Provider(kind="sandbox")}
+    there = engine(
+        providers,
+        Model(name="m", provider="p", fallbacks=["echo"]),
+        Model(name="echo", provider="play"),
+    )
+    answer = await there.generate(request())
+    assert (answer.served.provider, answer.served.attempts) == ("play", 2)
+
+
+async def test_without_its_key_a_provider_is_not_asked_for_its_models() -> None:
+    assert await discovery.learn(Unreachable(5, http.Proxies({})), {"p": KEYLESS}) == {}
