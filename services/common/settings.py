@@ -146,6 +146,11 @@ class Model(_Section):
     inputs: list[Input] | None = None
     context_window: Annotated[int, Field(ge=1)] | None = None
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
+    thinking: bool | None = None
+    adaptive: bool | None = None
+    efforts: list[Name] | None = None
+    thinking_off: dict[str, Any] | None = None
+    refuses: list[Name] | None = None
     fallbacks: list[Name] = []
 
     @model_validator(mode="after")

@@ -10,29 +10,27 @@ server that speaks the same dialect does not get to see what was meant for OpenA
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import MediaKind
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2
 from services.common import settings
 from services.common.errors import GatewayError, model_not_found
 from services.common.texts import MAX_NAME, quoted
 from services.inference import catalogue
-from services.inference.catalogue import Facts
+from services.inference.catalogue import MEDIA, Facts
 from services.inference.providers.base import Target
 
 SANDBOX = "sandbox"
 # Names of no known model whose meaning is kept in mind.
 _REMEMBERED = 1_000
 
-_INPUTS: Mapping[settings.Input, MediaKind.ValueType] = {
-    "image": conversation_pb2.MEDIA_KIND_IMAGE,
-    "pdf": conversation_pb2.MEDIA_KIND_DOCUMENT,
-    "audio": conversation_pb2.MEDIA_KIND_AUDIO,
-    "video": conversation_pb2.MEDIA_KIND_VIDEO,
+# Fields of a model in the settings that stand over what the catalogue says of it.
+_OVERRIDING = {
+    *("inputs", "context_window", "max_output_tokens"),
+    *("thinking", "adaptive", "efforts", "refuses", "thinking_off"),
 }
 
 
@@ -55,7 +53,11 @@ class Models:
     ) -> None:
         self._sandbox = sandbox
         self._kinds = {SANDBOX: SANDBOX} | {name: one.kind for name, one in providers.items()}
+        self._servers = {
+            name: catalogue.server_facts(one.kind, one.base_url) for name, one in providers.items()
+        }
         self._claimants = _claimants(providers)
+        self._configured = {model.name: model for model in configured}
         # What resolves by one look: configured names, the sandbox's, learnt ones.
         self._targets: dict[str, Target] = {}
         described: list[inference_pb2.Model] = []
@@ -132,6 +134,10 @@ class Models:
 
     def _of_wildcard(self, name: str) -> Target | None:
         """Return the model that the most specific wildcard makes of a name, if one takes it."""
+        model = self._wildcard_of(name)
+        return None if model is None else self._configured_target(model, name)
+
+    def _wildcard_of(self, name: str) -> settings.Model | None:
         provider, slash, _ = name.partition("/")
         is_of_provider = slash and provider in self._kinds
         for model in self._wildcards:
@@ -139,29 +145,14 @@ class Models:
             if is_of_provider and len(beginning) <= len(provider):
                 break
             if name.startswith(beginning) and settings.WILDCARD not in name:
-                return self._configured_target(model, name)
+                return model
         return None
 
     def _configured_target(self, model: settings.Model, name: str) -> Target:
         """Return the model that `name`, which the operator configured, stands for."""
         upstream = model.upstream or name
-        facts = self._facts(model.provider, upstream)
-        inputs = facts.inputs
-        if model.inputs is not None:
-            inputs = frozenset(_INPUTS[one] for one in model.inputs if one != "text")
-        return Target(
-            name=name,
-            provider=model.provider,
-            upstream=upstream,
-            inputs=inputs,
-            context_window=model.context_window or facts.context_window,
-            max_output_tokens=model.max_output_tokens or facts.max_output_tokens,
-            fallbacks=tuple(model.fallbacks),
-            thinks=self._thinks(model.provider, facts),
-            adaptive=facts.adaptive,
-            prefills=facts.prefills,
-            efforts=facts.efforts,
-        )
+        facts = _overridden(self._facts(model.provider, upstream), model)
+        return self._target_of(name, model.provider, upstream, facts, model.fallbacks)
 
     def _offered(self, learnt: Mapping[str, Sequence[str]]) -> Iterator[tuple[Target, bool]]:
         """Give what providers have of themselves, each with whether to list it."""
@@ -175,7 +166,11 @@ class Models:
                     yield self._target(f"{provider}/{upstream}", provider, upstream), True
 
     def _target(self, name: str, provider: str, upstream: str) -> Target:
-        facts = self._facts(provider, upstream)
+        return self._target_of(name, provider, upstream, self._facts(provider, upstream))
+
+    def _target_of(
+        self, name: str, provider: str, upstream: str, facts: Facts, fallbacks: Sequence[str] = ()
+    ) -> Target:
         return Target(
             name=name,
             provider=provider,
@@ -183,24 +178,33 @@ class Models:
             inputs=facts.inputs,
             context_window=facts.context_window,
             max_output_tokens=facts.max_output_tokens,
-            thinks=self._thinks(provider, facts),
+            fallbacks=tuple(fallbacks),
+            # Anthropic's models think when they are asked to, OpenAI's always.
+            thinks=facts.thinking if self._kinds[provider] == "openai" else False,
             adaptive=facts.adaptive,
-            prefills=facts.prefills,
             efforts=facts.efforts,
+            refuses=facts.refuses,
+            thinking_off=facts.thinking_off,
         )
 
-    def _thinks(self, provider: str, facts: Facts) -> bool:
-        # Anthropic's models think when they are asked to, OpenAI's always.
-        return self._kinds[provider] == "openai" and bool(facts.thinking)
-
     def _facts(self, provider: str, upstream: str) -> Facts:
+        """Return what is known of a model where it is served."""
         kind = self._kinds[provider]
         if kind == SANDBOX:
             return self._sandbox.get(upstream, catalogue.UNKNOWN)
-        return catalogue.facts_of(kind, upstream)
+        facts, server = catalogue.facts_of(kind, upstream), self._servers[provider]
+        return replace(
+            facts,
+            efforts=facts.efforts or server.efforts,
+            refuses=facts.refuses | server.refuses,
+            thinking_off=server.thinking_off or facts.thinking_off,
+        )
 
     def _describe(self, target: Target) -> inference_pb2.Model:
         facts = self._facts(target.provider, target.upstream)
+        model = self._configured.get(target.name) or self._wildcard_of(target.name)
+        if model is not None:
+            facts = _overridden(facts, model)
         return inference_pb2.Model(
             name=target.name,
             display_name=facts.display_name or target.name,
@@ -212,6 +216,18 @@ class Models:
             thinking=facts.thinking,
             structured_output=facts.structured_output,
         )
+
+
+def _overridden(facts: Facts, model: settings.Model) -> Facts:
+    """Return facts with what the operator says of a model over them."""
+    given = model.model_dump(include=_OVERRIDING, exclude_none=True)
+    if "inputs" in given:
+        given["inputs"] = frozenset(MEDIA[name] for name in given["inputs"] if name != "text")
+    if "efforts" in given:
+        given["efforts"] = tuple(given["efforts"])
+    if "refuses" in given:
+        given["refuses"] = frozenset(given["refuses"])
+    return replace(facts, **given)
 
 
 def _claimants(providers: Mapping[str, settings.Provider]) -> dict[str, list[str]]:

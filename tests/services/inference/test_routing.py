@@ -76,6 +76,7 @@ def test_a_configured_model_takes_from_the_catalogue_what_it_does_not_say() -> N
         context_window=128_000,
         max_output_tokens=16_384,
         fallbacks=("claude",),
+        refuses=frozenset({"max_tokens", "top_k", "reasoning_content"}),
     )
     small = there.resolve("small")
     assert (small.inputs, small.context_window, small.max_output_tokens) == (frozenset(), 10, 5)
@@ -278,3 +279,34 @@ def test_wildcards_are_no_models_to_list_or_to_ask_for() -> None:
     assert "claude-*" not in [model.name for model in there.list()]
     not_found(there, "claude-*")
     not_found(there, "gpt-4o")
+
+
+def test_a_model_is_what_its_server_and_its_family_are_and_the_settings_above() -> None:
+    there = models(
+        [
+            Model(name="o3", provider="openai"),
+            Model(
+                name="mine",
+                provider="openai",
+                upstream="o3",
+                refuses=["seed"],
+                thinking=False,
+                efforts=["low"],
+                thinking_off={"think": False},
+            ),
+        ]
+    )
+    known = there.resolve("o3")
+    assert {"temperature", "max_tokens"} <= known.refuses
+    assert (known.thinks, known.efforts) == (True, ("low", "medium", "high"))
+    mine = there.resolve("mine")
+    assert (mine.refuses, mine.thinks, mine.efforts) == ({"seed"}, False, ("low",))
+    assert mine.thinking_off == {"think": False}
+    assert (there.get("o3").thinking, there.get("mine").thinking) == (True, False)
+
+
+def test_a_servers_own_switch_counts_before_that_of_a_family() -> None:
+    assert models().resolve("ollama/qwen3:8b").thinking_off == {"reasoning_effort": "none"}
+    vllm = {"vllm": Provider(kind="openai", base_url="http://10.0.0.5:8000/v1")}
+    off = models(providers=vllm).resolve("vllm/Qwen/Qwen3-8B").thinking_off
+    assert off == {"chat_template_kwargs": {"enable_thinking": False}}

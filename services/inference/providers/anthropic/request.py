@@ -48,6 +48,10 @@ _REFUSED: dict[str, Callable[[Any], bool]] = {
     "previous_response_id": bool,
 }
 
+# Fields of OpenAI's `response_format` that the canonical request has names for.
+_FORMAT_FIELDS = frozenset({"type", "json_schema"})
+_SCHEMA_FIELDS = frozenset({"name", "description", "schema", "strict"})
+
 _CHOICES = {
     inference_pb2.ToolChoice.MODE_AUTO: "auto",
     inference_pb2.ToolChoice.MODE_ANY: "any",
@@ -253,9 +257,8 @@ def _add_extra(body: Json, request: GenerateRequest, caller: Caller) -> None:
     if not request.HasField("extra"):
         return
     if request.extra.dialect == conversation_pb2.DIALECT_OPENAI:
-        for name, value in json_object(request.extra.json, "").items():
-            if value is not None and name in _REFUSED and _REFUSED[name](value):
-                raise refuse(name, f"`{name}`")
+        _leave_out_foreign(json_object(request.extra.json, ""), request, caller)
+        return
     for name, value in caller.own_fields(request.extra, "").items():
         if name in _STATEFUL and value and not caller.pass_stateful:
             raise kept_at_provider(name)
@@ -263,3 +266,25 @@ def _add_extra(body: Json, request: GenerateRequest, caller: Caller) -> None:
             body[name] = value | body.get(name, {})
         elif name not in _NEVER_FROM_EXTRA:
             body.setdefault(name, value)
+
+
+def _leave_out_foreign(fields: Json, request: GenerateRequest, caller: Caller) -> None:
+    """Note OpenAI's fields without a name here as dropped; refuse those that are needed."""
+    for name, value in fields.items():
+        if value is None or name == "cache_control":
+            continue
+        if name in _REFUSED and _REFUSED[name](value):
+            raise refuse(name, f"`{name}`")
+        if name != "response_format":
+            caller.drop(name)
+        elif not request.HasField("output_format"):
+            raise refuse(name, "an answer of this form")
+        else:
+            _drop_unknown(value, _FORMAT_FIELDS, name, caller)
+            _drop_unknown(value.get("json_schema"), _SCHEMA_FIELDS, f"{name}.json_schema", caller)
+
+
+def _drop_unknown(fields: Any, known: frozenset[str], path: str, caller: Caller) -> None:
+    for name in fields or ():
+        if name not in known:
+            caller.drop(f"{path}.{name}")

@@ -29,7 +29,7 @@ class OpenAIProvider:
         name: its name in the settings.
         upstream: its server.
         pass_stateful: whether callers may name things kept there.
-        official: whether it is OpenAI itself.
+        newest: whether it knows OpenAI's newest shapes of messages.
         fetches_urls: whether it fetches images by address.
         new_id: makes ids where the server gives none.
     """
@@ -45,14 +45,14 @@ class OpenAIProvider:
         upstream: Upstream,
         *,
         pass_stateful: bool,
-        official: bool,
+        newest: bool,
         fetches_urls: bool,
         new_id: Callable[[str], str] = new_id,
     ) -> None:
         self.name = name
         self._upstream = upstream
         self.pass_stateful = pass_stateful
-        self._server = Server(name, official, fetches_urls, pass_stateful)
+        self._server = Server(name, newest, fetches_urls, pass_stateful)
         self._new_id = new_id
 
     async def generate(self, call: Call) -> AsyncGenerator[list[Event], None]:

@@ -75,3 +75,20 @@ async def test_a_missing_key_goes_on_to_the_next_model() -> None:
 
 async def test_without_its_key_a_provider_is_not_asked_for_its_models() -> None:
     assert await discovery.learn(Unreachable(5, http.Proxies({})), {"p": KEYLESS}) == {}
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [
+        ("api.groq.com", False),
+        ("8.8.8.8", False),
+        ("localhost", True),
+        ("vllm", True),
+        ("models.internal", True),
+        ("10.0.0.5", True),
+        ("100.64.0.1", True),
+        ("::1", True),
+    ],
+)
+def test_servers_of_the_operators_network_fetch_nothing_for_callers(host: str, own: bool) -> None:
+    assert registry.is_own(host) == own
