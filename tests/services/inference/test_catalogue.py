@@ -71,9 +71,12 @@ def test_nothing_is_known_of_models_of_nobody_in_particular(upstream: str) -> No
     assert maker_of(upstream) == ""
 
 
-@pytest.mark.parametrize("upstream", ["gpt-oss:20b", "deepseek-reasoner", "deepseek-r1:7b"])
+@pytest.mark.parametrize(
+    "upstream", ["openai/gpt-oss-20b", "gpt-oss:20b", "deepseek-reasoner", "deepseek-r1:7b"]
+)
 def test_models_that_always_think_are_known_to(upstream: str) -> None:
-    assert facts_of("openai", upstream) == Facts(thinking=True)
+    facts = facts_of("openai", upstream)
+    assert facts == Facts(thinking=True, efforts=facts.efforts)
 
 
 def test_a_name_says_nothing_behind_a_provider_of_another_dialect() -> None:

@@ -14,6 +14,7 @@ from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, Tool, ToolChoice
 from services.common.errors import invalid, unsupported
 from services.inference.prefill import CONTINUE, prefill_of
+from services.inference.providers import forms
 from services.inference.providers.anthropic import shaping
 from services.inference.providers.anthropic.caller import Caller, json_object, kept_at_provider
 from services.inference.providers.anthropic.content import Conversation, Json, refuse, shortest
@@ -47,10 +48,6 @@ _REFUSED: dict[str, Callable[[Any], bool]] = {
     "store": lambda value: value is True,
     "previous_response_id": bool,
 }
-
-# Fields of OpenAI's `response_format` that the canonical request has names for.
-_FORMAT_FIELDS = frozenset({"type", "json_schema"})
-_SCHEMA_FIELDS = frozenset({"name", "description", "schema", "strict"})
 
 _CHOICES = {
     inference_pb2.ToolChoice.MODE_AUTO: "auto",
@@ -275,16 +272,5 @@ def _leave_out_foreign(fields: Json, request: GenerateRequest, caller: Caller) -
             continue
         if name in _REFUSED and _REFUSED[name](value):
             raise refuse(name, f"`{name}`")
-        if name != "response_format":
-            caller.drop(name)
-        elif not request.HasField("output_format"):
-            raise refuse(name, "an answer of this form")
-        else:
-            _drop_unknown(value, _FORMAT_FIELDS, name, caller)
-            _drop_unknown(value.get("json_schema"), _SCHEMA_FIELDS, f"{name}.json_schema", caller)
-
-
-def _drop_unknown(fields: Any, known: frozenset[str], path: str, caller: Caller) -> None:
-    for name in fields or ():
-        if name not in known:
-            caller.drop(f"{path}.{name}")
+        for path in forms.unnamed_fields(value, request) if name == forms.NAME else (name,):
+            caller.drop(path)

@@ -32,12 +32,14 @@ class Server:
             shorter ones.
         fetches_urls: whether it fetches images by address.
         pass_stateful: whether callers may name things kept there.
+        tool_id_length: letters and digits of the id of a tool call; 0 where any id will do.
     """
 
     name: str
     newest: bool
     fetches_urls: bool
     pass_stateful: bool
+    tool_id_length: int = 0
 
 
 class Caller:

@@ -15,8 +15,8 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolUse,
 )
 from services.common.errors import GatewayError, invalid
+from services.inference.providers.openai import shaping
 from services.inference.providers.openai.caller import Caller, Json, Part
-from services.inference.providers.openai.shaping import BILLING
 from services.inference.refusals import REASONING_CONTENT
 
 _PDF = "application/pdf"
@@ -72,9 +72,11 @@ class Conversation:
 
     def _without_billing(self, message: Message) -> Message:
         """Return a system prompt without the text that tells Anthropic whom to bill."""
-        if not (self._caller.speaks_anthropic and message.blocks[0].text.startswith(BILLING)):
+        if not (
+            self._caller.speaks_anthropic and message.blocks[0].text.startswith(shaping.BILLING)
+        ):
             return message
-        self._caller.drop(BILLING)
+        self._caller.drop(shaping.BILLING)
         rest = Message()
         rest.CopyFrom(message)
         del rest.blocks[0]
@@ -155,7 +157,7 @@ class Conversation:
         return {
             **own,
             "role": "tool",
-            "tool_call_id": result.tool_use_id,
+            "tool_call_id": self._call_id(result.tool_use_id),
             "content": self._shortest(parts),
         }
 
@@ -201,11 +203,15 @@ class Conversation:
             message[REASONING_CONTENT] = thoughts
 
     def _tool_call(self, call: ToolUse) -> Json:
-        name = self._caller.tool_name(call.name)
+        name, call_id = self._caller.tool_name(call.name), self._call_id(call.id)
         if call.freeform:
-            return {"id": call.id, "type": "custom", "custom": {"name": name, "input": call.input}}
+            return {"id": call_id, "type": "custom", "custom": {"name": name, "input": call.input}}
         function = {"name": name, "arguments": call.input or "{}"}
-        return {"id": call.id, "type": "function", "function": function}
+        return {"id": call_id, "type": "function", "function": function}
+
+    def _call_id(self, given: str) -> str:
+        length = self._caller.server.tool_id_length
+        return shaping.tool_call_id(given, length) if length else given
 
     def _parts(self, block: Block, *, media: bool) -> list[Part]:
         """Give the content part of a block, or none where nothing is left of it."""
@@ -263,7 +269,11 @@ class Conversation:
             raise self._caller.unsupported(self._path(), "an image by the id of a file")
         if media.HasField("url"):
             if not self._caller.server.fetches_urls:
-                raise self._by_value("an image")
+                raise self._caller.unsupported(
+                    self._path(),
+                    "an image by reference; send its bytes, in base64 (with the setting "
+                    "fetches_urls the provider would fetch it)",
+                )
             image["url"] = media.url
         else:
             image["url"] = _data_url(media.mime_type, media.data)

@@ -226,7 +226,7 @@ def _thinking(thinking: ThinkingConfig, caller: Caller, target: Target) -> Json:
         return {}
     wanted = thinking.budget_tokens
     effort = next((name for name, budget in _EFFORTS if budget >= wanted), _MOST_EFFORT)
-    return {"reasoning_effort": effort}
+    return {"reasoning_effort": _known(effort, target.efforts)}
 
 
 def _no_thinking(caller: Caller, target: Target) -> Json:

@@ -28,6 +28,16 @@ def tool_name(given: str) -> str:
     return f"{kept}_{_digest(given)}"
 
 
+def tool_call_id(given: str, length: int) -> str:
+    """Return the id of a tool call, or so many letters and digits that stand for it.
+
+    A call and its result have the same id, and so the same hash.
+    """
+    if len(given) == length and given.isascii() and given.isalnum():
+        return given
+    return _digest(given)[:length]
+
+
 def end_user(given: str) -> str:
     """Return the id of an end user, or a hash of one that is too long."""
     return given if len(given) <= MAX_USER else f"user_{_digest(given)}"

@@ -220,3 +220,30 @@ def test_of_a_limits_two_names_the_one_that_was_refused_counts() -> None:
     call = replace(call, target=replace(call.target, refuses=frozenset({"max_tokens"})))
     body = orjson.loads(build_request(call, Server("acme", False, False, False)))
     assert body["max_tokens"] == 9
+
+
+def test_ids_of_tool_calls_have_the_length_that_a_server_wants() -> None:
+    ids = ("toolu_01A09q90qw90lq917835lq9", "D681PevKs")
+    uses = (Block(tool_use=ToolUse(id=one, name="f", input="{}")) for one in ids)
+    results = (Block(tool_result=ToolResult(tool_use_id=one)) for one in ids)
+    call = call_of(says(USER, "a"), says(ASSISTANT, *uses), says(USER, *results))
+    mistral = Server("mistral", False, False, False, tool_id_length=9)
+    _, asked, *answered = orjson.loads(build_request(call, mistral))["messages"]
+    sent_ids = [one["id"] for one in asked["tool_calls"]]
+    assert [one["tool_call_id"] for one in answered] == sent_ids
+    assert sent_ids[1] == ids[1]
+    assert len(sent_ids[0]) == 9
+    assert sent_ids[0].isalnum()
+
+
+@pytest.mark.parametrize(
+    ("budget", "efforts", "effort"),
+    [(1024, (), "minimal"), (1024, ("low", "high"), "low"), (30_000, ("low", "medium"), "medium")],
+)
+def test_a_budget_is_worth_an_effort_that_the_model_knows(
+    budget: int, efforts: tuple[str, ...], effort: str
+) -> None:
+    config = ThinkingConfig(mode=ThinkingConfig.MODE_ENABLED, budget_tokens=budget)
+    call = call_of(thinking=config, dialect=ANTHROPIC)
+    call = replace(call, target=replace(call.target, efforts=efforts))
+    assert body_of(call)["reasoning_effort"] == effort
