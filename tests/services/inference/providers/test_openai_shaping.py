@@ -7,7 +7,13 @@ import orjson
 import pytest
 
 from gateway.conversation.v1.conversation_pb2 import Block, ToolResult, ToolUse
-from gateway.inference.v1.inference_pb2 import Event, ThinkingConfig, Tool, ToolChoice
+from gateway.inference.v1.inference_pb2 import (
+    Event,
+    OutputFormat,
+    ThinkingConfig,
+    Tool,
+    ToolChoice,
+)
 from services.common.ids import new_id
 from services.common.settings import Limits
 from services.inference.providers.base import Call
@@ -176,14 +182,19 @@ def test_an_effort_that_only_its_own_dialect_knows_stays_there() -> None:
 
 
 @pytest.mark.parametrize(
-    "form",
+    ("form", "known"),
     [
-        {"type": "grammar", "grammar": "root ::= 'a'"},
-        {"type": "json_object", "schema": {"type": "object"}},
+        ({"type": "grammar", "grammar": "root ::= 'a'"}, None),
+        (
+            {"type": "json_object", "schema": {"type": "object"}},
+            OutputFormat(kind=OutputFormat.KIND_JSON_OBJECT),
+        ),
     ],
 )
-def test_a_form_with_more_than_is_known_goes_whole(form: dict[str, Any]) -> None:
-    call = call_of(extra=opaque({"response_format": form}))
+def test_a_form_with_more_than_is_known_goes_whole(
+    form: dict[str, Any], known: OutputFormat | None
+) -> None:
+    call = call_of(extra=opaque({"response_format": form}), output_format=known)
     assert body_of(call, known=False)["response_format"] == form
 
 

@@ -6,10 +6,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Block, Message
+from gateway.conversation.v1.conversation_pb2 import MEDIA_KIND_IMAGE, Block, Media, Message
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.common.errors import UpstreamError
+from services.common.errors import GatewayError, UpstreamError
 from services.common.settings import Limits, Memory, Model, Provider
 from services.inference import discovery, http
 from services.inference.engine import Engine, Routes
@@ -23,11 +23,15 @@ from tests.services.inference.remembering import Memories
 KEYLESS = Provider(kind="openai", base_url="http://upstream.test", api_key_env="NO_SUCH_KEY")
 
 
+class Sent(BaseException):
+    """A request went out."""
+
+
 class Unreachable(http.Client):
-    """A client that nothing may be sent through."""
+    """A client that says that something is sent, and sends nothing."""
 
     async def send(self, *_: object, **__: object) -> http.Response:
-        pytest.fail("a request went out")
+        raise Sent
 
 
 def engine(providers: Mapping[str, Provider], *configured: Model) -> Engine:
@@ -75,6 +79,29 @@ async def test_a_missing_key_goes_on_to_the_next_model() -> None:
 
 async def test_without_its_key_a_provider_is_not_asked_for_its_models() -> None:
     assert await discovery.learn(Unreachable(5, http.Proxies({})), {"p": KEYLESS}) == {}
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize(
+    ("base_url", "fetches_urls", "sent"),
+    [
+        ("https://upstream.test", None, True),
+        ("https://upstream.test", False, False),
+        ("http://127.0.0.1:8000", None, False),
+        ("http://127.0.0.1:8000", True, True),
+        ("http://localhost:11434/v1", None, False),
+    ],
+)
+async def test_addresses_of_images_go_to_servers_that_may_fetch_them(
+    kind: str, base_url: str, fetches_urls: bool | None, sent: bool
+) -> None:
+    given = {"kind": kind, "base_url": base_url, "fetches_urls": fetches_urls}
+    there = engine({"p": Provider.model_validate(given)}, Model(name="m", provider="p"))
+    asked = request()
+    image = Media(kind=MEDIA_KIND_IMAGE, url="https://pictures.test/a.png")
+    asked.messages[0].blocks.append(Block(media=image))
+    with pytest.raises(Sent if sent else GatewayError):
+        await there.generate(asked)
 
 
 @pytest.mark.parametrize(
