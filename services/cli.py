@@ -178,8 +178,8 @@ def providers() -> None:
     for name in sorted({*PRESETS, *joined}):
         if name in joined:
             provider = joined[name]
-            needs_key = provider.api_key_env and not provider.key()
-            state = f"needs {provider.api_key_env}" if needs_key else "joined"
+            variable = provider.missing_key()
+            state = f"needs {variable}" if variable else "joined"
             rows.append((name, state, provider.base_url))
         else:
             preset = PRESETS[name]

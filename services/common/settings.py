@@ -39,6 +39,11 @@ ENVIRONMENT = {
 }
 CONFIG_VARIABLE = "GATEWAY_CONFIG"
 
+_CREDENTIAL_HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
+
+# At the end of a model's name: every name that begins so.
+WILDCARD = "*"
+
 MAX_FILE_LIFETIME_S = 31_536_000
 
 Input = Literal["text", "image", "pdf", "audio", "video"]
@@ -122,9 +127,18 @@ class Provider(_Section):
         """Give the provider's key, or "" where it takes none."""
         return self.api_key.get_secret_value() or environ.get(self.api_key_env, "")
 
+    def missing_key(self, environ: Mapping[str, str] = os.environ) -> str:
+        """Return the variable that the key was to be in and is not, or "" where none is missing.
+
+        Headers of the operator's may hold the credentials instead.
+        """
+        if self.key(environ) or _CREDENTIAL_HEADERS & {name.lower() for name in self.headers}:
+            return ""
+        return self.api_key_env
+
 
 class Model(_Section):
-    """A model under the name that callers write."""
+    """A model under the name that callers write, or a wildcard (`claude-*`) for many names."""
 
     name: Name
     provider: Name
@@ -132,7 +146,23 @@ class Model(_Section):
     inputs: list[Input] | None = None
     context_window: Annotated[int, Field(ge=1)] | None = None
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
+    thinking: bool | None = None
+    adaptive: bool | None = None
+    efforts: list[Name] | None = None
+    thinking_off: dict[str, Any] | None = None
+    refuses: list[Name] | None = None
     fallbacks: list[Name] = []
+
+    @model_validator(mode="after")
+    def _has_wildcard_at_the_end(self) -> Self:
+        if WILDCARD in self.name[:-1] or WILDCARD in self.upstream:
+            raise ValueError(f"name: takes one {WILDCARD}, at its end; upstream takes none")
+        return self
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether it stands for every name that begins like its own."""
+        return self.name.endswith(WILDCARD)
 
 
 class Roles(_Section):

@@ -35,15 +35,25 @@ base_url = "https://api.openai.com/v1"
 api_key_env = "OPENAI_API_KEY"    # or api_key = "…"
 headers = {}                  # sent along with every request, e.g. for a proxy
 pass_stateful = false         # let callers name things kept at the provider
-# fetches_urls = true         # the provider fetches media by address; default: the official ones
+# fetches_urls = true         # images go to the provider by their address, which it fetches;
+                              # default: not to servers on the operator's own network
 
 [[models]]                    # an example
-name = "fast"                 # what callers write
+name = "fast"                 # what callers write; "claude-*": every name that begins so. A full
+                              # name counts before a wildcard, a longer wildcard before a shorter
 provider = "openai"
-upstream = "gpt-4o-mini"      # default: name
+upstream = "gpt-4o-mini"      # default: the name that was asked for
 inputs = ["text", "image"]    # of text image pdf audio video; default: as known, else all
 context_window = 128000
 max_output_tokens = 16384
+# What the built-in catalogue says of the model, or nothing, may be said otherwise:
+# thinking = true             # it can think; of the kind openai: it does so unasked
+# adaptive = false            # Anthropic's: it is asked to think by an effort, and not by a budget
+# efforts = ["low", "high"]   # the efforts that it knows, weakest first
+# thinking_off = {reasoning_effort = "none"}   # what a body says so that it does not think
+# refuses = ["temperature"]   # fields that it is never sent; of max_tokens and
+                              # max_completion_tokens the other one is sent; "prefill": an
+                              # assistant's message at the end; "reasoning_content": its thoughts
 fallbacks = []                # what `auto` may try, in order
 
 [roles]                       # which model does a side job; empty: the embedded way, or none

@@ -31,7 +31,7 @@ class Attempt:
         last: what is done to the answer after all else, if anything.
         dropped: paths of the request's fields that were left out already.
         left_out: how many remembered turns were.
-        without: what the model has refused, names of `services.inference.refusals`.
+        without: what the model refuses, names of `services.inference.refusals`.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Attempt:
             stream = True
             request = _without_stops(request)
         self._transforms: list[Transform] = []
-        prefills = provider.prefills and target.prefills and PREFILL not in without
+        prefills = provider.prefills and PREFILL not in without
         if not prefills and (prefill := prefill_of(request)):
             self._transforms.append(WithoutEcho(prefill, request.n or 1).feed)
         if self._ending is not None:

@@ -73,6 +73,8 @@ async def learn(client: http.Client, providers: Mapping[str, Provider]) -> dict[
 
 
 async def _models_of(client: http.Client, provider: Provider) -> list[str] | None:
+    if provider.missing_key():
+        return None
     try:
         async with asyncio.timeout(_PROBE_TIMEOUT_S):
             listed = orjson.loads(await _ask(client, provider))

@@ -25,6 +25,7 @@ _OPTIONAL = (
     *("temperature", "top_p", "top_k", "min_p", "seed"),
     *("presence_penalty", "frequency_penalty", "repetition_penalty"),
     *("reasoning_effort", "reasoning", "thinking", "verbosity", REASONING_CONTENT),
+    *("enable_thinking", "chat_template_kwargs"),
     *("user", "safety_identifier", "metadata", "service_tier", "store"),
     *("parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "cache_control"),
     *("context_management", "inference_geo", "speed"),
@@ -66,6 +67,13 @@ class Refusals:
         self._by_model.move_to_end(key)
         if len(self._by_model) > _MAX_MODELS:
             self._by_model.popitem(last=False)
+
+
+def all_refused(known: frozenset[str], learnt: frozenset[str]) -> frozenset[str]:
+    """Return what is known to be refused and what was; of a limit's two names the latter counts."""
+    if not known or not learnt:
+        return known or learnt
+    return learnt | (known - {RENAMED[name] for name in RENAMED.keys() & learnt})
 
 
 def refused_field(error: UpstreamError) -> str:

@@ -66,8 +66,8 @@ class Asks(Protocol):
     def attempt(self, step: Step, prepared: Prepared, manner: Manner) -> tuple[Attempt, bool]:
         """Make an attempt; tell whether it asks the model to go on with what was sent."""
 
-    def refused(self, key: Key) -> frozenset[str]:
-        """Return what a model has refused, names of `services.inference.refusals`."""
+    def refused(self, step: Step) -> frozenset[str]:
+        """Return what a step's model refuses, names of `services.inference.refusals`."""
 
     def learn_refusal(self, key: Key, name: str) -> None:
         """Remember that a model refuses a field, or PREFILL."""
@@ -246,7 +246,7 @@ class Turn:
         try:
             if self._prepared is None:
                 self._prepared = await offload(course.asks.prepare, self.step)
-            self._manner.without = course.asks.refused(self.step.key)
+            self._manner.without = course.asks.refused(self.step)
             attempt, self._continues = await offload(
                 course.asks.attempt, self.step, self._prepared, self._manner
             )

@@ -57,6 +57,8 @@ class Upstream:
         client: the shared client; it belongs to whoever made it, and is not closed here.
         live: counts the calls under way.
         now: Unix seconds.
+        missing_key: the variable that the key was to be in, where it is not set; every
+            request is refused then, as it would go out without credentials.
     """
 
     def __init__(
@@ -68,8 +70,10 @@ class Upstream:
         client: http.Client,
         live: Gauge,
         now: Callable[[], float] = time.time,
+        missing_key: str = "",
     ) -> None:
         self.name = name
+        self._missing_key = missing_key
         self._base = URL(base_url)
         self._origin = http.origin_of(self._base)
         sent = {key.lower(): value for key, value in headers.items()}
@@ -213,6 +217,12 @@ class Upstream:
         self, path: str, body: bytes, headers: Collection[tuple[str, str]]
     ) -> http.Response:
         """Send the request; give the answer with its body unread, if it is 2xx."""
+        if self._missing_key:
+            raise UpstreamError(
+                errors_pb2.REASON_UPSTREAM_AUTH,
+                f"the provider {self.name} has no key: providers.{self.name}.api_key_env names "
+                f"{self._missing_key}, which is not set in the gateway's environment",
+            )
         fields = self._fields + http.fields(headers) if headers else self._fields
         response = await self._client.send(self._origin, "POST", self._target(path), fields, body)
         if 200 <= response.status < 300:

@@ -11,6 +11,7 @@ from services.inference.sandbox import (
     openai_rules,
     openai_wire,
 )
+from services.inference.sandbox.anthropic_betas import betas_of, check_betas
 from services.inference.sandbox.checks import Body, Check, Problem
 from services.inference.sandbox.conversation import Answer, Prompt
 from services.inference.sandbox.models import (
@@ -63,7 +64,7 @@ class Dialect(Protocol):
         """
         ...
 
-    def problem(self, body: Body) -> Problem | None:
+    def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
         """Give the first thing that is wrong with a body, or None."""
         ...
 
@@ -117,7 +118,7 @@ class OpenAI:
                 "authentication", 401, "You didn't provide an API key: Authorization: Bearer KEY"
             )
 
-    def problem(self, body: Body) -> Problem | None:
+    def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
         """Look at types, then at the other rules."""
         return self._check(body) or self._find_problem(body)
 
@@ -182,21 +183,31 @@ class Anthropic:
     name = "anthropic"
     request_id_header = "request-id"
 
-    def __init__(self, check: Check, new_id: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        check: Check,
+        beta_check: Check,
+        betas: frozenset[str],
+        new_id: Callable[[str], str],
+    ) -> None:
         self._check = check
+        self._beta_check = beta_check
+        self._betas = betas
         self._new_id = new_id
 
     def authenticate(self, headers: Mapping[str, str]) -> None:
-        """Ask for a key in either header, and for a version."""
+        """Ask for a key in either header, for a version, and for beta features that there are."""
         bearer = headers.get("Authorization", "").startswith("Bearer ")
         if not headers.get("x-api-key") and not bearer:
             raise SandboxError("authentication", 401, "x-api-key header is required")
         if not headers.get("anthropic-version"):
             raise SandboxError("invalid", 400, "header is required", path=("anthropic-version",))
+        check_betas(headers, self._betas)
 
-    def problem(self, body: Body) -> Problem | None:
+    def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
         """Look at types, then at the other rules."""
-        return self._check(body) or anthropic_rules.find_problem(body)
+        check = self._beta_check if betas_of(headers) else self._check
+        return check(body) or anthropic_rules.find_problem(body)
 
     def read_prompt(self, body: Body) -> Prompt:
         """Read a body without a problem."""

@@ -71,8 +71,8 @@ def create_app(
     checks = load_checks()
     chat = OpenAI(checks.chat, new_id, now)
     embeddings = OpenAI(checks.embeddings, new_id, now, openai_embeddings.find_problem)
-    messages = Anthropic(checks.messages, new_id)
-    counting = Anthropic(checks.count_tokens, new_id)
+    messages = Anthropic(checks.messages, checks.beta_messages, checks.betas, new_id)
+    counting = Anthropic(checks.count_tokens, checks.beta_count_tokens, checks.betas, new_id)
     server = _Server(RequestLog() if log is None else log, sleep, new_id)
     app = web.Application(client_max_size=_MAX_BODY)
     for prefix in ("/v1", ""):
@@ -200,7 +200,7 @@ class _Server:
         exchange.dialect.authenticate(exchange.request.headers)
         if not isinstance(body, dict):
             raise SandboxError("invalid", 400, "The body must be a JSON object")
-        if problem := exchange.dialect.problem(body):
+        if problem := exchange.dialect.problem(body, exchange.request.headers):
             raise SandboxError("invalid", 400, problem.message, path=problem.path)
         return body
 

@@ -45,6 +45,11 @@ def test_the_environment_goes_over_the_file(tmp_path):
             "[[models]]\nname = 'a'\nprovider = 'sandbox'",
             "models[1].name",
         ),
+        ("[[models]]\nname = 'a*b'\nprovider = 'sandbox'", "name: takes one *, at its end"),
+        (
+            "[[models]]\nname = 'a*'\nprovider = 'sandbox'\nupstream = 'b*'",
+            "models.0: name: takes one *, at its end; upstream takes none",
+        ),
     ],
 )
 def test_a_wrong_key_or_value_is_named(tmp_path, text, named):

@@ -240,6 +240,7 @@ class GenerateRequest(_message.Message):
     TOOLS_FIELD_NUMBER: _builtins.int
     TOOL_CHOICE_FIELD_NUMBER: _builtins.int
     MAX_TOKENS_FIELD_NUMBER: _builtins.int
+    NAMES_MAX_COMPLETION_TOKENS_FIELD_NUMBER: _builtins.int
     TEMPERATURE_FIELD_NUMBER: _builtins.int
     TOP_P_FIELD_NUMBER: _builtins.int
     TOP_K_FIELD_NUMBER: _builtins.int
@@ -270,6 +271,10 @@ class GenerateRequest(_message.Message):
     """Optional. The dialect the request was written in, which `extra` and the opaque parts are in."""
     max_tokens: _builtins.int
     """Optional, at least 1. Upper bound on the tokens written, thinking included."""
+    names_max_completion_tokens: _builtins.bool
+    """Optional. Whether the caller wrote `max_tokens` as `max_completion_tokens`, OpenAI's newer
+    name of it.
+    """
     temperature: _builtins.float
     """Optional, 0 to 2 (0 to 1 in Anthropic's dialect)."""
     top_p: _builtins.float
@@ -361,6 +366,7 @@ class GenerateRequest(_message.Message):
         tools: _abc.Iterable[Global___Tool] | None = ...,
         tool_choice: Global___ToolChoice | None = ...,
         max_tokens: _builtins.int | None = ...,
+        names_max_completion_tokens: _builtins.bool | None = ...,
         temperature: _builtins.float | None = ...,
         top_p: _builtins.float | None = ...,
         top_k: _builtins.int | None = ...,
@@ -386,9 +392,9 @@ class GenerateRequest(_message.Message):
         takes_verbatim: _builtins.bool = ...,
         lowers_max_tokens: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "extra", b"extra", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "max_tokens", b"max_tokens", "memory", b"memory", "multimodal", b"multimodal", "n", b"n", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "temperature", b"temperature", "thinking", b"thinking", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "extra", b"extra", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "max_tokens", b"max_tokens", "memory", b"memory", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "temperature", b"temperature", "thinking", b"thinking", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "betas", b"betas", "dialect", b"dialect", "end_user", b"end_user", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "lowers_max_tokens", b"lowers_max_tokens", "max_tokens", b"max_tokens", "memory", b"memory", "messages", b"messages", "model", b"model", "multimodal", b"multimodal", "n", b"n", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "service_tier", b"service_tier", "stop_sequences", b"stop_sequences", "takes_verbatim", b"takes_verbatim", "temperature", b"temperature", "thinking", b"thinking", "thinking_block_strategy", b"thinking_block_strategy", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "use_built_in_tools", b"use_built_in_tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "betas", b"betas", "dialect", b"dialect", "end_user", b"end_user", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "lowers_max_tokens", b"lowers_max_tokens", "max_tokens", b"max_tokens", "memory", b"memory", "messages", b"messages", "model", b"model", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "service_tier", b"service_tier", "stop_sequences", b"stop_sequences", "takes_verbatim", b"takes_verbatim", "temperature", b"temperature", "thinking", b"thinking", "thinking_block_strategy", b"thinking_block_strategy", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "use_built_in_tools", b"use_built_in_tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__frequency_penalty: _TypeAlias = _typing.Literal["frequency_penalty"]  # noqa: Y015
     _WhichOneofArgType__frequency_penalty: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty"]  # noqa: Y015
@@ -398,6 +404,8 @@ class GenerateRequest(_message.Message):
     _WhichOneofArgType__max_tokens: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens"]  # noqa: Y015
     _WhichOneofReturnType__n: _TypeAlias = _typing.Literal["n"]  # noqa: Y015
     _WhichOneofArgType__n: _TypeAlias = _typing.Literal["_n", b"_n"]  # noqa: Y015
+    _WhichOneofReturnType__names_max_completion_tokens: _TypeAlias = _typing.Literal["names_max_completion_tokens"]  # noqa: Y015
+    _WhichOneofArgType__names_max_completion_tokens: _TypeAlias = _typing.Literal["_names_max_completion_tokens", b"_names_max_completion_tokens"]  # noqa: Y015
     _WhichOneofReturnType__presence_penalty: _TypeAlias = _typing.Literal["presence_penalty"]  # noqa: Y015
     _WhichOneofArgType__presence_penalty: _TypeAlias = _typing.Literal["_presence_penalty", b"_presence_penalty"]  # noqa: Y015
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
@@ -418,6 +426,8 @@ class GenerateRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_tokens) -> _WhichOneofReturnType__max_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__n) -> _WhichOneofReturnType__n | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__names_max_completion_tokens) -> _WhichOneofReturnType__names_max_completion_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__presence_penalty) -> _WhichOneofReturnType__presence_penalty | None: ...
     @_typing.overload
@@ -600,7 +610,9 @@ class ThinkingConfig(_message.Message):
     budget_tokens: _builtins.int
     """Required with MODE_ENABLED: at least 1024 and below `max_tokens`."""
     effort: _builtins.str
-    """Optional. The effort by name: none, minimal, low, medium, high, xhigh or max."""
+    """Optional. The effort by name: none, minimal, low, medium, high, xhigh or max; any other is
+    for providers of the request's dialect alone.
+    """
     @_builtins.property
     def extra(self) -> _conversation_pb2.Opaque:
         """Optional. Fields without a name here."""

@@ -4,7 +4,7 @@ A whole answer goes through the same reader as a stream: its messages are read a
 deltas that hold everything.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from gateway.conversation.v1 import conversation_pb2
@@ -160,7 +160,8 @@ class StreamReader:
         """Return a new choice; raise ValueError where it was not asked for."""
         if type(number) is not int or not 0 <= number < self._n:
             raise ValueError("a choice that was not asked for")
-        choice = self._choices[number] = _Choice(number, self._new_id, self._bounds)
+        names = self._call.tool_names
+        choice = self._choices[number] = _Choice(number, self._new_id, self._bounds, names)
         return choice
 
     def _start(self, chunk: Json, out: list[Event]) -> None:
@@ -248,10 +249,17 @@ def events_from_whole(
 class _Choice:
     """One of the answers to one request, as it comes."""
 
-    __slots__ = ("_bounds", "_calls", "_last", "_next", "blocks", "ended", "number")
+    __slots__ = ("_bounds", "_calls", "_last", "_names", "_next", "blocks", "ended", "number")
 
-    def __init__(self, number: int, new_id: Callable[[str], str], bounds: Bounds) -> None:
+    def __init__(
+        self,
+        number: int,
+        new_id: Callable[[str], str],
+        bounds: Bounds,
+        names: Mapping[str, str],
+    ) -> None:
         self.number = number
+        self._names = names  # of tools, by those that the server knows them by
         self.ended = False
         self.blocks = Blocks(number, new_id, bounds)
         self._bounds = bounds
@@ -299,7 +307,9 @@ class _Choice:
         function: Json = given.get("function") or given.get("custom") or {}
         call = self._call_of(given, function)
         call.id = call.id or _text(given.get("id"))
-        call.name = call.name or _text(function.get("name"))
+        if not call.name:
+            name = _text(function.get("name"))
+            call.name = self._names.get(name, name)
         piece = function.get("arguments")
         if given.get("type") == "custom" or given.get("custom") is not None:
             call.freeform = True

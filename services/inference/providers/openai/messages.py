@@ -15,6 +15,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolUse,
 )
 from services.common.errors import GatewayError, invalid
+from services.inference.providers.openai import shaping
 from services.inference.providers.openai.caller import Caller, Json, Part
 from services.inference.refusals import REASONING_CONTENT
 
@@ -65,8 +66,21 @@ class Conversation:
         if role == conversation_pb2.ROLE_ASSISTANT:
             self._add_assistant(message)
         else:
-            newest = role == conversation_pb2.ROLE_DEVELOPER and self._caller.server.official
+            message = self._without_billing(message)
+            newest = role == conversation_pb2.ROLE_DEVELOPER and self._caller.server.newest
             self._put(self.messages, "developer" if newest else "system", message)
+
+    def _without_billing(self, message: Message) -> Message:
+        """Return a system prompt without the text that tells Anthropic whom to bill."""
+        if not (
+            self._caller.speaks_anthropic and message.blocks[0].text.startswith(shaping.BILLING)
+        ):
+            return message
+        self._caller.drop(shaping.BILLING)
+        rest = Message()
+        rest.CopyFrom(message)
+        del rest.blocks[0]
+        return rest
 
     def _say_waiting(self) -> None:
         self.messages += self._waiting
@@ -143,7 +157,7 @@ class Conversation:
         return {
             **own,
             "role": "tool",
-            "tool_call_id": result.tool_use_id,
+            "tool_call_id": self._call_id(result.tool_use_id),
             "content": self._shortest(parts),
         }
 
@@ -160,8 +174,8 @@ class Conversation:
         for self._block, block in enumerate(message.blocks):
             kind = block.WhichOneof("kind")
             if kind == "tool_use":
-                calls.append({**self._kept(block), **_tool_call(block.tool_use)})
-            elif kind == "refusal" and self._caller.server.official:
+                calls.append({**self._kept(block), **self._tool_call(block.tool_use)})
+            elif kind == "refusal" and self._caller.server.newest:
                 refusals.append(block.refusal)
             elif kind == "thinking":
                 thoughts.append(block.thinking.text)
@@ -181,12 +195,23 @@ class Conversation:
     def _add_thoughts(self, message: Json, thoughts: str) -> None:
         """Send what the model thought back to servers that may want it.
 
-        DeepSeek and others refuse a tool loop without. OpenAI's own API has no such field.
+        DeepSeek and others refuse a tool loop without.
         """
-        if self._caller.server.official or REASONING_CONTENT in self._caller.without:
+        if REASONING_CONTENT in self._caller.without:
             self._caller.drop(f"messages[].{self._caller.thoughts}")
         else:
             message[REASONING_CONTENT] = thoughts
+
+    def _tool_call(self, call: ToolUse) -> Json:
+        name, call_id = self._caller.tool_name(call.name), self._call_id(call.id)
+        if call.freeform:
+            return {"id": call_id, "type": "custom", "custom": {"name": name, "input": call.input}}
+        function = {"name": name, "arguments": call.input or "{}"}
+        return {"id": call_id, "type": "function", "function": function}
+
+    def _call_id(self, given: str) -> str:
+        length = self._caller.server.tool_id_length
+        return shaping.tool_call_id(given, length) if length else given
 
     def _parts(self, block: Block, *, media: bool) -> list[Part]:
         """Give the content part of a block, or none where nothing is left of it."""
@@ -199,6 +224,7 @@ class Conversation:
         path = self._path()
         if kind == "opaque":
             if tool_name := _referenced_tool(block.opaque):
+                tool_name = self._caller.tool_name(tool_name)
                 return [_text(f"[The tool {tool_name} can be called.]")]
             return [self._caller.own_value(block.opaque, path, "a part of this type")]
         raise self._caller.unsupported(path, f"{kind or 'an empty block'} at this place")
@@ -220,7 +246,7 @@ class Conversation:
         Servers other than OpenAI's often take nothing else for text.
         """
         texts = _texts(parts)
-        if texts is None or (len(texts) > 1 and self._caller.server.official):
+        if texts is None or (len(texts) > 1 and self._caller.server.newest):
             return parts
         return "\n".join(texts)
 
@@ -243,7 +269,11 @@ class Conversation:
             raise self._caller.unsupported(self._path(), "an image by the id of a file")
         if media.HasField("url"):
             if not self._caller.server.fetches_urls:
-                raise self._by_value("an image")
+                raise self._caller.unsupported(
+                    self._path(),
+                    "an image by reference; send its bytes, in base64 (with the setting "
+                    "fetches_urls the provider would fetch it)",
+                )
             image["url"] = media.url
         else:
             image["url"] = _data_url(media.mime_type, media.data)
@@ -332,14 +362,6 @@ def _texts(parts: Sequence[Part]) -> list[str] | None:
             return None
         texts.append(part["text"])
     return texts
-
-
-def _tool_call(call: ToolUse) -> Json:
-    if call.freeform:
-        custom = {"name": call.name, "input": call.input}
-        return {"id": call.id, "type": "custom", "custom": custom}
-    function = {"name": call.name, "arguments": call.input or "{}"}
-    return {"id": call.id, "type": "function", "function": function}
 
 
 def _mime_type(media: Media) -> str:

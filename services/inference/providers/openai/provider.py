@@ -29,8 +29,9 @@ class OpenAIProvider:
         name: its name in the settings.
         upstream: its server.
         pass_stateful: whether callers may name things kept there.
-        official: whether it is OpenAI itself.
+        newest: whether it knows OpenAI's newest shapes of messages.
         fetches_urls: whether it fetches images by address.
+        tool_id_length: letters and digits of the id of a tool call; 0 where any id will do.
         new_id: makes ids where the server gives none.
     """
 
@@ -45,14 +46,15 @@ class OpenAIProvider:
         upstream: Upstream,
         *,
         pass_stateful: bool,
-        official: bool,
+        newest: bool,
         fetches_urls: bool,
+        tool_id_length: int = 0,
         new_id: Callable[[str], str] = new_id,
     ) -> None:
         self.name = name
         self._upstream = upstream
         self.pass_stateful = pass_stateful
-        self._server = Server(name, official, fetches_urls, pass_stateful)
+        self._server = Server(name, newest, fetches_urls, pass_stateful, tool_id_length)
         self._new_id = new_id
 
     async def generate(self, call: Call) -> AsyncGenerator[list[Event], None]:

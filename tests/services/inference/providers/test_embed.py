@@ -25,7 +25,7 @@ async def here() -> AsyncIterator[Setting]:
 
 
 def openai_provider(upstream: Upstream) -> OpenAIProvider:
-    return OpenAIProvider("acme", upstream, pass_stateful=False, official=False, fetches_urls=False)
+    return OpenAIProvider("acme", upstream, pass_stateful=False, newest=False, fetches_urls=False)
 
 
 def target(upstream: str = "embed") -> Target:
