@@ -192,11 +192,11 @@ class Limits(_Section):
     max_answer_values: Annotated[int, Field(ge=1024)] = 1_000_000
     max_recovered: Annotated[int, Field(ge=0)] = 4 << 20
     max_sse_line: Annotated[int, Field(ge=1 << 16)] = 32 << 20
-    upstream_idle_s: Annotated[float, Field(gt=0)] = 30
+    upstream_idle_s: Annotated[float, Field(gt=0)] = 300
     max_idle_upstream_connections: Annotated[int, Field(ge=0)] = 256
     connect_timeout_s: Annotated[float, Field(gt=0)] = 10
     step_timeout_s: Annotated[float, Field(gt=0)] = 600
-    stream_idle_s: Annotated[float, Field(gt=0)] = 30
+    stream_idle_s: Annotated[float, Field(gt=0)] = 300
     hedge_after_s: Annotated[float, Field(ge=0)] = 10
     breaker_failures: Annotated[int, Field(ge=1)] = 5
     keepalive_s: Annotated[float, Field(gt=0, le=15)] = 10

@@ -68,9 +68,7 @@ class AnthropicProvider:
             yield await self._whole(call, body, betas)
             return
         reader = StreamReader(self._upstream)
-        stream = self._upstream.stream(
-            _MESSAGES, body, headers=betas, has_ended=lambda: reader.ended
-        )
+        stream = self._upstream.stream(_MESSAGES, body, headers=betas, progress=reader)
         async with aclosing(stream) as texts:
             async for text in texts:
                 events = reader.feed(text)

@@ -63,7 +63,7 @@ class OpenAIProvider:
             return
         reader = StreamReader(call, self._upstream, self._new_id)
         try:
-            stream = self._upstream.stream(_PATH, body, has_ended=lambda: reader.ended)
+            stream = self._upstream.stream(_PATH, body, progress=reader)
             async with aclosing(stream) as texts:
                 async for text in texts:
                     events: list[Event] = []
