@@ -192,7 +192,7 @@ class Limits(_Section):
     max_answer_values: Annotated[int, Field(ge=1024)] = 1_000_000
     max_recovered: Annotated[int, Field(ge=0)] = 4 << 20
     max_sse_line: Annotated[int, Field(ge=1 << 16)] = 32 << 20
-    upstream_idle_s: Annotated[float, Field(gt=0)] = 300
+    upstream_idle_s: Annotated[float, Field(gt=0)] = 30
     max_idle_upstream_connections: Annotated[int, Field(ge=0)] = 256
     connect_timeout_s: Annotated[float, Field(gt=0)] = 10
     step_timeout_s: Annotated[float, Field(gt=0)] = 600
