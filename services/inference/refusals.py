@@ -16,6 +16,8 @@ from services.inference.fallback.breakers import Key
 
 # An assistant's message at the end, which the model would go on with.
 PREFILL = "prefill"
+# Thoughts of earlier turns that are signed by nobody but the gateway, if at all.
+UNSIGNED_THINKING = "unsigned_thinking"
 # The thoughts of earlier turns, as servers of OpenAI's dialect take them.
 REASONING_CONTENT = "reasoning_content"
 

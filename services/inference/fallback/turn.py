@@ -20,7 +20,7 @@ from services.inference.fallback.plan import Plan, Step
 from services.inference.fallback.recovery import Sent
 from services.inference.offload import offload
 from services.inference.providers.failures import cut_off
-from services.inference.refusals import PREFILL, refused_field
+from services.inference.refusals import PREFILL, UNSIGNED_THINKING, refused_field
 
 
 class Prepared(NamedTuple):
@@ -193,6 +193,7 @@ class Turn:
             return True
         if refuses_signatures(error) and not self._manner.discards_thinking:
             self._manner.discards_thinking = True
+            self._course.asks.learn_refusal(self.step.key, UNSIGNED_THINKING)
             return True
         return False
 

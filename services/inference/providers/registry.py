@@ -69,6 +69,7 @@ def _build_one(
                 upstream(anthropic.headers(key)),
                 pass_stateful=settings.pass_stateful,
                 fetches_urls=fetches_urls,
+                official=official,
             )
         case "sandbox":
             return sandbox.SandboxProvider(name)

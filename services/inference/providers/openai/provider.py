@@ -35,7 +35,7 @@ class OpenAIProvider:
     """
 
     dialect = conversation_pb2.DIALECT_OPENAI
-    signs_thinking = False
+    signs_thinking = checks_signatures = False
     prefills = False
     tells_stop_sequence = False
 

@@ -414,7 +414,7 @@ async def test_a_model_that_would_miss_its_thoughts_does_not_think(
     signs: bool, thoughtful: bool
 ) -> None:
     house = House()
-    house.p.signs_thinking = signs
+    house.p.signs_thinking = house.p.checks_signatures = signs
     house.p.dialect = conversation.DIALECT_ANTHROPIC
     asked = request(user(result("1")))
     asked.thinking.mode = pb.ThinkingConfig.MODE_ENABLED
