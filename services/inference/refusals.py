@@ -30,6 +30,8 @@ _OPTIONAL = (
     *("user", "safety_identifier", "metadata", "service_tier", "store"),
     *("parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "cache_control"),
     *("context_management", "inference_geo", "speed"),
+    # Of messages: what other providers say beside their answers.
+    *("reasoning_details", "extra_content", "annotations"),
 )
 # One limit with two names: each is sent under the other one when it is refused.
 RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}

@@ -105,7 +105,7 @@ def apply_strategy(
     any other target what the gateway signed, or what came in OpenAI's dialect, which has no
     signatures. Servers that speak Anthropic's dialect and do not check get what is signed in
     any other way too, since they may have. DISCARD keeps nothing; FLATTEN makes text of it.
-    A message that is left without blocks goes.
+    A message that is left without anything goes.
 
     Args:
         request: it is not changed, and given back itself where it holds no thinking.
@@ -148,7 +148,7 @@ def apply_strategy(
     changed = GenerateRequest()
     changed.CopyFrom(request)
     del changed.messages[:]
-    changed.messages.extend(message for message in messages if message.blocks)
+    changed.messages.extend(one for one in messages if one.blocks or one.HasField("extra"))
     return changed
 
 

@@ -204,7 +204,7 @@ class Message(_message.Message):
     """Optional. The participant's name (OpenAI's `name`)."""
     @_builtins.property
     def blocks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Block]:
-        """Required, at least one block. Order is the order of reading."""
+        """Required, at least one block unless `extra` is set. Order is the order of reading."""
 
     @_builtins.property
     def extra(self) -> Global___Opaque:
