@@ -195,9 +195,13 @@ class Conversation:
             for name, value in own.items():
                 translated.setdefault(name, value)
 
-    def _opaque(self, block: Block) -> Json:
+    def _opaque(self, block: Block) -> Json | None:
         path = self._path()
         if block.opaque.dialect != conversation_pb2.DIALECT_ANTHROPIC:
+            if self._all[self._message].role == conversation_pb2.ROLE_ASSISTANT:
+                # What another provider said beside its words, such as a reference.
+                self._caller.drop("messages[].content[]")
+                return None
             raise refuse(path, "a part of this type")
         content = json_object(block.opaque.json, path)
         self._caller.check_state(content, path)

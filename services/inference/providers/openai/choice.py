@@ -12,6 +12,8 @@ from services.inference.providers.openai.caller import Json
 
 _Said = tuple[TextKind, str] | tuple[Literal["part"], Json]
 
+_PLAIN = frozenset({"role", "content"})
+
 
 class Choice:
     """One of the answers to one request, as it comes.
@@ -54,11 +56,14 @@ class Choice:
             The choice's fields without a name, which are told here unless it ends.
         """
         delta: Json = given.get(key) or {}
-        logprobs = b""
-        if told := given.get("logprobs"):
-            if not isinstance(told, dict):
-                raise TypeError("logprobs")
-            logprobs = dump(told)
+        if delta.keys() <= _PLAIN and given.keys() <= unnamed.OF_CHOICES:
+            content = delta.get("content")
+            if isinstance(content, str | None) and not given.get("logprobs"):
+                # Nearly all pieces are like this.
+                if content:
+                    self.blocks.text("text", content, b"", out)
+                return {}
+        logprobs = _logprobs_of(given)
         message = unnamed.of_message(delta)
         fields: Json = {}
         if not given.keys() <= unnamed.OF_CHOICES:
@@ -201,3 +206,12 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError("no text")
     return value
+
+
+def _logprobs_of(given: Json) -> bytes:
+    told = given.get("logprobs")
+    if not told:
+        return b""
+    if not isinstance(told, dict):
+        raise TypeError("logprobs")
+    return dump(told)

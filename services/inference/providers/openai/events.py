@@ -170,14 +170,12 @@ class StreamReader:
         """Return the answer's fields without a name that say something new."""
         if chunk.keys() <= unnamed.OF_ANSWERS:
             return {}
-        changed = {
-            name: value
-            for name, value in chunk.items()
-            if name not in unnamed.OF_ANSWERS
-            and value is not None
-            and self._told.get(name, _NOTHING) != value
-        }
-        self._told |= changed
+        told, changed = self._told, dict[str, Any]()
+        for name, value in chunk.items():
+            if name in unnamed.OF_ANSWERS or value is None:
+                continue
+            if told.get(name, _NOTHING) != value:
+                told[name] = changed[name] = value
         return changed
 
     def _tell(self, fields: Json, out: list[Event]) -> None:

@@ -490,3 +490,12 @@ def test_a_signature_of_any_form_goes_back() -> None:
     call = call_of(says(USER, "a"), says(ASSISTANT, block, "b"), says(USER, "c"))
     sent = body_of(call, official=False)["messages"][1]["content"][0]
     assert sent["signature"] == "0b6a2c1e-7d1f"
+
+
+def test_what_another_provider_said_beside_its_words_is_left_out() -> None:
+    part = Block(opaque=opaque({"type": "reference", "reference_ids": [1]}, OPENAI))
+    call = call_of(says(USER, "a"), says(ASSISTANT, "b", part), says(USER, "c"), dialect=OPENAI)
+    assert body_of(call)["messages"][1]["content"] == "b"
+    assert call.dropped == ["messages[].content[]"]
+    asked = call_of(says(USER, "a", part), dialect=OPENAI)
+    assert refusal_of(asked) == ("UNSUPPORTED", "messages[0].content[1]")
