@@ -153,6 +153,49 @@ async def test_all_that_an_answer_says_reaches_a_chat_and_goes_back(tmp_path, st
     assert {name: sent[name] for name in MESSAGE} == MESSAGE
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_that_is_remembered_says_as_much(tmp_path, stream):
+    bodies: list[Any] = []
+    async with running(tmp_path, upstream(bodies)) as gateway:
+        body = {"model": "openai/m", "messages": [{"role": "user", "content": "Go"}]}
+        body |= {"memory_id": "m", "tools": TOOLS, "stream": stream}
+        answer = await ask(gateway, body, gateway.bearer())
+        if stream:
+            message, _ = put_together(await chunks_of(answer))
+            message["tool_calls"][0].pop("index")
+        else:
+            message = (await answer.json())["choices"][0]["message"]
+        assert {name: message[name] for name in MESSAGE} == MESSAGE
+        # The signature of a call is remembered with it.
+        result = {"role": "tool", "tool_call_id": "c1", "content": "42"}
+        await ask(gateway, {**body, "messages": [result]}, gateway.bearer())
+    (call,) = bodies[1]["messages"][1]["tool_calls"]
+    assert call["extra_content"] == SIGNED
+
+
+async def test_a_refusal_has_the_provider_s_code_and_param_in_its_own_dialect(tmp_path):
+    error = {"message": "no", "type": "invalid_request_error"}
+    error |= {"code": "invalid_value", "param": "messages[0].content[1]"}
+
+    async def refuse(request: web.Request) -> web.Response:
+        return web.json_response({"error": error}, status=400)
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", refuse)
+    async with running(tmp_path, app) as gateway:
+        body = {"model": "openai/m", "messages": [{"role": "user", "content": "Go"}]}
+        url = f"{gateway.url}/beta/v1"
+        asked = gateway.http.post(f"{url}/chat/completions", json=body, headers=gateway.bearer())
+        async with asked as answer:
+            told = (await answer.json())["error"]
+        assert (told["code"], told["param"]) == ("invalid_value", "messages[0].content[1]")
+        body["max_tokens"] = 9
+        asked = gateway.http.post(f"{url}/messages", json=body, headers=gateway.api_key())
+        async with asked as answer:
+            told = (await answer.json())["error"]
+        assert told["code"] == "upstream_rejected" and "param" not in told
+
+
 async def test_of_the_same_answer_messages_show_what_they_can(tmp_path):
     async with running(tmp_path, upstream([])) as gateway:
         body = {
