@@ -105,6 +105,9 @@ class GatewayError(Exception):
         article_code: number of the failure in the document editing API, or None.
         limit: name of the setting whose bound was reached (`limits.max_body`), or ""; counted
             in the metrics of the process that raises the error, and not sent on.
+        upstream_code: the `code` of a provider of OpenAI's dialect that refused the request,
+            or "".
+        upstream_param: its `param`, or "".
     """
 
     def __init__(
@@ -129,6 +132,7 @@ class GatewayError(Exception):
         self.attempts = list(attempts)
         self.article_code = article_code
         self.limit = limit
+        self.upstream_code = self.upstream_param = ""
 
     @property
     def code(self) -> str:
@@ -231,6 +235,8 @@ def to_status(error: GatewayError) -> tuple[grpc.StatusCode, str, bytes]:
         retry_after_s=error.retry_after_s,
         attempts=_last(error.attempts),
         article_code=error.article_code,
+        upstream_code=error.upstream_code,
+        upstream_param=error.upstream_param,
     )
     packed = any_pb2.Any()
     packed.Pack(detail)
@@ -257,7 +263,7 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> GatewayError:
     """
     detail = _detail(error.trailing_metadata() or ())
     if detail is not None and detail.reason in _STATUSES:
-        return GatewayError(
+        told = GatewayError(
             detail.reason,
             detail.message,
             param=detail.param,
@@ -265,6 +271,8 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> GatewayError:
             attempts=detail.attempts,
             article_code=detail.article_code if detail.HasField("article_code") else None,
         )
+        told.upstream_code, told.upstream_param = detail.upstream_code, detail.upstream_param
+        return told
     bare = _BARE_STATUSES.get(error.code())
     return GatewayError(*bare) if bare else internal()
 

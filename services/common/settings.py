@@ -226,7 +226,7 @@ class Limits(_Section):
     max_idle_upstream_connections: Annotated[int, Field(ge=0)] = 256
     connect_timeout_s: Annotated[float, Field(gt=0)] = 10
     step_timeout_s: Annotated[float, Field(gt=0)] = 600
-    stream_idle_s: Annotated[float, Field(gt=0)] = 30
+    stream_idle_s: Annotated[float, Field(gt=0)] = 300
     hedge_after_s: Annotated[float, Field(ge=0)] = 10
     breaker_failures: Annotated[int, Field(ge=1)] = 5
     keepalive_s: Annotated[float, Field(gt=0, le=15)] = 10

@@ -130,7 +130,7 @@ class Asking:
         """Give a request with the thinking in it that a provider may see."""
         return thinking.apply_strategy(
             request,
-            target_signs=provider.signs_thinking,
+            target_checks=provider.checks_signatures,
             target_dialect=provider.dialect,
             signer=self._signer,
         )

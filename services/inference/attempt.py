@@ -65,7 +65,7 @@ class Attempt:
             self._transforms.append(last)
         as_it_is = not (stream or self._transforms) and _takes_verbatim(request, provider)
         self._call = Call(request, target, stream, list(dropped), as_it_is, without)
-        if not provider.signs_thinking:
+        if not provider.checks_signatures:
             # Before all else. What goes verbatim holds no thinking.
             self._transforms.insert(0, thinking.SignThinking(signer, target.upstream).feed)
 

@@ -16,6 +16,8 @@ from services.inference.fallback.breakers import Key
 
 # An assistant's message at the end, which the model would go on with.
 PREFILL = "prefill"
+# Thoughts of earlier turns that are signed by nobody but the gateway, if at all.
+UNSIGNED_THINKING = "unsigned_thinking"
 # The thoughts of earlier turns, as servers of OpenAI's dialect take them.
 REASONING_CONTENT = "reasoning_content"
 
@@ -29,6 +31,8 @@ _OPTIONAL = (
     *("user", "safety_identifier", "metadata", "service_tier", "store"),
     *("parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "cache_control"),
     *("context_management", "inference_geo", "speed"),
+    # Of messages: what other providers say beside their answers.
+    *("reasoning_details", "extra_content", "annotations"),
 )
 # One limit with two names: each is sent under the other one when it is refused.
 RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}

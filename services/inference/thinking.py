@@ -95,20 +95,21 @@ def _decoded(text: str) -> bytes:
 def apply_strategy(
     request: GenerateRequest,
     *,
-    target_signs: bool,
+    target_checks: bool,
     target_dialect: Dialect.ValueType,
     signer: Signer,
 ) -> GenerateRequest:
     """Give the request as a target may see it, by its `thinking_block_strategy`.
 
-    PRESERVE keeps for a target that signs what has the form of its own signatures, and
-    for any other target what the gateway signed, or what came in OpenAI's dialect, which
-    has no signatures; DISCARD keeps nothing; FLATTEN makes text of it. A message that is
-    left without blocks goes.
+    PRESERVE keeps for a target that checks signatures what has the form of its own, and for
+    any other target what the gateway signed, or what came in OpenAI's dialect, which has no
+    signatures. Servers that speak Anthropic's dialect and do not check get what is signed in
+    any other way too, since they may have. DISCARD keeps nothing; FLATTEN makes text of it.
+    A message that is left without anything goes.
 
     Args:
         request: it is not changed, and given back itself where it holds no thinking.
-        target_signs: whether the target signs its thinking and checks those signatures.
+        target_checks: whether the target refuses thinking that it has not signed.
         target_dialect: the target's dialect; DIALECT_UNSPECIFIED for none.
         signer: knows the gateway's own signatures.
     """
@@ -117,7 +118,9 @@ def apply_strategy(
         return request
     strategy = request.thinking_block_strategy
     has_no_signatures = request.dialect == conversation_pb2.DIALECT_OPENAI
-    provider_signed = target_signs and target_dialect in _DIALECTS_WITH_SIGNATURES
+    provider_signed = target_dialect == conversation_pb2.DIALECT_ANTHROPIC or (
+        target_checks and target_dialect in _DIALECTS_WITH_SIGNATURES
+    )
 
     def treated(block: Block) -> Block | None:
         kind = block.WhichOneof("kind")
@@ -130,8 +133,10 @@ def apply_strategy(
         if kind == "redacted_thinking":
             return block if provider_signed else None
         signature = block.thinking.signature
-        if target_signs:
+        if target_checks:
             keep = provider_signed and is_provider_signature(signature)
+        elif provider_signed and signature and not is_gateway_signature(signature):
+            keep = True
         else:
             keep = has_no_signatures or signer.verify(signature, block.thinking.text)
         return block if keep else None
@@ -143,7 +148,7 @@ def apply_strategy(
     changed = GenerateRequest()
     changed.CopyFrom(request)
     del changed.messages[:]
-    changed.messages.extend(message for message in messages if message.blocks)
+    changed.messages.extend(one for one in messages if one.blocks or one.HasField("extra"))
     return changed
 
 

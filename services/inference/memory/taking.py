@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import orjson
+
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Message
+from gateway.conversation.v1.conversation_pb2 import Message, Opaque
 from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse
 from gateway.memory.v1.memory_pb2 import OpenTurn
 from services.common.errors import GatewayError
@@ -39,9 +41,12 @@ class Taken:
             GatewayError: conflict or unavailable; nothing was remembered.
         """
         if self.writes:
-            blocks = response.choices[0].blocks
-            role = conversation_pb2.ROLE_ASSISTANT
-            await self.turn.commit(Message(role=role, blocks=blocks))
+            choice = response.choices[0]
+            answer = Message(role=conversation_pb2.ROLE_ASSISTANT, blocks=choice.blocks)
+            if not answer.blocks and (transcript := _transcript(choice.extra)):
+                # A recording is kept at its provider, and not for long.
+                answer.blocks.add(text=transcript)
+            await self.turn.commit(answer)
         else:
             await self.turn.close()
 
@@ -120,3 +125,11 @@ async def _apart(request: GenerateRequest) -> Apart:
         # Hashing what is large would keep everybody else waiting.
         return await asyncio.to_thread(take_apart, request)
     return take_apart(request)
+
+
+def _transcript(extra: Opaque) -> str:
+    """Return what is said in the recording that an answer is, "" where it is none."""
+    match orjson.loads(extra.json) if extra.json else None:
+        case {"audio": {"transcript": str(transcript)}}:
+            return transcript
+    return ""

@@ -15,7 +15,7 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import GatewayError
 from services.inference.accumulator import Accumulator
 from services.inference.attempt import Batch, Batches
-from services.inference.fallback.turn import is_content
+from services.inference.content import is_content
 from services.inference.memory.taking import Taken
 
 log = logging.getLogger(__name__)

@@ -99,7 +99,8 @@ class Provider(Protocol):
     Attributes:
         name: its name in the settings.
         dialect: whose JSON it speaks; DIALECT_UNSPECIFIED for none.
-        signs_thinking: whether it signs its thinking and checks those signatures.
+        signs_thinking: whether its thinking may be signed, and belongs before calls of tools.
+        checks_signatures: whether it refuses thinking that it has not signed itself.
         prefills: whether it continues an assistant message at the end by itself.
         tells_stop_sequence: whether it tells which stop sequence ended an answer.
         pass_stateful: whether callers may name things kept at the provider.
@@ -108,6 +109,7 @@ class Provider(Protocol):
     name: str
     dialect: Dialect.ValueType
     signs_thinking: bool
+    checks_signatures: bool
     prefills: bool
     tells_stop_sequence: bool
     pass_stateful: bool

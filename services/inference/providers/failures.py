@@ -37,6 +37,13 @@ _FILTER_CODES = frozenset(
     {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
 )
 _STATUS = re.compile(r"[45][0-9]{2}")
+_REFUSALS = frozenset(
+    {
+        errors_pb2.REASON_UPSTREAM_REJECTED,
+        errors_pb2.REASON_CONTENT_FILTER,
+    }
+)
+_OWN_WORD = re.compile(r"[A-Za-z_][\w.\[\]$/-]{0,199}", re.ASCII)
 # Anthropic tells an operator's unpaid bill as a fault of the request.
 _BILLING_WORDS = "credit balance is too low"
 
@@ -65,6 +72,7 @@ class _Told(NamedTuple):
     message: str = ""
     kind: str = ""
     code: str = ""
+    param: str = ""
 
 
 def classify(
@@ -89,7 +97,7 @@ def classify(
     told = _read(body)
     reason, message, param = _judge(provider, status, told, secrets)
     wait = retry_after(headers, now) if status in (408, 425, 429) or status >= 500 else None
-    return UpstreamError(
+    error = UpstreamError(
         reason,
         message,
         status=status,
@@ -97,6 +105,8 @@ def classify(
         retry_after_s=wait,
         param=param,
     )
+    _add_own_words(error, told, secrets)
+    return error
 
 
 def in_band(provider: str, body: bytes, *, secrets: Iterable[str] = ()) -> UpstreamError:
@@ -107,7 +117,9 @@ def in_band(provider: str, body: bytes, *, secrets: Iterable[str] = ()) -> Upstr
     told = _read(body)
     status = _in_band_status(told)
     reason, message, param = _judge(provider, status, told, secrets)
-    return UpstreamError(reason, message, status=status, body=_kept(body), param=param)
+    error = UpstreamError(reason, message, status=status, body=_kept(body), param=param)
+    _add_own_words(error, told, secrets)
+    return error
 
 
 def broken_answer(provider: str, what: str, body: bytes = b"") -> UpstreamError:
@@ -214,6 +226,18 @@ def _judge_refusal(
     return reason, words or f"{refused} (status {status})", ""
 
 
+def _add_own_words(error: UpstreamError, told: _Told, secrets: Iterable[str]) -> None:
+    """Keep the code and the param of a refusal, which clients of the same dialect go by."""
+    if error.reason not in _REFUSALS:
+        # It is of the gateway's own account or choice of model, or clients know its code.
+        return
+    secrets = tuple(secrets)
+    for name, word in (("upstream_code", told.code), ("upstream_param", told.param)):
+        # A code that is a status says nothing that the reason does not.
+        if _OWN_WORD.fullmatch(word) and redact(word, secrets) == word:
+            setattr(error, name, word)
+
+
 def _read(body: bytes) -> _Told:
     """Find message, type and code in the shapes that providers and their servers use.
 
@@ -244,7 +268,8 @@ def _read(body: bytes) -> _Told:
     code = value.get("code")
     if isinstance(inner, dict) and str(inner.get("code", "")).lower() in _FILTER_CODES:
         code = inner["code"]
-    return _Told(message[:_MAX_WORDS], _word(value.get("type")), _word(code))
+    param = _word(value.get("param"))
+    return _Told(message[:_MAX_WORDS], _word(value.get("type")), _word(code), param)
 
 
 def _as_text(value: object) -> str:

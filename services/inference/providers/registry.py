@@ -78,6 +78,7 @@ def _build_one(
                 upstream(anthropic.headers(key)),
                 pass_stateful=settings.pass_stateful,
                 fetches_urls=fetches_urls,
+                official=server.checks_signatures,
             )
         case "sandbox":
             return sandbox.SandboxProvider(name)

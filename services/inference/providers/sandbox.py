@@ -117,7 +117,7 @@ class SandboxProvider:
     """
 
     dialect = conversation_pb2.DIALECT_UNSPECIFIED
-    signs_thinking = False
+    signs_thinking = checks_signatures = False
     # It continues a prefill, but can be asked to say it again, which is to be taken out.
     prefills = False
     tells_stop_sequence = True

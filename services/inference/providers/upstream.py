@@ -22,11 +22,14 @@ from services.inference import http
 from services.inference.providers import failures, redaction
 from services.inference.providers.bounds import parse
 from services.inference.providers.silence import PatientReader
-from services.inference.providers.sse import EventCutter, SseTooLongError, has_event
+from services.inference.providers.sse import EventCutter, SseTooLongError
 
 # A stream that has said its last word gets this long to end, so that its connection
 # can be used again; most servers end it in the same packet.
 _ENDING_GRACE_S = 0.25
+# The most that is waited for what follows the end of an answer, such as the count of its
+# tokens, and for the body of an error, whose status is known.
+_REST_S = 30.0
 _EVENT_STREAM = "text/event-stream"
 _TRANSLATED = (TimeoutError, http.HttpError, SseTooLongError)
 
@@ -41,6 +44,28 @@ class Gauge(Protocol):
 
     def dec(self) -> None:
         """A call is over."""
+
+
+class Progress(Protocol):
+    """How far the reader of a stream has come.
+
+    Attributes:
+        has_content: whether some of the answer has come.
+        is_complete: whether all of it has; what is known of it may follow.
+        ended: whether an event has said that nothing follows.
+    """
+
+    @property
+    def has_content(self) -> bool:
+        """See the class."""
+
+    @property
+    def is_complete(self) -> bool:
+        """See the class."""
+
+    @property
+    def ended(self) -> bool:
+        """See the class."""
 
 
 class Upstream:
@@ -143,20 +168,21 @@ class Upstream:
         path: str,
         body: bytes,
         *,
-        has_ended: Callable[[], bool],
+        progress: Progress,
         headers: Collection[tuple[str, str]] = (),
     ) -> AsyncGenerator[bytes, None]:
         """Post JSON and give the events of a 2xx answer, the text of those that a read completed.
 
-        How long the first event may take is for the caller to say; each later read may
-        take `limits.stream_idle_s`. The stream ends when the caller has read the event that is
+        How long the first content may take is for the caller to say: a model may think
+        long after the provider has begun to answer. From then on each read may take
+        `limits.stream_idle_s`. The stream ends when the caller has read the event that is
         the protocol's last, or where the provider ends it: whether that is too early is
         for the caller to say. Close the iterator when it is not read to its end.
 
         Args:
             path: appended to the base URL; few and fixed.
             body: JSON.
-            has_ended: tells whether an event has said that nothing follows.
+            progress: of whoever reads the events.
             headers: for this request alone, names in lower case.
 
         Raises:
@@ -172,14 +198,12 @@ class Upstream:
             cutter = EventCutter(self.limits.max_sse_line)
             chunk = await response.read()
             while chunk:
-                text = cutter.feed(chunk)
-                if reader is None and has_event(text):
-                    reader = PatientReader(response, self.limits.stream_idle_s)
-                if text and reader is not None:
+                if text := cutter.feed(chunk):
                     yield text
-                    if has_ended():
+                    if progress.ended:
                         await self._let_end(response)
                         break
+                    reader = self._watch(response, reader, progress)
                 chunk = await (response if reader is None else reader).read()
         except _TRANSLATED as error:
             raise self._failure(error) from error
@@ -189,6 +213,21 @@ class Upstream:
             if response is not None:
                 response.close()
             self._live.dec()
+
+    def _watch(
+        self, response: http.Response, reader: PatientReader | None, progress: Progress
+    ) -> PatientReader | None:
+        """Return who reads on: nobody's patience is bounded before the first content."""
+        patience_s = self.limits.stream_idle_s
+        if progress.is_complete:
+            patience_s = min(patience_s, _REST_S)
+        elif not progress.has_content:
+            return None
+        if reader is not None:
+            if reader.patience_s == patience_s:
+                return reader
+            reader.stop()
+        return PatientReader(response, patience_s)
 
     def in_band(self, body: bytes) -> UpstreamError:
         """Give the failure that an error object inside a stream or a 200 stands for."""
@@ -228,7 +267,7 @@ class Upstream:
         if 200 <= response.status < 300:
             return response
         try:
-            async with asyncio.timeout(self.limits.stream_idle_s):
+            async with asyncio.timeout(min(self.limits.stream_idle_s, _REST_S)):
                 told = await self._read(response, failures.MAX_ERROR_BODY)
         except (http.HttpError, TimeoutError):
             told = b""  # the status says enough

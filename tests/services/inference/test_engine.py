@@ -29,7 +29,7 @@ class Played:
 
     name = "played"
     dialect = conversation.DIALECT_OPENAI
-    signs_thinking = False
+    signs_thinking = checks_signatures = False
     prefills = False
     tells_stop_sequence = False
     pass_stateful = False

@@ -47,7 +47,7 @@ def conversation(*blocks: Block, strategy: int = 0) -> GenerateRequest:
 
 def answer(request: GenerateRequest, *, signs: bool, dialect: int = NONE) -> list[Block]:
     """Give what is left of the assistant's message."""
-    treated = apply_strategy(request, target_signs=signs, target_dialect=dialect, signer=SIGNER)
+    treated = apply_strategy(request, target_checks=signs, target_dialect=dialect, signer=SIGNER)
     return [
         block
         for message in treated.messages
@@ -133,7 +133,9 @@ def test_a_providers_signature_is_base64(signature: str, is_one: bool) -> None:
 
 def test_a_request_without_thinking_is_given_back_itself() -> None:
     request = conversation(Block(text="hello"), strategy=DISCARD)
-    assert apply_strategy(request, target_signs=True, target_dialect=NONE, signer=SIGNER) is request
+    assert (
+        apply_strategy(request, target_checks=True, target_dialect=NONE, signer=SIGNER) is request
+    )
 
 
 def test_the_request_itself_is_never_changed() -> None:
@@ -200,7 +202,7 @@ def test_flatten_makes_text_of_thinking_and_leaves_out_what_nobody_can_read() ->
 
 def test_a_message_that_was_thinking_alone_goes() -> None:
     request = conversation(thought("a"), strategy=DISCARD)
-    treated = apply_strategy(request, target_signs=False, target_dialect=OPENAI, signer=SIGNER)
+    treated = apply_strategy(request, target_checks=False, target_dialect=OPENAI, signer=SIGNER)
     assert [message.blocks[0].text for message in treated.messages] == ["hi", "and now?"]
 
 
@@ -213,7 +215,7 @@ def test_everything_else_of_a_message_and_request_stays() -> None:
     expected.CopyFrom(request)
     del expected.messages[1].blocks[0]
     assert (
-        apply_strategy(request, target_signs=False, target_dialect=OPENAI, signer=SIGNER)
+        apply_strategy(request, target_checks=False, target_dialect=OPENAI, signer=SIGNER)
         == expected
     )
 
@@ -225,7 +227,7 @@ def test_a_long_conversation_is_treated_in_linear_time() -> None:
             for _ in range(20_000)
         ]
     )
-    treated = apply_strategy(request, target_signs=True, target_dialect=ANTHROPIC, signer=SIGNER)
+    treated = apply_strategy(request, target_checks=True, target_dialect=ANTHROPIC, signer=SIGNER)
     assert len(treated.messages) == 20_000
     assert all(len(message.blocks) == 1 for message in treated.messages)
 
@@ -278,3 +280,22 @@ def test_choices_that_think_at_once_are_signed_each_for_itself() -> None:
         (0, SIGNER.sign("ab", "model")),
         (1, SIGNER.sign("cd", "model")),
     ]
+
+
+@pytest.mark.parametrize(
+    "signature", ["0b6a2c1e-7d1f-4b0e-9a55-0c9d7f1c2a3b", PROVIDERS_OWN, "x y"]
+)
+def test_servers_that_check_nothing_get_what_they_may_have_signed(signature: str) -> None:
+    own = thought("a", signature)
+    request = conversation(own, Block(redacted_thinking="r"), Block(text="b"))
+    kept = answer(request, signs=False, dialect=ANTHROPIC)
+    assert kept == [own, Block(redacted_thinking="r"), Block(text="b")]
+    assert answer(request, signs=False, dialect=OPENAI) == [Block(text="b")]
+
+
+def test_servers_that_check_nothing_get_nothing_unsigned_or_forged() -> None:
+    signed = thought("a", SIGNER.sign("a", "model"))
+    request = conversation(signed, thought("b"), thought("c", signed.thinking.signature))
+    assert answer(request, signs=False, dialect=ANTHROPIC) == [signed]
+    request.dialect = OPENAI
+    assert len(answer(request, signs=False, dialect=ANTHROPIC)) == 3

@@ -190,6 +190,8 @@ class ErrorDetail(_message.Message):
     RETRY_AFTER_S_FIELD_NUMBER: _builtins.int
     ATTEMPTS_FIELD_NUMBER: _builtins.int
     ARTICLE_CODE_FIELD_NUMBER: _builtins.int
+    UPSTREAM_CODE_FIELD_NUMBER: _builtins.int
+    UPSTREAM_PARAM_FIELD_NUMBER: _builtins.int
     reason: Global___Reason.ValueType
     """Required. Why."""
     message: _builtins.str
@@ -206,6 +208,11 @@ class ErrorDetail(_message.Message):
     """
     article_code: _builtins.int
     """Optional. Number of the failure in the document editing API, such as 40401."""
+    upstream_code: _builtins.str
+    """Optional. The `code` and the `param` of a provider of OpenAI's dialect that refused the
+    request, as it wrote them.
+    """
+    upstream_param: _builtins.str
     @_builtins.property
     def attempts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attempt]:
         """Optional. Every attempt made at a provider, in order; empty when none was made."""
@@ -219,10 +226,12 @@ class ErrorDetail(_message.Message):
         retry_after_s: _builtins.int | None = ...,
         attempts: _abc.Iterable[Global___Attempt] | None = ...,
         article_code: _builtins.int | None = ...,
+        upstream_code: _builtins.str = ...,
+        upstream_param: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "article_code", b"article_code", "retry_after_s", b"retry_after_s"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "article_code", b"article_code", "attempts", b"attempts", "message", b"message", "param", b"param", "reason", b"reason", "retry_after_s", b"retry_after_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "article_code", b"article_code", "attempts", b"attempts", "message", b"message", "param", b"param", "reason", b"reason", "retry_after_s", b"retry_after_s", "upstream_code", b"upstream_code", "upstream_param", b"upstream_param"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__article_code: _TypeAlias = _typing.Literal["article_code"]  # noqa: Y015
     _WhichOneofArgType__article_code: _TypeAlias = _typing.Literal["_article_code", b"_article_code"]  # noqa: Y015

@@ -1301,6 +1301,7 @@ class Choice(_message.Message):
     BLOCKS_FIELD_NUMBER: _builtins.int
     FINISH_FIELD_NUMBER: _builtins.int
     LOGPROBS_FIELD_NUMBER: _builtins.int
+    EXTRA_FIELD_NUMBER: _builtins.int
     logprobs: _builtins.bytes
     """Optional. Log probabilities, in OpenAI's shape: one JSON object, UTF-8."""
     @_builtins.property
@@ -1311,16 +1312,23 @@ class Choice(_message.Message):
     def finish(self) -> Global___Finish:
         """Required."""
 
+    @_builtins.property
+    def extra(self) -> _conversation_pb2.Opaque:
+        """Optional. The message's fields without a name here; `extra` of the message that goes
+        back in the next turn.
+        """
+
     def __init__(
         self,
         *,
         blocks: _abc.Iterable[_conversation_pb2.Block] | None = ...,
         finish: Global___Finish | None = ...,
         logprobs: _builtins.bytes = ...,
+        extra: _conversation_pb2.Opaque | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["finish", b"finish"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra", "finish", b"finish"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "finish", b"finish", "logprobs", b"logprobs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "extra", b"extra", "finish", b"finish", "logprobs", b"logprobs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1341,7 +1349,7 @@ class Finish(_message.Message):
     """The caller's string that ended it; set with STOP_SEQUENCE."""
     @_builtins.property
     def extra(self) -> _conversation_pb2.Opaque:
-        """Optional. The end's fields without a name here."""
+        """Optional. Fields of the end, and of the choice, without a name here."""
 
     def __init__(
         self,
@@ -1407,6 +1415,7 @@ class Event(_message.Message):
     BLOCK_STOP_FIELD_NUMBER: _builtins.int
     FINISH_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
+    FURTHER_FIELD_NUMBER: _builtins.int
     VERBATIM_FIELD_NUMBER: _builtins.int
     LOGPROBS_FIELD_NUMBER: _builtins.int
     PIECES_FIELD_NUMBER: _builtins.int
@@ -1451,6 +1460,12 @@ class Event(_message.Message):
         """Tokens so far."""
 
     @_builtins.property
+    def further(self) -> Global___Further:
+        """Fields without a name here, of the answer around its blocks. They stand anywhere between
+        `start` and the choice's `finish`, those of the answer alone after it too.
+        """
+
+    @_builtins.property
     def verbatim(self) -> Global___Verbatim:
         """The whole answer, with no event before or after it. Never in StreamGenerate."""
 
@@ -1478,19 +1493,61 @@ class Event(_message.Message):
         block_stop: Global___BlockStop | None = ...,
         finish: Global___Finish | None = ...,
         usage: _conversation_pb2.Usage | None = ...,
+        further: Global___Further | None = ...,
         verbatim: Global___Verbatim | None = ...,
         logprobs: _builtins.bytes = ...,
         pieces: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["block_start", b"block_start", "block_stop", b"block_stop", "finish", b"finish", "input", b"input", "kind", b"kind", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "usage", b"usage", "verbatim", b"verbatim"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["block_start", b"block_start", "block_stop", b"block_stop", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "usage", b"usage", "verbatim", b"verbatim"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "finish", b"finish", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "usage", b"usage", "verbatim", b"verbatim"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "usage", b"usage", "verbatim", b"verbatim"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["start", "block_start", "text", "thinking", "signature", "input", "refusal", "opaque", "block_stop", "finish", "usage", "verbatim"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["start", "block_start", "text", "thinking", "signature", "input", "refusal", "opaque", "block_stop", "finish", "usage", "further", "verbatim"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___Event: _TypeAlias = Event  # noqa: Y015
+
+@_typing.final
+class Further(_message.Message):
+    """More of an answer's fields without a name here, each a JSON object.
+
+    A field of the answer or of the choice replaces what came under its name before. Of the
+    message's, which come a little at a time, texts and lists are joined: an item of a list to
+    the one of the same `index`, where it has one.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANSWER_FIELD_NUMBER: _builtins.int
+    CHOICE_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def answer(self) -> _conversation_pb2.Opaque:
+        """Optional. Of the answer as a whole."""
+
+    @_builtins.property
+    def choice(self) -> _conversation_pb2.Opaque:
+        """Optional. Of the choice."""
+
+    @_builtins.property
+    def message(self) -> _conversation_pb2.Opaque:
+        """Optional. Of the choice's message."""
+
+    def __init__(
+        self,
+        *,
+        answer: _conversation_pb2.Opaque | None = ...,
+        choice: _conversation_pb2.Opaque | None = ...,
+        message: _conversation_pb2.Opaque | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "choice", b"choice", "message", b"message"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "choice", b"choice", "message", b"message"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Further: _TypeAlias = Further  # noqa: Y015
 
 @_typing.final
 class Verbatim(_message.Message):

@@ -134,5 +134,6 @@ def _can_begin_to_think(messages: Sequence[Message]) -> bool:
             continue
         *_, first = run
         is_prefill = place == 0
-        return not is_prefill and first.blocks[0].WhichOneof("kind") in _THOUGHTS
+        kinds = [block.WhichOneof("kind") for block in first.blocks[:1]]
+        return not is_prefill and kinds != [] and kinds[0] in _THOUGHTS
     return True

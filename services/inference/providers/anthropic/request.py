@@ -57,19 +57,20 @@ _CHOICES = {
 }
 
 
-def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> bytes:
+def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, official: bool) -> bytes:
     """Give the body that asks for an answer.
 
     Args:
         call: `call.dropped` is added to; nothing else changes.
         pass_stateful: whether callers may name things kept at the provider.
         fetches_urls: whether the provider fetches media by address.
+        official: whether it is Anthropic itself.
 
     Raises:
         GatewayError: invalid or unsupported, naming the field at fault.
     """
     request = call.request
-    caller = Caller(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
+    caller = Caller(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls, official=official)
     _refuse_what_has_no_place(request, caller)
     reasoning = Reasoning(request, caller, call.target)
     body = _what_is_read(call, caller, reasoning)
@@ -95,12 +96,12 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
     return orjson.dumps(body)
 
 
-def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> bytes:
+def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool, official: bool) -> bytes:
     """Give the body that asks how many tokens a request would read.
 
     It is `build_request` without what matters to writing alone.
     """
-    caller = Caller(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
+    caller = Caller(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls, official=official)
     reasoning = Reasoning(call.request, caller, call.target)
     body = _what_is_read(call, caller, reasoning)
     _add_extra(body, call.request, caller)

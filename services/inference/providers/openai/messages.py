@@ -11,6 +11,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     Media,
     Message,
     Opaque,
+    Thinking,
     ToolResult,
     ToolUse,
 )
@@ -106,17 +107,24 @@ class Conversation:
         if message.name:
             written["name"] = message.name
         own = self._own_fields(message)
+        if "audio" in own and not written["content"]:
+            written["content"] = None
         if written["content"] or own or len(written.keys() - {"role", "content", "name"}):
             into.append({**own, **written})
 
     def _own_fields(self, message: Message) -> Json:
         if not message.HasField("extra"):
             return {}
-        path = self._message_path()
-        own = self._caller.own_fields(message.extra, path, "messages[]")
-        if own.get("audio") is not None and not self._caller.server.pass_stateful:
-            raise self._caller.kept_at_provider(f"{path}.audio")
-        return own
+        # An `audio` among them names what the model said, which nobody else was told of.
+        own = self._caller.own_fields(message.extra, self._message_path(), "messages[]")
+        return self._taken(own, "messages[]")
+
+    def _taken(self, fields: Json, told_as: str) -> Json:
+        """Return the fields that the model has not refused."""
+        refused = fields.keys() & self._caller.without
+        for name in refused:
+            self._caller.drop(f"{told_as}.{name}")
+        return {name: value for name, value in fields.items() if name not in refused}
 
     def _add_user(self, message: Message) -> None:
         if not any(block.HasField("tool_result") for block in message.blocks):
@@ -170,15 +178,15 @@ class Conversation:
         parts: list[Part] = []
         calls: list[Json] = []
         refusals: list[str] = []
-        thoughts: list[str] = []
+        thoughts: list[Thinking] = []
         for self._block, block in enumerate(message.blocks):
             kind = block.WhichOneof("kind")
             if kind == "tool_use":
-                calls.append({**self._kept(block), **self._tool_call(block.tool_use)})
+                calls.append(self._tool_call(block.tool_use, self._kept(block)))
             elif kind == "refusal" and self._caller.server.newest:
                 refusals.append(block.refusal)
             elif kind == "thinking":
-                thoughts.append(block.thinking.text)
+                thoughts.append(block.thinking)
             elif kind != "redacted_thinking":
                 parts += self._parts(block, media=False)
         texts = _texts(parts)
@@ -189,25 +197,33 @@ class Conversation:
         if calls:
             written["tool_calls"] = calls
         if thoughts and (content or refusals or calls):
-            self._add_thoughts(written, "".join(thoughts))
+            self._add_thoughts(written, thoughts)
         self._close(self.messages, written, message)
 
-    def _add_thoughts(self, message: Json, thoughts: str) -> None:
+    def _add_thoughts(self, message: Json, thoughts: Sequence[Thinking]) -> None:
         """Send what the model thought back to servers that may want it.
 
         DeepSeek and others refuse a tool loop without.
         """
+        text = "".join(thinking.text for thinking in thoughts)
+        fields = {REASONING_CONTENT: text}
+        if field := thoughts[-1].field:
+            fields[field] = text
         if REASONING_CONTENT in self._caller.without:
             self._caller.drop(f"messages[].{self._caller.thoughts}")
-        else:
-            message[REASONING_CONTENT] = thoughts
+            del fields[REASONING_CONTENT]
+        # OpenAI's own API has neither.
+        if not self._caller.server.newest:
+            message |= self._taken(fields, "messages[]")
 
-    def _tool_call(self, call: ToolUse) -> Json:
-        name, call_id = self._caller.tool_name(call.name), self._call_id(call.id)
-        if call.freeform:
-            return {"id": call_id, "type": "custom", "custom": {"name": name, "input": call.input}}
-        function = {"name": name, "arguments": call.input or "{}"}
-        return {"id": call_id, "type": "function", "function": function}
+    def _tool_call(self, call: ToolUse, own: Json) -> Json:
+        """Return a call, with what its caller told of it beside its names here."""
+        kind, field = ("custom", "input") if call.freeform else ("function", "arguments")
+        inner = own.get(kind)
+        called: Json = {**inner} if isinstance(inner, dict) else {}
+        called["name"] = self._caller.tool_name(call.name)
+        called[field] = call.input if call.freeform else call.input or "{}"
+        return {**own, "id": self._call_id(call.id), "type": kind, kind: called}
 
     def _call_id(self, given: str) -> str:
         length = self._caller.server.tool_id_length
@@ -235,7 +251,8 @@ class Conversation:
             self._caller.drop("messages[].content[].cache_control")
         if not block.HasField("extra"):
             return {}
-        return self._caller.own_fields(block.extra, self._path(), "messages[].content[]")
+        own = self._caller.own_fields(block.extra, self._path(), "messages[].content[]")
+        return self._taken(own, "messages[].content[]")
 
     def _is_plain(self, block: Block) -> bool:
         return bool(block.text) and not block.cache_control and not block.HasField("extra")

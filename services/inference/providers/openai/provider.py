@@ -36,7 +36,7 @@ class OpenAIProvider:
     """
 
     dialect = conversation_pb2.DIALECT_OPENAI
-    signs_thinking = False
+    signs_thinking = checks_signatures = False
     prefills = False
     tells_stop_sequence = False
 
@@ -65,7 +65,7 @@ class OpenAIProvider:
             return
         reader = StreamReader(call, self._upstream, self._new_id)
         try:
-            stream = self._upstream.stream(_PATH, body, has_ended=lambda: reader.ended)
+            stream = self._upstream.stream(_PATH, body, progress=reader)
             async with aclosing(stream) as texts:
                 async for text in texts:
                     events: list[Event] = []

@@ -120,7 +120,7 @@ async def test_what_goes_wrong_in_this_process_goes_wrong_as_over_http(
 
 async def test_a_provider_that_makes_none_refuses_before_anything_is_sent(here: Setting) -> None:
     anthropic = AnthropicProvider(
-        "acme", here.upstream(None), pass_stateful=False, fetches_urls=False
+        "acme", here.upstream(None), pass_stateful=False, fetches_urls=False, official=True
     )
     with pytest.raises(GatewayError) as raised:
         await anthropic.embed(target(), ["a"])

@@ -193,3 +193,33 @@ def test_an_error_inside_an_answer_stands_for_the_status_it_tells(
 ) -> None:
     found = in_band("acme", orjson.dumps({"error": error}))
     assert (reason_of(found), found.status) == (reason, status)
+
+
+def test_a_refusal_keeps_the_code_and_the_param_that_the_provider_wrote() -> None:
+    told = {"message": "m", "code": "unsupported_value", "param": "messages[0].content[1].type"}
+    for found in (
+        judged(400, orjson.dumps({"error": told})),
+        in_band("acme", orjson.dumps({"error": told | {"type": "invalid_request_error"}})),
+    ):
+        assert (found.upstream_code, found.upstream_param) == (told["code"], told["param"])
+        assert found.param == ""
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (401, {"code": "invalid_api_key", "param": "key"}),  # of the gateway's own account
+        (429, {"code": "insufficient_quota"}),
+        (404, {"code": "model_not_found", "param": "model"}),
+        (500, {"code": "oops"}),
+        (400, {"type": "context_length_exceeded", "code": "too_long"}),
+        (400, {"code": 400, "param": None}),
+        (400, {"code": "400", "param": "a b"}),
+        (400, {"code": "sk-own-key-1", "param": "sk-own-key-1"}),
+        (400, {"code": ["x"], "param": {"a": 1}}),
+        (400, {"code": "x\n", "param": "<b>"}),
+    ],
+)
+def test_other_codes_and_params_stay_here(status: int, told: dict[str, object]) -> None:
+    found = judged(status, orjson.dumps({"error": {"message": "m", **told}}))
+    assert (found.upstream_code, found.upstream_param) == ("", "")

@@ -298,10 +298,45 @@ def test_a_file_kept_at_the_provider_may_not_be_named(message: Any) -> None:
     assert sent(message, pass_stateful=True, known=False)
 
 
-def test_sound_kept_at_the_provider_may_not_be_named() -> None:
-    call = call_of(says(ASSISTANT, "a", extra=opaque({"audio": {"id": "x"}})), says(USER, "b"))
-    assert refusal_of(call) == ("INVALID_REQUEST", "messages[0].audio")
-    assert body_of(call, pass_stateful=True)["messages"][0]["audio"] == {"id": "x"}
+def test_a_recording_of_the_model_s_own_goes_back_by_its_id() -> None:
+    audio = {"id": "audio_1"}
+    first, _ = sent(says(ASSISTANT, extra=opaque({"audio": audio})), says(USER, "b"))
+    assert first == {"role": "assistant", "content": None, "audio": audio}
+
+
+def test_what_other_servers_call_thoughts_goes_back_under_both_names() -> None:
+    thought = Block(thinking=Thinking(text="hm", field="reasoning"))
+    first, _ = sent(says(ASSISTANT, thought, "a"), says(USER, "b"), newest=False, known=False)
+    assert (first["reasoning"], first["reasoning_content"]) == ("hm", "hm")
+    first, _ = sent(says(ASSISTANT, thought, "a"), says(USER, "b"))
+    assert first == {"role": "assistant", "content": "a"}
+
+
+def test_fields_of_messages_that_a_model_refuses_are_left_out() -> None:
+    signed = use()
+    signed.extra.CopyFrom(opaque({"extra_content": {"google": 1}, "kept": 1}))
+    extra = opaque({"reasoning_details": [1], "annotations": [2]})
+    thought = Block(thinking=Thinking(text="hm", field="reasoning"))
+    call = call_of(says(USER, "a"), says(ASSISTANT, thought, signed, extra=extra))
+    call.without = frozenset({"reasoning_details", "extra_content", "reasoning"})
+    message = body_of(call, known=False, newest=False)["messages"][1]
+    assert message["annotations"] == [2] and "reasoning_details" not in message
+    assert "reasoning" not in message and message["reasoning_content"] == "hm"
+    assert "extra_content" not in message["tool_calls"][0]
+    assert message["tool_calls"][0]["kept"] == 1
+    assert set(call.dropped) == {
+        "messages[].reasoning_details",
+        "messages[].content[].extra_content",
+        "messages[].reasoning",
+    }
+
+
+def test_fields_of_a_function_without_a_name_go_back_in_it() -> None:
+    called = use()
+    called.extra.CopyFrom(opaque({"function": {"v": 1, "name": "other"}}))
+    messages = sent(says(USER, "a"), says(ASSISTANT, called), known=False)
+    function = messages[1]["tool_calls"][0]["function"]
+    assert function == {"v": 1, "name": called.tool_use.name, "arguments": function["arguments"]}
 
 
 def test_a_message_at_the_end_from_the_model_is_followed_by_the_wish_to_continue_it() -> None:

@@ -4,12 +4,14 @@ import gzip
 import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import dataclass
 
 import pytest
 
 from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import UpstreamError
 from services.inference.http import Client
+from services.inference.providers import upstream as upstream_module
 from services.inference.providers.silence import PatientReader
 from services.inference.providers.upstream import Upstream
 from tests.services.inference.http.reference import ReferenceClient
@@ -33,13 +35,26 @@ async def here(request: pytest.FixtureRequest) -> AsyncIterator[Setting]:
         assert made.live.now == 0, "every call that began is over"
 
 
+@dataclass
+class Progress:
+    """How far whoever reads a stream has come."""
+
+    has_content: bool = False
+    is_complete: bool = False
+    ended: bool = False
+
+
 async def streamed(upstream: Upstream) -> list[list[bytes]]:
     """Give what events hold, those of a read together; one that holds "last" is the last."""
     batches: list[list[bytes]] = []
-    texts = upstream.stream("/x", b"{}", has_ended=lambda: batches[-1][-1:] == [b"last"])
+    progress = Progress()
+    texts = upstream.stream("/x", b"{}", progress=progress)
     async with aclosing(texts):
         async for text in texts:
-            batches.append(re.findall(rb"data: (.*)\n\n", text))
+            if found := re.findall(rb"data: (.*)\n\n", text):
+                batches.append(found)
+                progress.has_content = progress.has_content or found != [b"role"]
+                progress.ended = found[-1:] == [b"last"]
     return batches
 
 
@@ -114,7 +129,7 @@ async def test_a_stream_whose_end_comes_after_its_last_event_gives_its_connectio
     here.server.plays(script)
     for _ in range(2):
         seen.clear()
-        async for _text in here.upstream().stream("/x", b"{}", has_ended=lambda: True):
+        async for _text in here.upstream().stream("/x", b"{}", progress=Progress(ended=True)):
             seen.set()
     assert here.server.connections == 1
 
@@ -212,7 +227,7 @@ async def test_a_large_read_lets_others_have_their_turn() -> None:
     between: list[int] = []
     async with setting() as here:
         here.server.plays(script)
-        async with aclosing(here.upstream().stream("/x", b"{}", has_ended=lambda: False)) as texts:
+        async with aclosing(here.upstream().stream("/x", b"{}", progress=Progress())) as texts:
             counting = asyncio.create_task(count())
             async for text in texts:
                 assert len(text) <= (64 << 10) + len(b"data: x\n\n")
@@ -301,10 +316,13 @@ async def test_silence_before_the_answer_ends_at_the_steps_limit_and_closes_the_
     await asyncio.wait_for(here.server.left.wait(), 1)
 
 
-async def test_silence_before_the_first_event_is_for_the_caller_to_bound(here: Setting) -> None:
+@pytest.mark.parametrize("first", [b": wait\n\n", b"data: role\n\n"])
+async def test_silence_before_the_first_content_is_for_the_caller_to_bound(
+    here: Setting, first: bytes
+) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(SSE_HEAD)
-        await connection.chunk(b": wait\n\n")
+        await connection.chunk(first)
         await connection.until_left()
 
     here.server.plays(script)
@@ -325,12 +343,37 @@ async def test_silence_within_a_stream_ends_at_the_idle_limit(here: Setting) -> 
     began = asyncio.get_running_loop().time()
     with pytest.raises(UpstreamError) as raised:
         async for text in here.upstream(stream_idle_s=0.05, step_timeout_s=9).stream(
-            "/x", b"", has_ended=lambda: False
+            "/x", b"", progress=Progress(has_content=True)
         ):
             seen.append(text)
     assert (seen, reason_of(raised.value)) == ([b"data: a\n\n"], "UPSTREAM_TIMEOUT")
     assert asyncio.get_running_loop().time() - began < 5
     await asyncio.wait_for(here.server.left.wait(), 1)
+
+
+async def test_what_follows_an_answer_that_is_complete_is_not_waited_for_as_long(
+    here: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(SSE_HEAD)
+        await connection.chunk(b"data: a\n\n")
+        await seen.wait()
+        await connection.chunk(b"data: end\n\n")
+        await connection.until_left()
+
+    monkeypatch.setattr(upstream_module, "_REST_S", 0.05)
+    here.server.plays(script)
+    seen = asyncio.Event()
+    progress = Progress(has_content=True)
+    texts = here.upstream(stream_idle_s=9, step_timeout_s=9).stream("/x", b"", progress=progress)
+    assert await anext(texts) == b"data: a\n\n"
+    seen.set()
+    assert await anext(texts) == b"data: end\n\n"
+    progress.is_complete = True
+    with pytest.raises(UpstreamError) as raised:
+        async with asyncio.timeout(5):
+            await anext(texts)
+    assert reason_of(raised.value) == "UPSTREAM_TIMEOUT"
 
 
 async def test_a_post_that_its_caller_bounds_has_that_bound_alone(here: Setting) -> None:
@@ -444,7 +487,7 @@ async def test_a_stream_closed_in_the_middle_closes_its_connection_at_once(here:
         await connection.until_left()
 
     here.server.plays(script)
-    texts = here.upstream().stream("/x", b"{}", has_ended=lambda: False)
+    texts = here.upstream().stream("/x", b"{}", progress=Progress())
     assert await anext(texts) == b"data: a\n\n"
     assert here.live.now == 1
     await texts.aclose()
@@ -468,7 +511,7 @@ async def test_many_aborted_streams_leave_nothing_behind(here: Setting) -> None:
     upstream = here.upstream()
 
     async def begin_and_leave() -> None:
-        texts = upstream.stream("/x", b"{}", has_ended=lambda: False)
+        texts = upstream.stream("/x", b"{}", progress=Progress())
         async with aclosing(texts):
             await anext(texts)
 
