@@ -184,7 +184,7 @@ def providers() -> None:
         else:
             preset = PRESETS[name]
             address = preset.address(os.environ)
-            missing = [preset.key_variable] if not os.environ.get(preset.key_variable) else []
+            missing = [] if preset.set_key_variable(os.environ) else [preset.key_variable]
             missing += [preset.place_variable] if not address else []
             # All that is there may still be meant for clients of this gateway.
             state = f"needs {' and '.join(missing)}" if missing else "left out: leads to a gateway"

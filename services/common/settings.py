@@ -93,7 +93,7 @@ class Storage(_Section):
 class Provider(_Section):
     """A server that has models."""
 
-    kind: Literal["openai", "anthropic", "sandbox"]
+    kind: Literal["openai", "anthropic", "gemini", "sandbox"]
     base_url: str = ""
     api_key: SecretStr = SecretStr("")
     api_key_env: str = ""

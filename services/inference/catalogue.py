@@ -1,6 +1,6 @@
 """What is known of well-known models, by the names their makers give them.
 
-From OpenAI's and Anthropic's lists of models. One whose limits are not certain is
+From OpenAI's, Anthropic's and Google's lists of models. One whose limits are not certain is
 not here by name, because a wrong limit refuses requests that would be served: it has
 what all of its family can do, and no limits. The settings (`[[models]]`) know better.
 """
@@ -18,6 +18,7 @@ _NOTHING: Inputs = frozenset()
 _IMAGE: Inputs = frozenset({conversation_pb2.MEDIA_KIND_IMAGE})
 _AUDIO: Inputs = frozenset({conversation_pb2.MEDIA_KIND_AUDIO})
 _IMAGE_PDF: Inputs = _IMAGE | {conversation_pb2.MEDIA_KIND_DOCUMENT}
+_ALL: Inputs = _IMAGE_PDF | _AUDIO | {conversation_pb2.MEDIA_KIND_VIDEO}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +192,34 @@ _ANTHROPIC = Maker(
     ),
 )
 
+
+def _gemini(name: str, efforts: tuple[str, ...] = ()) -> Facts:
+    return Facts(name, _ALL, 1_048_576, 65_536, True, True, True, efforts=efforts)
+
+
+_GEMINI = Maker(
+    hosts=("generativelanguage.googleapis.com",),
+    claimed=("gemini-", "gemma-"),
+    unclaimed=(),
+    models={
+        "gemini-2.0-flash": Facts("Gemini 2.0 Flash", _ALL, 1_048_576, 8_192, True, False, True),
+        "gemini-2.5-pro": _gemini("Gemini 2.5 Pro"),
+        "gemini-2.5-flash": _gemini("Gemini 2.5 Flash"),
+        "gemini-2.5-flash-lite": _gemini("Gemini 2.5 Flash-Lite"),
+        "gemini-3-pro-preview": _gemini("Gemini 3 Pro", ("low", "high")),
+        "gemini-3-flash-preview": _gemini("Gemini 3 Flash", ("minimal", *_THREE_EFFORTS)),
+        "gemini-3.1-pro-preview": _gemini("Gemini 3.1 Pro", _THREE_EFFORTS),
+    },
+    families=(
+        # Of models that make vectors, and of open ones, nothing is certain.
+        (("gemini-embedding", "gemma"), UNKNOWN),
+        (("gemini-1", "gemini-2.0"), Facts(inputs=_ALL, tools=True, thinking=False)),
+        (("gemini-",), Facts(inputs=_ALL, thinking=True)),
+    ),
+)
+
 # By the kind of provider that speaks to them, which is the maker's dialect.
-MAKERS: Mapping[str, Maker] = {"openai": _OPENAI, "anthropic": _ANTHROPIC}
+MAKERS: Mapping[str, Maker] = {"openai": _OPENAI, "anthropic": _ANTHROPIC, "gemini": _GEMINI}
 
 _FINE_TUNED = "ft:"
 _SNAPSHOT = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")

@@ -165,8 +165,8 @@ class Models:
         )
 
     def _thinks(self, provider: str, facts: Facts) -> bool:
-        # Anthropic's models think when they are asked to, OpenAI's always.
-        return self._kinds[provider] == "openai" and bool(facts.thinking)
+        # Anthropic's models think when they are asked to, OpenAI's and Google's always.
+        return self._kinds[provider] in ("openai", "gemini") and bool(facts.thinking)
 
     def _facts(self, provider: str, upstream: str) -> Facts:
         kind = self._kinds[provider]

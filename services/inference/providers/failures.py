@@ -39,6 +39,9 @@ _FILTER_CODES = frozenset(
 _STATUS = re.compile(r"[45][0-9]{2}")
 # Anthropic tells an operator's unpaid bill as a fault of the request.
 _BILLING_WORDS = "credit balance is too low"
+# Google tells a wrong or expired key under status 400.
+_KEY_REASONS = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED"})
+_DELAY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)s")
 
 # What an error inside a 200 stands for, by the type or code it names.
 _IN_BAND_STATUSES = {
@@ -60,11 +63,21 @@ _IN_BAND_STATUSES = {
 
 
 class _Told(NamedTuple):
-    """What an error body says, as far as it has the usual places for it."""
+    """What an error body says, as far as it has the usual places for it.
+
+    Attributes:
+        message: for people.
+        kind: the error's type.
+        code: its code, which may be a status.
+        reason: Google's reason (`google.rpc.ErrorInfo`).
+        wait_s: seconds to wait, where the body tells them (`google.rpc.RetryInfo`).
+    """
 
     message: str = ""
     kind: str = ""
     code: str = ""
+    reason: str = ""
+    wait_s: float | None = None
 
 
 def classify(
@@ -88,7 +101,10 @@ def classify(
     """
     told = _read(body)
     reason, message, param = _judge(provider, status, told, secrets)
-    wait = retry_after(headers, now) if status in (408, 425, 429) or status >= 500 else None
+    wait = None
+    if status in (408, 425, 429) or status >= 500:
+        wait = retry_after(headers, now)
+        wait = _whole(told.wait_s) if wait is None else wait
     return UpstreamError(
         reason,
         message,
@@ -107,7 +123,10 @@ def in_band(provider: str, body: bytes, *, secrets: Iterable[str] = ()) -> Upstr
     told = _read(body)
     status = _in_band_status(told)
     reason, message, param = _judge(provider, status, told, secrets)
-    return UpstreamError(reason, message, status=status, body=_kept(body), param=param)
+    wait = _whole(told.wait_s)
+    return UpstreamError(
+        reason, message, status=status, body=_kept(body), retry_after_s=wait, param=param
+    )
 
 
 def broken_answer(provider: str, what: str, body: bytes = b"") -> UpstreamError:
@@ -156,6 +175,10 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float]) -> int | N
         seconds = _number(text)
         if seconds is None:
             seconds = _until(text, now)
+    return _whole(seconds)
+
+
+def _whole(seconds: float | None) -> int | None:
     return None if seconds is None else math.ceil(min(max(seconds, 0), _MAX_RETRY_AFTER_S))
 
 
@@ -164,7 +187,8 @@ def _judge(
 ) -> tuple[Reason.ValueType, str, str]:
     """Give reason, message and param."""
     kinds = {told.kind.lower(), told.code.lower()}
-    if status in (401, 402, 403) or _BILLING_WORDS in told.message:
+    refused = status in (401, 402, 403) or told.reason in _KEY_REASONS
+    if refused or _BILLING_WORDS in told.message:
         return (
             errors_pb2.REASON_UPSTREAM_AUTH,
             f"the provider {provider} refused the gateway's credential; "
@@ -244,7 +268,20 @@ def _read(body: bytes) -> _Told:
     code = value.get("code")
     if isinstance(inner, dict) and str(inner.get("code", "")).lower() in _FILTER_CODES:
         code = inner["code"]
-    return _Told(message[:_MAX_WORDS], _word(value.get("type")), _word(code))
+    reason, wait_s = _details(value.get("details"))
+    return _Told(message[:_MAX_WORDS], _word(value.get("type")), _word(code), reason, wait_s)
+
+
+def _details(details: Any) -> tuple[str, float | None]:
+    """Read Google's `details`: the reason of an `ErrorInfo`, the delay of a `RetryInfo`."""
+    reason, wait_s = "", None
+    for one in details if isinstance(details, list) else ():
+        match one:
+            case {"retryDelay": str(delay)} if match := _DELAY.fullmatch(delay):
+                wait_s = float(match[1])
+            case {"reason": str(given)}:
+                reason = given[:_MAX_WORD]
+    return reason, wait_s
 
 
 def _as_text(value: object) -> str:

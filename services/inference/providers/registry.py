@@ -7,7 +7,7 @@ from yarl import URL
 from services.common.settings import Limits
 from services.common.settings import Provider as ProviderSettings
 from services.inference.http import Client
-from services.inference.providers import anthropic, openai, sandbox
+from services.inference.providers import anthropic, gemini, openai, sandbox
 from services.inference.providers.base import Provider
 from services.inference.providers.upstream import Gauge, Upstream
 
@@ -16,7 +16,9 @@ SANDBOX = "sandbox"
 # Hosts of the providers themselves, and of those who run their models for them: what
 # they take differs a little from what servers of the same dialect take, and they fetch
 # media from addresses.
-_OFFICIAL_HOSTS = frozenset({"api.openai.com", "api.anthropic.com"})
+_OFFICIAL_HOSTS = frozenset(
+    {"api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com"}
+)
 _OFFICIAL_DOMAINS = (".api.openai.com", ".openai.azure.com", ".cognitiveservices.azure.com")
 
 
@@ -67,6 +69,13 @@ def _build_one(
             return anthropic.AnthropicProvider(
                 name,
                 upstream(anthropic.headers(key)),
+                pass_stateful=settings.pass_stateful,
+                fetches_urls=fetches_urls,
+            )
+        case "gemini":
+            return gemini.GeminiProvider(
+                name,
+                upstream(gemini.headers(key)),
                 pass_stateful=settings.pass_stateful,
                 fetches_urls=fetches_urls,
             )

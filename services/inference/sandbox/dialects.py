@@ -1,4 +1,4 @@
-"""The two providers that the HTTP upstream plays: what each takes and how it talks."""
+"""The providers that the HTTP upstream plays: what each takes and how it talks."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -50,10 +50,12 @@ class Dialect(Protocol):
     Attributes:
         name: for the log.
         request_id_header: the header that carries a request's id.
+        waits_in_header: whether the time to wait is in a header.
     """
 
     name: str
     request_id_header: str
+    waits_in_header: bool
 
     def authenticate(self, headers: Mapping[str, str]) -> None:
         """Refuse a request without the headers that every request needs.
@@ -83,6 +85,10 @@ class Dialect(Protocol):
         """Write a failure."""
         ...
 
+    def counted(self, read: int) -> Json:
+        """Write the count of the tokens that a request would read."""
+        ...
+
     def listed(self) -> Json:
         """Write the list of models."""
         ...
@@ -97,6 +103,7 @@ class OpenAI:
 
     name = "openai"
     request_id_header = "x-request-id"
+    waits_in_header = True
 
     def __init__(
         self,
@@ -141,6 +148,10 @@ class OpenAI:
         """Write a failure."""
         return openai_wire.error_body(error)
 
+    def counted(self, read: int) -> Json:
+        """Write nothing: the API has no count."""
+        raise SandboxError("not_found", 404, "There is no count of tokens")
+
     def listed(self) -> Json:
         """Write the list of models."""
         return {"object": "list", "data": [self.described(model) for model in LISTED]}
@@ -181,6 +192,7 @@ class Anthropic:
 
     name = "anthropic"
     request_id_header = "request-id"
+    waits_in_header = True
 
     def __init__(self, check: Check, new_id: Callable[[str], str]) -> None:
         self._check = check
@@ -213,6 +225,10 @@ class Anthropic:
     def failure(self, error: SandboxError, request_id: str) -> Json:
         """Write a failure."""
         return anthropic_wire.error_body(error, request_id)
+
+    def counted(self, read: int) -> Json:
+        """Write the count of the tokens that a request would read."""
+        return {"input_tokens": read}
 
     def listed(self) -> Json:
         """Write the list of models, all on one page."""
