@@ -36,6 +36,8 @@ _MODES = {
     ToolChoice.MODE_NONE: "NONE",
     ToolChoice.MODE_TOOL: "ANY",
 }
+# What a schema says that names no argument.
+_NO_ARGUMENTS = frozenset({"$schema", "type", "properties", "required"})
 _JSON = "application/json"
 # The gateway's own fields, and those that say nothing to a provider.
 _SILENT = frozenset(
@@ -158,9 +160,9 @@ def _tool(tool: Tool, path: str, caller: Caller) -> Json:
     function: Json = {"name": shaping.function_name(tool.name)}
     if tool.description:
         function["description"] = tool.description
-    # A function without arguments has no schema here: one of an empty object is refused.
+    # A function without arguments has no schema: Google has refused that of an empty object.
     schema = json_object(tool.input_schema or b"{}", f"{path}.input_schema")
-    if schema.get("properties") or (schema and schema.get("type") != "object"):
+    if schema.get("properties") or schema.keys() - _NO_ARGUMENTS:
         function["parametersJsonSchema"] = schema
     return function
 
