@@ -25,6 +25,12 @@ _DATA = (
     *("text", "inlineData", "fileData", "functionCall", "functionResponse"),
     *("executableCode", "codeExecutionResult"),
 )
+_NEEDED = (
+    ("inlineData", "mimeType", "must not be empty."),
+    ("fileData", "fileUri", "must not be empty."),
+    ("functionCall", "name", "Name cannot be empty."),
+    ("functionResponse", "name", "Name cannot be empty."),
+)
 _RANGES = (
     ("temperature", 0, 2),
     ("topP", 0, 1),
@@ -100,6 +106,9 @@ def _contents(body: Body) -> Iterator[Problem]:
             if sum(name in part for name in _DATA) != 1:
                 what = "required oneof field 'data' must have one initialized field"
                 yield _told(("contents", index, "parts", place, "data"), what)
+            for name, needed, words in _NEEDED:
+                if name in part and not part[name].get(needed):
+                    yield _told(("contents", index, "parts", place, name, needed), words)
 
 
 def _turns(contents: Sequence[Body]) -> Iterator[Problem]:

@@ -154,7 +154,8 @@ def _is_base64(value: object) -> bool:
     if not isinstance(value, str):
         return False
     try:
-        base64.b64decode(value + "=" * (-len(value) % 4), altchars=_alternatives(value))
+        padded = value + "=" * (-len(value) % 4)
+        base64.b64decode(padded, altchars=_alternatives(value), validate=True)
     except (binascii.Error, ValueError):
         return False
     return True

@@ -19,9 +19,9 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 from gateway.inference.v1.inference_pb2 import Memory as WantedMemory
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.providers.base import Target
+from tests.services.inference.providers import gemini_answers
 from tests.services.inference.providers.anthropic_answers import STREAM as MESSAGE_EVENTS
 from tests.services.inference.providers.anthropic_answers import WHOLE as MESSAGE
-from tests.services.inference.providers import gemini_answers
 from tests.services.inference.providers.changes import GONE, Path, changed, spread, values
 from tests.services.inference.providers.hostile import ANTHROPIC, OPENAI, House, Kind, asked
 
