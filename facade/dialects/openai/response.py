@@ -106,7 +106,7 @@ def _message(blocks: Iterable[Block]) -> dict[str, Any]:
         match block.WhichOneof("kind"):
             case "text":
                 texts.append(block.text)
-                further |= unnamed(block.extra)
+                _gather(further, unnamed(block.extra))
             case "thinking":
                 thoughts.append(block.thinking.text)
             case "refusal":
@@ -116,7 +116,7 @@ def _message(blocks: Iterable[Block]) -> dict[str, Any]:
                 arguments = use.input if use.input or use.freeform else "{}"
                 calls.append(unnamed(block.extra) | tool_call(use, arguments))
             case "opaque":
-                further |= unnamed(block.opaque)
+                _gather(further, unnamed(block.opaque))
     message = {
         **further,
         "role": "assistant",
@@ -129,3 +129,15 @@ def _message(blocks: Iterable[Block]) -> dict[str, Any]:
     if calls:
         message["tool_calls"] = calls
     return message
+
+
+def _gather(into: dict[str, Any], fields: dict[str, Any]) -> None:
+    """Add the fields of one block to those of the message: several blocks may tell pictures."""
+    for name, value in fields.items():
+        known = into.get(name)
+        if isinstance(known, list) and isinstance(value, list):
+            known.extend(value)
+        elif isinstance(known, dict) and isinstance(value, dict):
+            _gather(known, value)
+        else:
+            into[name] = value

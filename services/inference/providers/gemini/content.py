@@ -1,7 +1,9 @@
 """Messages of the canonical conversation as Gemini's `contents` and `systemInstruction`."""
 
 import binascii
+import re
 from collections.abc import Sequence
+from typing import Any
 
 import orjson
 
@@ -21,6 +23,7 @@ from services.inference.providers.gemini.caller import (
 
 _SYSTEM_ROLES = (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER)
 _ROLES = {conversation_pb2.ROLE_USER: "user", conversation_pb2.ROLE_ASSISTANT: "model"}
+_DATA_URL = re.compile(r"data:(image/[a-z0-9.+-]+);base64,([A-Za-z0-9+/]+=*)")
 _PDF = "application/pdf"
 # Names that Google's list of media types has otherwise.
 _MIME_TYPES = {"image/jpg": "image/jpeg", "audio/mpeg": "audio/mp3", "audio/x-wav": "audio/wav"}
@@ -104,8 +107,9 @@ class Conversation:
         return parts
 
     def _own_fields(self, message: Message) -> None:
-        but = ("extra_content",)
+        but = ("extra_content", "images")
         fields = self._caller.drop_fields(message.extra, "messages[]", but)
+        self._parts += _pictures(fields.get("images"))
         for name in _FOREIGN_CONTENT:
             if self._caller.speaks_openai and fields.get(name) is not None:
                 path = f"messages[{self._message}].{name}"
@@ -244,6 +248,16 @@ class Conversation:
     def _path(self) -> str:
         """Return the path of the block at hand in the caller's own JSON."""
         return block_path(self._request, self._message, self._block, self._inner)
+
+
+def _pictures(images: Any) -> list[Json]:
+    """Return what a model drew, as chats have it in the field `images` of a message."""
+    parts: list[Json] = []
+    for image in images if isinstance(images, list) else ():
+        match image:
+            case {"image_url": {"url": str(url)}} if match := _DATA_URL.fullmatch(url):
+                parts.append({"inlineData": {"mimeType": match[1], "data": match[2]}})
+    return parts
 
 
 def _by_reference(address: str, mime: str) -> Json:

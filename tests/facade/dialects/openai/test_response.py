@@ -139,6 +139,16 @@ def test_what_this_dialect_wrote_comes_back_at_its_place() -> None:
     assert only["id"] == "c1"
 
 
+def test_what_several_blocks_tell_is_put_together() -> None:
+    blocks = [
+        Block(opaque=own(images=["x"], extra_content={"google": {"a": 1}})),
+        Block(opaque=own(images=["y", "z"], extra_content={"google": {"b": 2}})),
+    ]
+    told = message(text("a"), *blocks)
+    assert told["images"] == ["x", "y", "z"]
+    assert told["extra_content"] == {"google": {"a": 1, "b": 2}}
+
+
 def test_what_another_dialect_wrote_stays_out() -> None:
     assert message(text("a", FOREIGN), Block(opaque=FOREIGN)) == message(text("a"))
     assert whole(answer(choice(text("a")), extra=FOREIGN)).model_extra == {}

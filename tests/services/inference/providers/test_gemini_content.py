@@ -168,6 +168,17 @@ def test_media_go_by_value(kind: str, mime: str, theirs: str) -> None:
     assert content["parts"] == [{"inlineData": {"mimeType": theirs, "data": "AAE="}}]
 
 
+def test_a_picture_that_the_model_drew_goes_back() -> None:
+    url = {"url": "data:image/png;base64,AAE="}
+    images = [{"type": "image_url", "image_url": url}, {"image_url": {"url": "https://x"}}, 7]
+    drawn = says(ASSISTANT, "see", extra=opaque({"images": images}))
+    contents = contents_of(says(USER, "draw"), drawn, says(USER, "another"))
+    assert contents[1]["parts"] == [
+        {"text": "see"},
+        {"inlineData": {"mimeType": "image/png", "data": "AAE="}},
+    ]
+
+
 def test_text_documents_are_text() -> None:
     document = medium("document", data="ä".encode(), mime_type="text/plain; x=y", name="a.txt")
     assert contents_of(says(USER, document))[0]["parts"] == [{"text": "[a.txt]\nä"}]
