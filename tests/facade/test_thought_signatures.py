@@ -111,16 +111,18 @@ async def test_thinking_before_a_call_carries_the_signature_of_the_call(gateway)
 
 async def test_the_signature_of_a_text_goes_back_on_the_text(gateway):
     hello = {"role": "user", "content": "hello"}
-    told = await ask(gateway, [hello])
-    assert [block["type"] for block in told] == ["text", "redacted_thinking"]
+    told = await ask(gateway, [hello], thinking=THINKING)
+    assert [block["type"] for block in told] == ["thinking", "text", "redacted_thinking"]
     await ask(gateway, [hello, {"role": "assistant", "content": told}, hello])
-    (part,) = (await sent(gateway))[1]["parts"]
-    assert part["text"] == told[0]["text"]
+    _, part = (await sent(gateway))[1]["parts"]
+    assert part["text"] == told[1]["text"]
     signature = part["thoughtSignature"]
     message = await chat(gateway, [hello])
     assert message["extra_content"] == {"google": {"thought_signature": signature}}
     await chat(gateway, [hello, message, hello])
     assert (await sent(gateway))[1]["parts"] == [part]
+    plain = await ask(gateway, [hello])
+    assert [block["type"] for block in plain] == ["text"]
 
 
 async def test_calls_of_another_model_are_marked_as_such(gateway):

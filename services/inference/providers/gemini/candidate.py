@@ -7,13 +7,18 @@ from typing import Any
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import (
     Block,
-    Dialect,
     FinishReason,
     Media,
     Opaque,
     ToolUse,
 )
-from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish
+from gateway.inference.v1.inference_pb2 import (
+    BlockStop,
+    Event,
+    Finish,
+    GenerateRequest,
+    ThinkingConfig,
+)
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.gemini import signatures
 from services.inference.providers.gemini.logprobs import read_logprobs
@@ -57,7 +62,7 @@ class Candidate:
 
     Args:
         number: its index.
-        dialect: the caller's.
+        request: what was asked.
         names: the caller's names of functions, by Gemini's, where they differ.
         new_id: makes the id of a call that the provider gave none.
         bounds: what may still come of the answer.
@@ -69,14 +74,15 @@ class Candidate:
     def __init__(
         self,
         number: int,
-        dialect: Dialect.ValueType,
+        request: GenerateRequest,
         names: Mapping[str, str],
         new_id: Callable[[str], str],
         bounds: Bounds,
     ) -> None:
         self.reason = ""
         self._number = number
-        self._dialect = dialect
+        self._dialect = request.dialect
+        self._shows_thinking = _asks_to_think(request.thinking)
         self._names = names
         self._new_id = new_id
         self._bounds = bounds
@@ -164,13 +170,18 @@ class Candidate:
             self._sign_text(signature, out)
 
     def _sign_text(self, signature: str, out: list[Event]) -> None:
-        """Add the signature of a part that is no call, in a block of its own."""
+        """Add the signature of a part that is no call, in a block of its own.
+
+        Answers are a little better with it, and none is refused without: who did not ask
+        for thinking is not shown any behind the text.
+        """
         if not signature:
             return
-        self._close(out)
         if self._dialect == _OPENAI:
+            self._close(out)
             self._add(Block(opaque=signatures.for_chat(signature)), out)
-        else:
+        elif self._shows_thinking:
+            self._close(out)
             carried = signatures.packed(signatures.TEXT, signature)
             self._add(Block(redacted_thinking=carried), out)
 
@@ -264,6 +275,12 @@ class Candidate:
         out.append(Event(choice=number, block=at, block_stop=_STOP))
         self._open = ""
         self._block += 1
+
+
+def _asks_to_think(thinking: ThinkingConfig) -> bool:
+    if thinking.mode == ThinkingConfig.MODE_UNSPECIFIED:
+        return thinking.effort not in ("", "none")
+    return thinking.mode != ThinkingConfig.MODE_DISABLED
 
 
 def _google_parts(part: Json) -> Json:

@@ -141,9 +141,7 @@ class AnswerReader:
     def _begin(self, number: object) -> Candidate:
         if type(number) is not int or not 0 <= number < self._n:
             raise ValueError("a candidate that was not asked for")
-        candidate = Candidate(
-            number, self._call.request.dialect, self._names, self._new_id, self._bounds
-        )
+        candidate = Candidate(number, self._call.request, self._names, self._new_id, self._bounds)
         self._candidates[number] = candidate
         return candidate
 

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from gateway.conversation.v1 import conversation_pb2 as pb
 from gateway.errors.v1.errors_pb2 import Reason
-from gateway.inference.v1.inference_pb2 import Choice, Event, GenerateRequest, GenerateResponse
+from gateway.inference.v1.inference_pb2 import (
+    Choice,
+    Event,
+    GenerateRequest,
+    GenerateResponse,
+    ThinkingConfig,
+)
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
 from services.inference.accumulator import Accumulator
@@ -47,8 +53,9 @@ def new_id(prefix: str) -> str:
     return f"{prefix}new"
 
 
-def call_of(dialect: int, n: int) -> Call:
-    return Call(GenerateRequest(dialect=dialect, n=n), Target("m", "google", "gemini-x"), True)
+def call_of(dialect: int, n: int, thinking: ThinkingConfig | None = None) -> Call:
+    request = GenerateRequest(dialect=dialect, n=n, thinking=thinking)
+    return Call(request, Target("m", "google", "gemini-x"), True)
 
 
 def folded(events: list[Event]) -> GenerateResponse:
@@ -63,8 +70,10 @@ def whole(answer: Any, dialect: int = OPENAI, n: int = 1, **limits: int) -> Gene
     return folded(events)
 
 
-def streamed(*pieces: bytes, dialect: int = OPENAI, n: int = 1) -> GenerateResponse:
-    reader = AnswerReader(call_of(dialect, n), Upstream(), {}, new_id)
+def streamed(
+    *pieces: bytes, dialect: int = OPENAI, thinking: ThinkingConfig | None = None
+) -> GenerateResponse:
+    reader = AnswerReader(call_of(dialect, 1, thinking), Upstream(), {}, new_id)
     events: list[Event] = []
     for piece in pieces:
         reader.feed(piece.replace(b"\r\n", b"\n"), events)
@@ -180,13 +189,22 @@ class TestSignatures:
 
     @pytest.mark.parametrize("dialect", [OPENAI, ANTHROPIC])
     def test_that_of_a_text_comes_after_it(self, dialect: int) -> None:
-        response = streamed(wire(*CHUNKS), dialect=dialect)
+        adaptive = ThinkingConfig(mode=ThinkingConfig.MODE_ADAPTIVE)
+        response = streamed(wire(*CHUNKS), dialect=dialect, thinking=adaptive)
         last = only(response).blocks[-1]
         if dialect == OPENAI:
             told = own(last.opaque)["extra_content"]["google"]
             assert told == {"thought_signature": "dGV4dA=="}
         else:
             assert last.redacted_thinking == "text:dGV4dA=="
+
+    @pytest.mark.parametrize("thinking", [None, ThinkingConfig(mode=ThinkingConfig.MODE_DISABLED)])
+    def test_who_asked_for_no_thinking_is_not_shown_that_of_a_text(
+        self, thinking: ThinkingConfig | None
+    ) -> None:
+        last = chunk(text("", thoughtSignature="dGV4dA=="), finish="STOP")
+        response = streamed(wire(chunk(text("a")), last), dialect=ANTHROPIC, thinking=thinking)
+        assert kinds(response) == ["text"]
 
     def test_what_cannot_be_one_goes(self) -> None:
         call = {**CALL, "thoughtSignature": "no base64!"}
