@@ -88,7 +88,7 @@ def sandbox(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0: any port.")],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
 ) -> None:
-    """Serve the sandbox models over HTTP, in OpenAI's and Anthropic's dialect.
+    """Serve the sandbox models over HTTP, in OpenAI's, Anthropic's and Gemini's dialect.
 
     For testing against: it costs nothing, needs no network and says in its answers that
     it is a sandbox.
