@@ -140,6 +140,16 @@ async def test_no_other_provider_gets_them(gateway, model):
     assert "sunny" in more[0]["text"]
 
 
+async def test_the_servers_memory_keeps_those_of_calls(gateway):
+    base = {"model": "gemini/echo", "memory_id": "loops"}
+    asking = {**base, "messages": [ASKED], "tools": TOOLS, "max_tokens": 4000}
+    told = (await post(gateway, "messages", asking))["content"]
+    await post(gateway, "messages", {**asking, "messages": [results(told)]})
+    first, second = signatures(await sent(gateway))
+    assert first not in ("", DUMMY)
+    assert second == ""
+
+
 async def test_one_that_gemini_doubts_is_not_sent_again(gateway):
     told = await chat(gateway, [ASKED])
     call = told["tool_calls"][0]

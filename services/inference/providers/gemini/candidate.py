@@ -196,9 +196,10 @@ class Candidate:
         if not args.startswith(b"{"):
             raise TypeError("arguments")
         block = Block(tool_use=use)
-        if signature and self._dialect == _OPENAI:
+        if signature:
+            # For chats, and for the server's memory, which keeps no thinking.
             block.extra.CopyFrom(signatures.for_chat(signature))
-        elif signature:
+        if signature and self._dialect != _OPENAI:
             carried = signatures.packed(signatures.CALL, signature)
             if self._open == "thinking" and not self._signature:
                 self._signature = carried
