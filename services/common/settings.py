@@ -339,6 +339,8 @@ def _with_preset(name: str, section: Any) -> Any:
     preset = PRESETS.get(name)
     if preset is None or not isinstance(section, dict) or "base_url" in section:
         return section
+    if section.get("kind", preset.kind) != preset.kind:
+        return section  # the address is not one of that kind
     known: dict[str, Any] = {"kind": preset.kind}
     if url := preset.address({}):
         known["base_url"] = url

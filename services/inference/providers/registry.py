@@ -16,15 +16,17 @@ SANDBOX = "sandbox"
 # Hosts of the providers themselves, and of those who run their models for them: what
 # they take differs a little from what servers of the same dialect take, and they fetch
 # media from addresses.
-_OFFICIAL_HOSTS = frozenset(
-    {"api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com"}
-)
+_OFFICIAL_HOSTS = frozenset({"api.openai.com", "api.anthropic.com"})
 _OFFICIAL_DOMAINS = (".api.openai.com", ".openai.azure.com", ".cognitiveservices.azure.com")
+# Google serves its own API there, and OpenAI's dialect, of which it is not the maker.
+_GOOGLES_HOST = "generativelanguage.googleapis.com"
 
 
 def is_official(settings: ProviderSettings) -> bool:
     """Tell whether the provider is the maker of its dialect."""
     host = URL(settings.base_url).host or ""
+    if settings.kind == "gemini":
+        return host == _GOOGLES_HOST
     return host in _OFFICIAL_HOSTS or host.endswith(_OFFICIAL_DOMAINS)
 
 
