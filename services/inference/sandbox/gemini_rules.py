@@ -42,6 +42,7 @@ _RANGES = (
     ("logprobs", 0, 20),
 )
 _MAX_STOPS = 5
+_MAX_BATCH = 100  # texts to embed
 _MODES = ("AUTO", "ANY", "NONE", "VALIDATED")
 _LEVELS = ("MINIMAL", "LOW", "MEDIUM", "HIGH")
 _AFTER_USER = (
@@ -73,6 +74,9 @@ def embed_problem(body: Body) -> Problem | None:
     """Return the first problem of a body of `batchEmbedContents`, or None."""
     if problem := gemini_shape.find_problem(body, gemini_shape.EMBED):
         return problem
+    if len(body.get("requests") or ()) > _MAX_BATCH:
+        what = f"at most {_MAX_BATCH} requests can be in one batch"
+        return Problem(("requests",), f"* BatchEmbedContentsRequest.requests: {what}")
     for index, request in enumerate(body.get("requests") or ()):
         if not any(part.get("text") for part in (request.get("content") or {}).get("parts") or ()):
             where = ("requests", index, "content")

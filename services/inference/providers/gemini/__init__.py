@@ -19,7 +19,11 @@ from services.inference.providers.failures import broken_answer
 from services.inference.providers.gemini import shaping
 from services.inference.providers.gemini.events import AnswerReader, events_from_whole
 from services.inference.providers.gemini.request import build_count, build_request
-from services.inference.providers.gemini.vectors import build_embedding, read_embedding
+from services.inference.providers.gemini.vectors import (
+    MAX_BATCH,
+    build_embedding,
+    read_embedding,
+)
 from services.inference.providers.openai.vectors import MAX_LENGTH
 from services.inference.providers.upstream import Upstream
 
@@ -111,11 +115,16 @@ class GeminiProvider:
     async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector for each text; see `Provider.embed`."""
         model = shaping.model_path(target.upstream)
-        body = build_embedding(model, texts)
-        answer = await self._upstream.post(f"/{model}:batchEmbedContents", body)
-        # The fields beside a vector's numbers, and those beside the vectors, are few.
-        at_most = (len(texts) + 1) * (MAX_LENGTH + 64)
-        return read_embedding(self._upstream.json_object_of(answer, at_most), len(texts), self.name)
+        vectors: list[list[float]] = []
+        for at in range(0, len(texts), MAX_BATCH):
+            batch = texts[at : at + MAX_BATCH]
+            body = build_embedding(model, batch)
+            answer = await self._upstream.post(f"/{model}:batchEmbedContents", body)
+            # The fields beside a vector's numbers, and those beside the vectors, are few.
+            at_most = (len(batch) + 1) * (MAX_LENGTH + 64)
+            parsed = self._upstream.json_object_of(answer, at_most)
+            vectors += read_embedding(parsed, len(batch), self.name)
+        return vectors
 
     async def close(self) -> None:
         """Do nothing: connections belong to the client that providers share."""

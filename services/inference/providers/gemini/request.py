@@ -15,7 +15,13 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, To
 from services.inference.prefill import CONTINUE, prefill_of
 from services.inference.providers.base import Call
 from services.inference.providers.gemini import shaping
-from services.inference.providers.gemini.caller import Caller, Json, json_object, refuse
+from services.inference.providers.gemini.caller import (
+    Caller,
+    Json,
+    json_object,
+    kept_at_provider,
+    refuse,
+)
 from services.inference.providers.gemini.content import Conversation
 from services.inference.providers.gemini.reasoning import thinking_config
 
@@ -58,6 +64,12 @@ _REFUSED: dict[str, Callable[[Any], bool]] = {
     "container": bool,
     "mcp_servers": bool,
 }
+# What Google's OpenAI-compatible endpoint calls the fields of `thinkingConfig`.
+_THINKING = {
+    "thinking_budget": "thinkingBudget",
+    "thinking_level": "thinkingLevel",
+    "include_thoughts": "includeThoughts",
+}
 _MODALITIES = ("text", "image")
 
 
@@ -82,7 +94,7 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
         if getattr(request, field):
             caller.drop(field)
     if request.HasField("extra"):
-        _take_extra(config, request, caller)
+        _take_extra(body, config, request, caller)
     if config:
         body["generationConfig"] = config
     return orjson.dumps(body)
@@ -190,7 +202,7 @@ def _allowed_tools(choice: ToolChoice) -> Json:
     raise refuse("tool_choice", "a choice of this type")
 
 
-def _take_extra(config: Json, request: GenerateRequest, caller: Caller) -> None:
+def _take_extra(body: Json, config: Json, request: GenerateRequest, caller: Caller) -> None:
     """Read the fields without a name in the canonical model; name those that are dropped."""
     fields = json_object(request.extra.json, "extra")
     for name, value in fields.items():
@@ -200,6 +212,8 @@ def _take_extra(config: Json, request: GenerateRequest, caller: Caller) -> None:
             raise refuse(name, f"`{name}`")
         if name == "modalities" and caller.speaks_openai:
             config |= _modalities(value)
+        elif name == "extra_body" and isinstance(value, dict):
+            _take_googles(body, config, value.get("google"), caller)
         elif request.extra.dialect != conversation_pb2.DIALECT_UNSPECIFIED:
             caller.drop(name)
 
@@ -210,3 +224,18 @@ def _modalities(value: Any) -> Json:
     if not isinstance(value, list) or not all(one in _MODALITIES for one in value):
         raise refuse("modalities", f"any but {', '.join(_MODALITIES)}")
     return {"responseModalities": [one.upper() for one in value]}
+
+
+def _take_googles(body: Json, config: Json, given: Any, caller: Caller) -> None:
+    """Read what callers of Google's OpenAI-compatible endpoint write into `extra_body.google`."""
+    for name, value in given.items() if isinstance(given, dict) else ():
+        path = f"extra_body.google.{name}"
+        if name == "thinking_config" and isinstance(value, dict):
+            own = {theirs: value[ours] for ours, theirs in _THINKING.items() if ours in value}
+            config["thinkingConfig"] = own
+        elif name == "cached_content":
+            if not caller.pass_stateful:
+                raise kept_at_provider(path)
+            body["cachedContent"] = value
+        else:
+            caller.drop(path)

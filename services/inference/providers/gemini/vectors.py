@@ -7,6 +7,9 @@ import orjson
 
 from services.inference.providers.openai.vectors import read_vectors
 
+# Texts that Google takes in one request.
+MAX_BATCH = 100
+
 
 def build_embedding(model: str, texts: Sequence[str]) -> bytes:
     """Return the body that asks for a vector for each text."""

@@ -83,6 +83,10 @@ async def test_it_counts_and_embeds(sandbox: Any) -> None:
     made = await asking.embed(Target("m", "acme", "embed"), texts)
     assert made == await SandboxProvider("s").embed(Target("m", "acme", "embed"), texts)
     assert log.entries[-1].body["requests"][0]["model"] == "models/embed"
+    many = [f"text {number}" for number in range(201)]
+    made = await asking.embed(Target("m", "acme", "embed"), many)
+    assert made == await SandboxProvider("s").embed(Target("m", "acme", "embed"), many)
+    assert [len(entry.body["requests"]) for entry in list(log.entries)[-3:]] == [100, 100, 1]
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -107,6 +107,18 @@ def test_pictures_can_be_asked_for() -> None:
     assert config_of(call_of(extra=opaque({"modalities": ["text"]}))) == {}
 
 
+def test_what_googles_own_endpoint_takes_beside_openais_fields() -> None:
+    config = {"thinking_level": "LOW", "include_thoughts": True}
+    own = {"google": {"thinking_config": config, "cached_content": "c/1", "x": 1}}
+    call = call_of(extra=opaque({"extra_body": own}))
+    body = body_of(call, pass_stateful=True)
+    thinking = {"thinkingLevel": "LOW", "includeThoughts": True}
+    assert body["generationConfig"] == {"thinkingConfig": thinking}
+    assert body["cachedContent"] == "c/1"
+    assert call.dropped == ["extra_body.google.x"]
+    assert refusal_of(call) == ("INVALID_REQUEST", "extra_body.google.cached_content")
+
+
 def test_tools_are_functions_with_json_schemas() -> None:
     call = call_of(tools=[tool(description="d", strict=True), tool("g", input_schema=b"{}")])
     assert body_of(call)["tools"] == [
