@@ -98,7 +98,7 @@ class Storage(_Section):
 class Provider(_Section):
     """A server that has models."""
 
-    kind: Literal["openai", "anthropic", "sandbox"]
+    kind: Literal["openai", "anthropic", "gemini", "sandbox"]
     base_url: str = ""
     api_key: SecretStr = SecretStr("")
     api_key_env: str = ""
@@ -369,6 +369,8 @@ def _with_preset(name: str, section: Any) -> Any:
     preset = PRESETS.get(name)
     if preset is None or not isinstance(section, dict) or "base_url" in section:
         return section
+    if section.get("kind", preset.kind) != preset.kind:
+        return section  # the address is not one of that kind
     known: dict[str, Any] = {"kind": preset.kind}
     if url := preset.address({}):
         known["base_url"] = url

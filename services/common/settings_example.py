@@ -30,7 +30,7 @@ enabled = true                # providers whose key is in the environment (`gate
                               # vLLM) join by themselves
 
 [providers.openai]            # an example; names of `gateway providers` need no address
-kind = "openai"               # openai (any compatible server) | anthropic | sandbox
+kind = "openai"               # openai (any compatible server) | anthropic | gemini | sandbox
 base_url = "https://api.openai.com/v1"
 api_key_env = "OPENAI_API_KEY"    # or api_key = "…"
 headers = {}                  # sent along with every request, e.g. for a proxy

@@ -39,6 +39,8 @@ RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_
 
 _KNOWN = frozenset((*_OPTIONAL, *RENAMED))
 _NAMES = re.compile(rf"\b(?:{'|'.join(sorted(_KNOWN, key=len, reverse=True))})\b")
+# "Thinking level MINIMAL is not supported for this model." and the like.
+_GOOGLES_THINKING = re.compile(r"Thinking (?:level|budget|is)\b|thinking_(?:level|budget|config)\b")
 _CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
 _WORDS = re.compile(
     r"unsupported|unrecogni[sz]ed|unknown|unexpected|extra (?:inputs|fields)|deprecated"
@@ -94,6 +96,8 @@ def refused_field(error: UpstreamError) -> str:
         return ""
     if (name := param.partition(".")[0].partition("[")[0]) in _KNOWN:
         return name
+    if _GOOGLES_THINKING.search(words):
+        return "thinking"
     named: list[str] = _NAMES.findall(words)
     if not named:
         return ""

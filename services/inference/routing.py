@@ -24,6 +24,8 @@ from services.inference.catalogue import MEDIA, Facts
 from services.inference.providers.base import Target
 
 SANDBOX = "sandbox"
+# Kinds of providers whose models, where they think, do so without being asked to.
+_THINKING_UNASKED = frozenset({"openai", "gemini"})
 # Names of no known model whose meaning is kept in mind.
 _REMEMBERED = 1_000
 
@@ -179,8 +181,8 @@ class Models:
             context_window=facts.context_window,
             max_output_tokens=facts.max_output_tokens,
             fallbacks=tuple(fallbacks),
-            # Anthropic's models think when they are asked to, OpenAI's always.
-            thinks=facts.thinking if self._kinds[provider] == "openai" else False,
+            # Anthropic's models think when they are asked to, OpenAI's and Google's always.
+            thinks=facts.thinking if self._kinds[provider] in _THINKING_UNASKED else False,
             adaptive=facts.adaptive,
             efforts=facts.efforts,
             refuses=facts.refuses,

@@ -46,6 +46,9 @@ _REFUSALS = frozenset(
 _OWN_WORD = re.compile(r"[A-Za-z_][\w.\[\]$/-]{0,199}", re.ASCII)
 # Anthropic tells an operator's unpaid bill as a fault of the request.
 _BILLING_WORDS = "credit balance is too low"
+# Google tells a wrong or expired key under status 400.
+_KEY_REASONS = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED"})
+_DELAY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)s")
 
 # What an error inside a 200 stands for, by the type or code it names.
 _IN_BAND_STATUSES = {
@@ -67,12 +70,22 @@ _IN_BAND_STATUSES = {
 
 
 class _Told(NamedTuple):
-    """What an error body says, as far as it has the usual places for it."""
+    """What an error body says, as far as it has the usual places for it.
+
+    Attributes:
+        message: for people.
+        kind: the error's type.
+        code: its code, which may be a status.
+        reason: Google's reason (`google.rpc.ErrorInfo`).
+        wait_s: seconds to wait, where the body tells them (`google.rpc.RetryInfo`).
+    """
 
     message: str = ""
     kind: str = ""
     code: str = ""
     param: str = ""
+    reason: str = ""
+    wait_s: float | None = None
 
 
 def classify(
@@ -96,7 +109,10 @@ def classify(
     """
     told = _read(body)
     reason, message, param = _judge(provider, status, told, secrets)
-    wait = retry_after(headers, now) if status in (408, 425, 429) or status >= 500 else None
+    wait = None
+    if status in (408, 425, 429) or status >= 500:
+        wait = retry_after(headers, now)
+        wait = _whole(told.wait_s) if wait is None else wait
     error = UpstreamError(
         reason,
         message,
@@ -117,7 +133,14 @@ def in_band(provider: str, body: bytes, *, secrets: Iterable[str] = ()) -> Upstr
     told = _read(body)
     status = _in_band_status(told)
     reason, message, param = _judge(provider, status, told, secrets)
-    error = UpstreamError(reason, message, status=status, body=_kept(body), param=param)
+    error = UpstreamError(
+        reason,
+        message,
+        status=status,
+        body=_kept(body),
+        retry_after_s=_whole(told.wait_s),
+        param=param,
+    )
     _add_own_words(error, told, secrets)
     return error
 
@@ -168,6 +191,10 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float]) -> int | N
         seconds = _number(text)
         if seconds is None:
             seconds = _until(text, now)
+    return _whole(seconds)
+
+
+def _whole(seconds: float | None) -> int | None:
     return None if seconds is None else math.ceil(min(max(seconds, 0), _MAX_RETRY_AFTER_S))
 
 
@@ -176,7 +203,8 @@ def _judge(
 ) -> tuple[Reason.ValueType, str, str]:
     """Give reason, message and param."""
     kinds = {told.kind.lower(), told.code.lower()}
-    if status in (401, 402, 403) or _BILLING_WORDS in told.message:
+    refused = status in (401, 402, 403) or told.reason in _KEY_REASONS
+    if refused or _BILLING_WORDS in told.message:
         return (
             errors_pb2.REASON_UPSTREAM_AUTH,
             f"the provider {provider} refused the gateway's credential; "
@@ -268,8 +296,25 @@ def _read(body: bytes) -> _Told:
     code = value.get("code")
     if isinstance(inner, dict) and str(inner.get("code", "")).lower() in _FILTER_CODES:
         code = inner["code"]
-    param = _word(value.get("param"))
-    return _Told(message[:_MAX_WORDS], _word(value.get("type")), _word(code), param)
+    return _Told(
+        message[:_MAX_WORDS],
+        _word(value.get("type")),
+        _word(code),
+        _word(value.get("param")),
+        *_details(value.get("details")),
+    )
+
+
+def _details(details: Any) -> tuple[str, float | None]:
+    """Read Google's `details`: the reason of an `ErrorInfo`, the delay of a `RetryInfo`."""
+    reason, wait_s = "", None
+    for one in details if isinstance(details, list) else ():
+        match one:
+            case {"retryDelay": str(delay)} if match := _DELAY.fullmatch(delay):
+                wait_s = float(match[1])
+            case {"reason": str(given)}:
+                reason = given[:_MAX_WORD]
+    return reason, wait_s
 
 
 def _as_text(value: object) -> str:

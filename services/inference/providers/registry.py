@@ -9,7 +9,7 @@ from services.common.settings import Limits
 from services.common.settings import Provider as ProviderSettings
 from services.inference.catalogue import server_facts
 from services.inference.http import Client
-from services.inference.providers import anthropic, openai, sandbox
+from services.inference.providers import anthropic, gemini, openai, sandbox
 from services.inference.providers.base import Provider
 from services.inference.providers.upstream import Gauge, Upstream
 
@@ -79,6 +79,13 @@ def _build_one(
                 pass_stateful=settings.pass_stateful,
                 fetches_urls=fetches_urls,
                 official=server.checks_signatures,
+            )
+        case "gemini":
+            return gemini.GeminiProvider(
+                name,
+                upstream(gemini.headers(key)),
+                pass_stateful=settings.pass_stateful,
+                fetches_urls=fetches_urls,
             )
         case "sandbox":
             return sandbox.SandboxProvider(name)

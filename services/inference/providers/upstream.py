@@ -10,6 +10,7 @@ import base64
 import math
 import time
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from functools import lru_cache
 from io import BytesIO
 from typing import Any, Protocol
 
@@ -31,6 +32,8 @@ _ENDING_GRACE_S = 0.25
 # tokens, and for the body of an error, whose status is known.
 _REST_S = 30.0
 _EVENT_STREAM = "text/event-stream"
+# Paths whose targets are kept; some name a model.
+_TARGETS = 1_000
 _TRANSLATED = (TimeoutError, http.HttpError, SseTooLongError)
 
 Headers = Mapping[str, str]
@@ -115,7 +118,7 @@ class Upstream:
         self._client = client
         self._live = live
         self._now = now
-        self._targets: dict[str, str] = {}
+        self._target = lru_cache(_TARGETS)(self._target_of)
 
     async def post(
         self,
@@ -144,7 +147,7 @@ class Upstream:
         """Post JSON and give the body of a whole 2xx answer; the caller bounds the time.
 
         Args:
-            path: appended to the base URL, such as `/chat/completions`; few and fixed.
+            path: appended to the base URL, such as `/chat/completions`; it may have a query.
             body: JSON.
             headers: for this request alone, names in lower case.
 
@@ -180,7 +183,7 @@ class Upstream:
         for the caller to say. Close the iterator when it is not read to its end.
 
         Args:
-            path: appended to the base URL; few and fixed.
+            path: appended to the base URL; it may have a query.
             body: JSON.
             progress: of whoever reads the events.
             headers: for this request alone, names in lower case.
@@ -282,12 +285,10 @@ class Upstream:
             now=self._now,
         )
 
-    def _target(self, path: str) -> str:
-        target = self._targets.get(path)
-        if target is None:
-            url = self._base.joinpath(path.lstrip("/")).with_query(self._base.query)
-            target = self._targets[path] = url.raw_path_qs
-        return target
+    def _target_of(self, path: str) -> str:
+        path, _, query = path.partition("?")
+        url = self._base.joinpath(path.lstrip("/")).with_query(self._base.query)
+        return url.extend_query(query).raw_path_qs
 
     async def _read(self, response: http.Response, bound: float = math.inf) -> bytes:
         """Read the body, or just over `bound` bytes of it."""

@@ -1,4 +1,4 @@
-"""The two providers that the HTTP upstream plays: what each takes and how it talks."""
+"""The providers that the HTTP upstream plays: what each takes and how it talks."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -51,10 +51,12 @@ class Dialect(Protocol):
     Attributes:
         name: for the log.
         request_id_header: the header that carries a request's id.
+        waits_in_header: whether the time to wait is in a header.
     """
 
     name: str
     request_id_header: str
+    waits_in_header: bool
 
     def authenticate(self, headers: Mapping[str, str]) -> None:
         """Refuse a request without the headers that every request needs.
@@ -84,6 +86,10 @@ class Dialect(Protocol):
         """Write a failure."""
         ...
 
+    def counted(self, read: int) -> Json:
+        """Write the count of the tokens that a request would read."""
+        ...
+
     def listed(self) -> Json:
         """Write the list of models."""
         ...
@@ -98,6 +104,7 @@ class OpenAI:
 
     name = "openai"
     request_id_header = "x-request-id"
+    waits_in_header = True
 
     def __init__(
         self,
@@ -142,6 +149,10 @@ class OpenAI:
         """Write a failure."""
         return openai_wire.error_body(error)
 
+    def counted(self, read: int) -> Json:
+        """Write nothing: the API has no count."""
+        raise SandboxError("not_found", 404, "There is no count of tokens")
+
     def listed(self) -> Json:
         """Write the list of models."""
         return {"object": "list", "data": [self.described(model) for model in LISTED]}
@@ -182,6 +193,7 @@ class Anthropic:
 
     name = "anthropic"
     request_id_header = "request-id"
+    waits_in_header = True
 
     def __init__(
         self,
@@ -224,6 +236,10 @@ class Anthropic:
     def failure(self, error: SandboxError, request_id: str) -> Json:
         """Write a failure."""
         return anthropic_wire.error_body(error, request_id)
+
+    def counted(self, read: int) -> Json:
+        """Write the count of the tokens that a request would read."""
+        return {"input_tokens": read}
 
     def listed(self) -> Json:
         """Write the list of models, all on one page."""

@@ -36,6 +36,7 @@ def test_the_environment_goes_over_the_file(tmp_path):
         ("[serve]\n", "serve"),
         ("[server", "not TOML"),
         ("[providers.a]\nkind = 'openai'", "providers.a"),
+        ("[providers.gemini]\nkind = 'openai'", "providers.gemini"),
         ("[providers.a]\nkind = 'cohere'\nbase_url = 'http://a'", "providers.a.kind"),
         ("[[models]]\nname = 'a'\nprovider = 'b'", "models[0].provider"),
         ("[server]\nmetrics_host = '10.0.0.0/8'", "server.metrics_host"),

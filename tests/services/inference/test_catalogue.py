@@ -33,6 +33,7 @@ DOCUMENT = conversation.MEDIA_KIND_DOCUMENT
         ("anthropic", "claude-opus-4-1-20250805", 200_000, 32_000),
         ("anthropic", "claude-haiku-4-5", 200_000, 64_000),
         ("anthropic", "claude-opus-4-6", 1_000_000, 128_000),
+        ("gemini", "gemini-2.5-flash", 1_048_576, 65_536),
     ],
 )
 def test_listed_models_have_their_limits_whatever_the_snapshot(
@@ -49,6 +50,8 @@ def test_listed_models_have_their_limits_whatever_the_snapshot(
         ("openai", "gpt-9"),
         ("openai", "o3-pro"),
         ("anthropic", "claude-sonnet-4-9"),
+        ("gemini", "gemini-4-pro"),
+        ("gemini", "gemini-embedding-001"),
         ("anthropic", "claude-opus-4-10"),
         ("anthropic", "claude-3-7-sonnet-20250219"),
     ],
@@ -94,6 +97,7 @@ def test_a_name_says_nothing_behind_a_provider_of_another_dialect() -> None:
         ("o4-mini", "openai"),
         ("ft:gpt-4o:acme::id", "openai"),
         ("claude-opus-5", "anthropic"),
+        ("gemini-flash-latest", "gemini"),
         ("claude", ""),
         ("olmo", ""),
         ("", ""),

@@ -129,6 +129,13 @@ def test_a_bare_name_goes_to_its_maker(name: str, provider: str) -> None:
     assert (target.name, target.provider, target.upstream) == (name, provider, name)
 
 
+def test_models_that_think_unasked_are_known_to() -> None:
+    google = Provider(kind="gemini", base_url="https://g.test/v1beta")
+    there = models(providers={"gemini": google})
+    assert there.resolve("gemini-2.5-pro").thinks
+    assert not there.resolve("gemini-2.0-flash").thinks
+
+
 def test_a_maker_is_known_by_its_address_or_its_name() -> None:
     assert models(providers={"mine": OPENAI, "ollama": LOCAL}).resolve("o3").provider == "mine"
     assert models(providers={"openai": LOCAL}).resolve("o3").provider == "openai"

@@ -67,6 +67,39 @@ def test_a_signature_of_the_gateway_is_valid_for_its_text(text: str, model: str)
 
 @settings(deadline=None)
 @given(TEXTS, TEXTS, TEXTS)
+def test_a_signature_gives_back_what_it_carries(text: str, model: str, carried: str) -> None:
+    signature = SIGNER.sign(text, model, carried)
+    assert SIGNER.carried(signature, text) == carried
+    assert SIGNER.carried(signature, text + "x") is None
+    assert not is_provider_signature(signature)
+
+
+@settings(deadline=None)
+@given(TEXTS, TEXTS, TEXTS.filter(bool))
+def test_what_is_carried_cannot_be_changed(text: str, model: str, carried: str) -> None:
+    *head, packed, code = SIGNER.sign(text, model, carried).split(".")
+    assert SIGNER.carried(".".join((*head, code)), text) is None
+    other = base64.urlsafe_b64encode(b"other").decode().rstrip("=")
+    forged = ".".join((*head, other, code))
+    assert SIGNER.carried(forged, text) == (carried if packed == other else None)
+
+
+def test_what_is_carried_takes_the_signatures_place_for_a_target_that_signs_nothing() -> None:
+    thinking = thought("a", SIGNER.sign("a", "m", "own"))
+    redacted = Block(redacted_thinking=SIGNER.sign("", "m", "hidden"))
+    request = conversation(thinking, redacted, strategy=PRESERVE)
+    assert answer(request, signs=False) == [thought("a", "own"), Block(redacted_thinking="hidden")]
+    assert answer(request, signs=True, dialect=ANTHROPIC) == []
+
+
+@pytest.mark.parametrize("data", [SIGNER.sign("", "m"), "gw1.a.b.c", "gw1.", PROVIDERS_OWN])
+def test_redacted_thinking_that_carries_nothing_goes(data: str) -> None:
+    request = conversation(Block(redacted_thinking=data), strategy=PRESERVE)
+    assert answer(request, signs=False) == []
+
+
+@settings(deadline=None)
+@given(TEXTS, TEXTS, TEXTS)
 def test_a_signature_is_valid_for_no_other_text(text: str, other: str, model: str) -> None:
     assert SIGNER.verify(SIGNER.sign(text, model), other) == (text == other)
 
@@ -259,17 +292,31 @@ def test_thinking_that_begins_with_text_is_signed_whole() -> None:
     assert signed[1] == Event(signature=SIGNER.sign("all of it", "model"))
 
 
+def test_what_is_no_thinking_goes_on_untouched() -> None:
+    events = [Event(block_start=Block(text="a")), Event(text="b"), Event(block_stop=BlockStop())]
+    assert SignThinking(SIGNER, "model").feed(events) is events
+
+
 @pytest.mark.parametrize(
     "events",
     [
         thinking_events("a", signature="own"),
         [Event(block_start=thought("a", "own")), Event(block_stop=BlockStop())],
-        [Event(block_start=Block(text="a")), Event(text="b"), Event(block_stop=BlockStop())],
-        [Event(block_start=Block(redacted_thinking="a")), Event(block_stop=BlockStop())],
     ],
 )
-def test_what_is_signed_or_no_thinking_goes_on_untouched(events: list[Event]) -> None:
-    assert SignThinking(SIGNER, "model").feed(events) is events
+def test_the_gateways_signature_carries_the_providers_own(events: list[Event]) -> None:
+    signed = SignThinking(SIGNER, "model").feed(events)
+    given = [event.signature for event in signed if event.signature]
+    assert given == [SIGNER.sign("a", "model", "own")]
+    assert not any(event.block_start.thinking.signature for event in signed)
+
+
+def test_redacted_thinking_is_carried_by_a_signature() -> None:
+    events = [Event(block_start=Block(redacted_thinking="own")), Event(block_stop=BlockStop())]
+    signed = SignThinking(SIGNER, "model").feed(events)
+    assert signed[0].block_start.redacted_thinking == SIGNER.sign("", "model", "own")
+    assert signed[1:] == events[1:]
+    assert events[0].block_start.redacted_thinking == "own"
 
 
 def test_choices_that_think_at_once_are_signed_each_for_itself() -> None:

@@ -247,6 +247,7 @@ class TestRepeating:
             ]
 
         house = House(fallbacks=("b", "c"))
+        house.p.signs_thinking = house.p.checks_signatures = True
         sent = [start(), *thinks("hmm", "s1"), *calls("id1", '{"a')]
         house.p.plays("a", [sent, silence()])
         house.p.plays("b", [[start(), *thinks("hmm", "s2"), *calls("id2", '{"', name="g")]])
@@ -285,6 +286,7 @@ class TestRepeating:
     @in_no_time
     async def test_half_a_thought_gets_the_signature_of_the_whole(self):
         house = House(fallbacks=("b",))
+        house.p.signs_thinking = house.p.checks_signatures = True
         begun = Event(block_start=Block(thinking=Thinking()))
         house.p.plays("a", [[start(), begun, Event(thinking="hm")], silence()])
         thought = [begun, Event(thinking="hmm"), Event(signature="s2"), ending()[0]]

@@ -92,6 +92,14 @@ async def test_the_query_of_the_base_url_goes_with_every_request(here: Setting) 
     assert here.server.requests[0].target == "/v1/x?api-version=a+b"
 
 
+async def test_a_path_may_name_a_model_and_have_a_query(here: Setting) -> None:
+    here.server.plays(lambda c: c.answer(b"{}"))
+    upstream = here.upstream(here.server.url + "?api-version=a")
+    await upstream.post("/models/gemini-2.5-pro:stream?alt=sse", b"{}")
+    target = here.server.requests[0].target
+    assert target == "/v1/models/gemini-2.5-pro:stream?api-version=a&alt=sse"
+
+
 async def test_a_gzipped_answer_is_unpacked(here: Setting) -> None:
     here.server.plays(
         lambda c: c.answer(gzip.compress(b'{"a":1}'), headers="content-encoding: gzip")
