@@ -12,8 +12,10 @@ from facade.draining import Drain
 from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
 from gateway.articles.v1 import articles_pb2_grpc
+from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
+from gateway.inference.v1.inference_pb2 import Served
 from gateway.memory.v1 import memory_pb2_grpc
 from services.common.authentication import Caller, Identify
 from services.common.ids import Source
@@ -59,8 +61,12 @@ class Context:
 
 CONTEXT = web.AppKey("context", Context)
 # Of a request: its id; the caller's API key and its owner, once it has been looked up; and
-# whether the head of its answer is on its way.
+# whether the head of its answer is on its way. For its line in the log: the model it names, who
+# served it with how many tokens, and the code of the failure it was answered with.
 REQUEST_ID = web.RequestKey("request_id", str)
 API_KEY = web.RequestKey("api_key", str)
 CALLER = web.RequestKey("caller", Caller)
 HAS_BEGUN = web.RequestKey("has_begun", bool)
+MODEL = web.RequestKey("model", str)
+ANSWERED = web.RequestKey("answered", tuple[Served, Usage])
+FAILURE = web.RequestKey("failure", str)

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
 
 import grpc
@@ -16,7 +17,8 @@ from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
 from facade import credentials, dialects, draining, problems
-from facade.context import API_KEY, CALLER, CONTEXT, HAS_BEGUN, REQUEST_ID
+from facade.access_details import details_of
+from facade.context import API_KEY, CALLER, CONTEXT, FAILURE, HAS_BEGUN, REQUEST_ID
 from facade.http.connection import Connection
 from facade.http.heads import check_head
 from gateway.errors.v1 import errors_pb2
@@ -74,7 +76,9 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
         seconds = context.source.monotonic() - began
         context.metrics.live.dec()
         context.metrics.answered(route, status, seconds)
-        context.access_log.answered(request.method, route, status, seconds)
+        context.access_log.answered(
+            request.method, route, status, seconds, partial(details_of, request, status)
+        )
 
 
 @web.middleware
@@ -143,6 +147,7 @@ def error_response(request: web.Request, error: GatewayError) -> web.Response:
 
 
 def _failed(request: web.Request, failure: GatewayError) -> web.Response:
+    request[FAILURE] = failure.code
     if failure.limit:
         request.app[CONTEXT].metrics.limits_reached.labels(failure.limit).inc()
     return error_response(request, failure)

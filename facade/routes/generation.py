@@ -11,7 +11,7 @@ from aiohttp import web
 
 from facade.answers import Answer
 from facade.bodies import ReceivedBody
-from facade.context import API_KEY, CONTEXT, REQUEST_ID
+from facade.context import ANSWERED, API_KEY, CONTEXT, MODEL, REQUEST_ID
 from facade.parsing import Kind, Parsed
 from facade.problems import unsupported_media_type
 from facade.served import served_headers
@@ -40,7 +40,9 @@ async def parse(request: web.Request, kind: Kind, **options: bool | list[str]) -
     context = request.app[CONTEXT]
     context.parser.expect(request.content_length or 0)
     async with ReceivedBody(request, context.settings.limits.max_body) as held:
-        return await context.parser.parse(kind, held, **options)
+        parsed = await context.parser.parse(kind, held, **options)
+    request[MODEL] = parsed.model
+    return parsed
 
 
 def metadata(request: web.Request) -> Metadata:
@@ -66,12 +68,13 @@ def generate(
     """
     context = request.app[CONTEXT]
     call = context.inference.Generate(parsed.request, metadata=metadata(request))
-    return _whole(call, render, context.source.now)
+    return _whole(request, call, render)
 
 
 async def _whole(
-    call: Any, render: Callable[[GenerateResponse], bytes], now: Callable[[], float]
+    request: web.Request, call: Any, render: Callable[[GenerateResponse], bytes]
 ) -> Answer:
     response = await call
+    request[ANSWERED] = response.served, response.usage
     body = response.verbatim or render(response)
-    return Answer(body, served_headers(response.served), now())
+    return Answer(body, served_headers(response.served), request.app[CONTEXT].source.now())
