@@ -11,7 +11,7 @@ facade's middleware turns it into HTTP (`http_status`) in the endpoint's own sha
 Texts of anything else never leave the process.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import grpc
 from google.protobuf import any_pb2
@@ -153,6 +153,8 @@ class UpstreamError(GatewayError):
         status: the HTTP status it answered, or None when it answered nothing.
         body: the beginning of what it answered, for matching; never shown or logged.
         asked_wait_s: whole seconds that the provider itself asked to wait, or None.
+        cause: returns what the system or the provider said, without secrets, for the log alone;
+            "" where the message tells all. Worked out where it is wanted, as that takes time.
     """
 
     def __init__(
@@ -165,11 +167,13 @@ class UpstreamError(GatewayError):
         retry_after_s: int | None = None,
         param: str = "",
         limit: str = "",
+        cause: Callable[[], str] = str,
     ) -> None:
         super().__init__(reason, message, retry_after_s=retry_after_s, param=param, limit=limit)
         self.status = status
         self.body = body
         self.asked_wait_s = retry_after_s
+        self.cause = cause
 
 
 def invalid(param: str, message: str) -> GatewayError:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
@@ -18,11 +19,13 @@ import orjson
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import UpstreamError
+from services.common.texts import printable
 from services.inference.providers.redaction import redact
 
 MAX_ERROR_BODY = 64 << 10  # bytes of an error answer that are read at all
 _KEPT_BODY = 4 << 10  # bytes of it kept for matching
 _MAX_WORDS = 8_000  # characters of a provider's message that are looked at
+_MAX_CAUSE = 500  # characters of it that are logged
 _MAX_WORD = 200  # characters of a type or code
 _MAX_DATE = 64
 _MAX_RETRY_AFTER_S = 86_400
@@ -96,6 +99,7 @@ def classify(
         body=_kept(body),
         retry_after_s=wait,
         param=param,
+        cause=partial(_cause, told, tuple(secrets)),
     )
 
 
@@ -107,7 +111,14 @@ def in_band(provider: str, body: bytes, *, secrets: Iterable[str] = ()) -> Upstr
     told = _read(body)
     status = _in_band_status(told)
     reason, message, param = _judge(provider, status, told, secrets)
-    return UpstreamError(reason, message, status=status, body=_kept(body), param=param)
+    return UpstreamError(
+        reason,
+        message,
+        status=status,
+        body=_kept(body),
+        param=param,
+        cause=partial(_cause, told, tuple(secrets)),
+    )
 
 
 def broken_answer(provider: str, what: str, body: bytes = b"") -> UpstreamError:
@@ -157,6 +168,13 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float]) -> int | N
         if seconds is None:
             seconds = _until(text, now)
     return None if seconds is None else math.ceil(min(max(seconds, 0), _MAX_RETRY_AFTER_S))
+
+
+def _cause(told: _Told, secrets: tuple[str, ...]) -> str:
+    """Return a provider's own words for the log."""
+    names = "/".join(dict.fromkeys(word for word in (told.kind, told.code) if word))
+    words = f"{names}: {told.message}" if names and told.message else names or told.message
+    return printable(redact(words[:_MAX_CAUSE], secrets))
 
 
 def _judge(

@@ -8,6 +8,8 @@ events, one batch for each read. Everything that can go wrong on the way is an
 import asyncio
 import base64
 import math
+import socket
+import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from io import BytesIO
@@ -18,6 +20,7 @@ from yarl import URL
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
+from services.common.texts import printable
 from services.inference import http
 from services.inference.providers import failures, redaction
 from services.inference.providers.bounds import parse
@@ -30,6 +33,12 @@ _ENDING_GRACE_S = 0.25
 _EVENT_STREAM = "text/event-stream"
 # Bytes of a stream that are read without letting others have their turn.
 _AT_ONCE = 1 << 13
+# What callers are told of a connection that did not come about.
+_BROKEN: tuple[tuple[type[Exception], str], ...] = (
+    (ConnectionRefusedError, "the provider {}'s server refused the connection"),
+    (socket.gaierror, "the name of the provider {}'s server cannot be resolved"),
+    (ssl.SSLError, "no TLS connection to the provider {}'s server came about"),
+)
 _TRANSLATED = (TimeoutError, http.HttpError, SseTooLongError)
 
 Headers = Mapping[str, str]
@@ -297,7 +306,13 @@ class Upstream:
                     "limits.max_sse_line",
                 )
             case _:
+                what = next(
+                    (what for kind, what in _BROKEN if isinstance(error.__cause__, kind)),
+                    "no connection to the provider {}, or it broke",
+                )
+                words = str(error)
                 return UpstreamError(
                     errors_pb2.REASON_UPSTREAM_CONNECTION,
-                    f"no connection to the provider {self.name}, or it broke",
+                    what.format(self.name),
+                    cause=lambda: printable(redaction.redact(words, self._secrets)),
                 )
