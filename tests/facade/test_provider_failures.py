@@ -42,3 +42,25 @@ async def test_a_refused_connection_is_told_with_its_request(
     assert line["cause"].startswith(f"127.0.0.1:{unused_tcp_port}: ")
     assert gateway.key not in caplog.text
     assert "my words" not in caplog.text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("model", ["openai/fail-context", "anthropic/fail-context"])
+async def test_a_prompt_that_is_too_long_is_told_so_that_agents_compact(tmp_path, model, stream):
+    body: dict[str, Any] = {
+        "model": model,
+        "max_tokens": 10,
+        "messages": [{"role": "user", "content": "Hi"}],
+        "stream": stream,
+    }
+    async with running(tmp_path) as gateway:
+        address, headers = gateway.url, gateway.bearer()
+        async with gateway.http.post(
+            f"{address}/coding/v1/messages", json=body, headers=headers
+        ) as answer:
+            error = (await answer.json())["error"]
+        assert (answer.status, error["type"]) == (400, "invalid_request_error")
+        assert error["message"].startswith("prompt is too long")
+        async with gateway.http.post(address + CHAT, json=body, headers=headers) as answer:
+            error = (await answer.json())["error"]
+        assert (answer.status, error["code"]) == (400, "context_length_exceeded")

@@ -31,9 +31,10 @@ _MAX_DATE = 64
 _MAX_RETRY_AFTER_S = 86_400
 _CONTEXT_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 _CONTEXT_WORDS = re.compile(
-    r"context_length_exceeded|prompt is too long|maximum context length|maximum model length"
+    r"context_length_exceeded|prompt is too long|maximum (?:context|model|prompt) length"
     r"|exceeds? (?:the )?(?:available |model'?s? )?context (?:length|limit|size|window)"
-    r"|input is too long|input token count .{0,40}exceeds",
+    r"|input is too long|(?:input|prompt) token count .{0,40}(?:exceeds|supports up to)"
+    r"|longer than the model'?s context|context length of only|reduce the length of the messages",
     re.IGNORECASE,
 )
 _FILTER_CODES = frozenset(
