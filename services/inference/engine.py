@@ -170,11 +170,8 @@ class Engine:
 
     async def _remembered(self, request: GenerateRequest, admitted: _Admitted) -> Batches:
         taken = await take(request, self._memories, self._memory.inject_tokens)
-        try:
+        async with taken.ended_by_failure():
             batches = self._streamed(await self._ready(request, admitted, taken))
-        except BaseException:
-            taken.turn.drop()
-            raise
         async with aclosing(self._tellings.tell(taken, batches)) as told:
             async for batch in told:
                 yield batch
