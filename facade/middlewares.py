@@ -24,6 +24,7 @@ from facade.http.heads import check_head
 from gateway.errors.v1 import errors_pb2
 from services.common import errors, logs
 from services.common.errors import GatewayError
+from services.common.hops import HOPS_KEY, MAX_HOPS, loop_detected, parse_hops
 from services.common.ids import MAX_REQUEST_ID, new_request_id
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _RETRYABLE = frozenset(
     {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 )
+# The operator has to mend a provider's key or address first.
+_FOR_THE_OPERATOR = frozenset({errors_pb2.REASON_UPSTREAM_AUTH, errors_pb2.REASON_LOOP_DETECTED})
 _REQUEST_ID = re.compile(rf"[A-Za-z0-9._:/+=-]{{1,{MAX_REQUEST_ID}}}", re.ASCII)
 # Addresses that clients are given; some ask for their head before anything else.
 BASE_PATHS = ("/beta", "/beta/v1", "/coding", "/coding/v1")
@@ -94,6 +97,9 @@ async def authenticate(request: web.Request, handler: Handler) -> web.StreamResp
     if isinstance(connection, Connection):
         connection.authenticated()
     credentials.check_version(request.headers, rules)
+    passed = request.headers.get(HOPS_KEY)
+    if passed is not None and parse_hops(passed) > MAX_HOPS:
+        raise loop_detected()
     request[API_KEY] = key
     request[CALLER] = caller
     return await handler(request)
@@ -157,8 +163,8 @@ def _may_retry(error: GatewayError, status: int) -> bool:
     """Return whether the same request may be answered when it is sent again."""
     if len(error.attempts) > 1:
         return False  # the gateway has retried already; retries of clients would multiply that
-    if error.reason == errors_pb2.REASON_UPSTREAM_AUTH:
-        return False  # the operator has to mend the provider's key
+    if error.reason in _FOR_THE_OPERATOR:
+        return False
     return status in _RETRYABLE or (status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED)
 
 

@@ -18,6 +18,7 @@ from facade.served import served_headers
 from facade.sse import Encoder, relay
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.channels import Metadata, call_metadata
+from services.common.hops import HOPS_KEY, parse_hops
 
 
 def check_json(request: web.Request) -> None:
@@ -47,7 +48,9 @@ async def parse(request: web.Request, kind: Kind, **options: bool | list[str]) -
 
 def metadata(request: web.Request) -> Metadata:
     """Give the metadata that every call made for `request` carries."""
-    return call_metadata(request[API_KEY], request[REQUEST_ID])
+    carried = call_metadata(request[API_KEY], request[REQUEST_ID])
+    passed = request.headers.get(HOPS_KEY)
+    return carried if passed is None else (*carried, (HOPS_KEY, str(parse_hops(passed))))
 
 
 def stream(request: web.Request, parsed: Parsed, encoder: Encoder) -> Awaitable[web.StreamResponse]:

@@ -192,6 +192,13 @@ def _judge(
         )
     if status == 529 or "overloaded_error" in kinds:
         return errors_pb2.REASON_UPSTREAM_OVERLOADED, f"the provider {provider} is overloaded", ""
+    if status == 508:
+        return (
+            errors_pb2.REASON_LOOP_DETECTED,
+            f"the address of the provider {provider} leads back to this gateway; "
+            "the gateway's operator has to mend its base_url",
+            "",
+        )
     if status == 429:
         return (
             errors_pb2.REASON_UPSTREAM_RATE_LIMITED,

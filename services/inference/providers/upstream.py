@@ -19,6 +19,7 @@ from yarl import URL
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
+from services.common.hops import HOPS_KEY, MAX_HOPS, hops
 from services.common.settings import Limits
 from services.common.texts import printable
 from services.inference import http
@@ -87,9 +88,12 @@ class Upstream:
         if self._base.user is not None:
             pair = f"{self._base.user}:{self._base.password or ''}".encode()
             sent.setdefault("authorization", f"Basic {base64.b64encode(pair).decode()}")
-        self._fields = http.fields(
-            {"content-type": "application/json", "user-agent": "llm-gateway", **sent}.items()
-        )
+        sent = {"content-type": "application/json", "user-agent": "llm-gateway", **sent}
+        # By the number of gateways that a request has passed before this one.
+        self._fields = [
+            http.fields((sent | {HOPS_KEY: str(passed + 1)}).items())
+            for passed in range(MAX_HOPS + 1)
+        ]
         self._secrets = redaction.secrets_of(headers)
         if self._base.password:
             self._secrets += (self._base.password,)
@@ -232,7 +236,9 @@ class Upstream:
         self, path: str, body: bytes, headers: Collection[tuple[str, str]]
     ) -> http.Response:
         """Send the request; give the answer with its body unread, if it is 2xx."""
-        fields = self._fields + http.fields(headers) if headers else self._fields
+        fields = self._fields[min(hops.get(), MAX_HOPS)]
+        if headers:
+            fields += http.fields(headers)
         response = await self._client.send(self._origin, "POST", self._target(path), fields, body)
         if 200 <= response.status < 300:
             return response
