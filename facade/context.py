@@ -70,3 +70,5 @@ HAS_BEGUN = web.RequestKey("has_begun", bool)
 MODEL = web.RequestKey("model", str)
 ANSWERED = web.RequestKey("answered", tuple[Served, Usage])
 FAILURE = web.RequestKey("failure", str)
+# What its answer tells pages of other origins, where the operator allows any.
+CORS_HEADERS = web.RequestKey("cors_headers", dict[str, str])

@@ -18,7 +18,7 @@ from multidict import CIMultiDict
 
 from facade import credentials, dialects, draining, problems
 from facade.access_details import details_of
-from facade.context import API_KEY, CALLER, CONTEXT, FAILURE, HAS_BEGUN, REQUEST_ID
+from facade.context import API_KEY, CALLER, CONTEXT, CORS_HEADERS, FAILURE, HAS_BEGUN, REQUEST_ID
 from facade.http.connection import Connection
 from facade.http.heads import check_head
 from gateway.errors.v1 import errors_pb2
@@ -121,6 +121,8 @@ async def name_answer(request: web.Request, response: web.StreamResponse) -> Non
     if request_id is not None:
         headers["x-request-id"] = headers["request-id"] = request_id
     headers.popall(hdrs.SERVER, None)
+    if CORS_HEADERS in request:
+        headers.update(request[CORS_HEADERS])
     if not request.content.is_eof():
         response.force_close()
         headers[hdrs.CONNECTION] = "close"
