@@ -46,10 +46,10 @@ class Answer(web.StreamResponse):
         if self._to is None:
             self._to = request.writer
             self._stays = request.keep_alive and not self._closes
-            fields = self._fields
+            own = _lines(self._fields)
             if CORS_HEADERS in request:
-                fields = {**fields, **request[CORS_HEADERS]}
-            own = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+                told = request[CORS_HEADERS]
+                own += _lines(told)
             last = ""
             if not self._stays:
                 last = "Connection: close\r\n"
@@ -70,6 +70,10 @@ class Answer(web.StreamResponse):
         """Write it, and wait while the caller reads more slowly than that."""
         assert self._to is not None
         await self._to.write_eof(self._head + self._json)
+
+
+def _lines(fields: Mapping[str, str]) -> str:
+    return "".join(f"{name}: {value}\r\n" for name, value in fields.items())
 
 
 @lru_cache(maxsize=2)
