@@ -23,15 +23,11 @@ def details_of(request: web.Request, status: int) -> dict[str, object]:
         details["key_id"] = caller.key_id
     if (model := request.get(MODEL)) is not None:
         details["model"] = model
-    if (answered := request.get(ANSWERED)) is not None:
-        served, usage = answered
-        if served.model:
-            details["served_model"] = served.model
-            details["provider"] = served.provider
-        details["input_tokens"] = (
-            usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens
-        )
-        details["output_tokens"] = usage.output_tokens
+    if (answered := request.get(ANSWERED)) is not None and answered.model:
+        details["served_model"] = answered.model
+        details["provider"] = answered.provider
+        details["input_tokens"] = answered.input_tokens
+        details["output_tokens"] = answered.output_tokens
     if (failure := request.get(FAILURE)) is not None:
         details["error"] = failure
     if status == 404:

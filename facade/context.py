@@ -1,6 +1,7 @@
 """What the handlers of a facade share, under typed keys of the application."""
 
 from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import grpc
 from aiohttp import web
@@ -59,6 +60,25 @@ class Context:
     drain: Drain
 
 
+class Answered(NamedTuple):
+    """Who served an answer, as callers name the model, and the tokens read and written.
+
+    Plain values: a part of a message would keep all of it, and an answer may have megabytes.
+    """
+
+    model: str
+    provider: str
+    input_tokens: int
+    output_tokens: int
+
+    @classmethod
+    def of(cls, served: Served, usage: Usage) -> Self:
+        """Return what the two tell; tokens of a provider's cache count as read."""
+        read = usage.input_tokens
+        read += usage.cache_creation_input_tokens + usage.cache_read_input_tokens
+        return cls(served.model, served.provider, read, usage.output_tokens)
+
+
 CONTEXT = web.AppKey("context", Context)
 # Of a request: its id; the caller's API key and its owner, once it has been looked up; and
 # whether the head of its answer is on its way. For its line in the log: the model it names, who
@@ -68,7 +88,7 @@ API_KEY = web.RequestKey("api_key", str)
 CALLER = web.RequestKey("caller", Caller)
 HAS_BEGUN = web.RequestKey("has_begun", bool)
 MODEL = web.RequestKey("model", str)
-ANSWERED = web.RequestKey("answered", tuple[Served, Usage])
+ANSWERED = web.RequestKey("answered", Answered)
 FAILURE = web.RequestKey("failure", str)
 # What its answer tells pages of other origins, where the operator allows any.
 CORS_HEADERS = web.RequestKey("cors_headers", dict[str, str])

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import grpc
 from aiohttp import web
 
-from facade.context import ANSWERED, CONTEXT, FAILURE
+from facade.context import ANSWERED, CONTEXT, FAILURE, Answered
 from facade.draining import stopping
 from facade.middlewares import told
 from facade.served import served_headers
@@ -85,7 +85,7 @@ async def relay(request: web.Request, call: Any, encoder: Encoder) -> web.Stream
             return await answer.end(encoder.error(failure))
         return await answer.end(encoder.finish())
     finally:
-        request[ANSWERED] = encoder.served, encoder.usage
+        request[ANSWERED] = Answered.of(encoder.served, encoder.usage)
         call.cancel()
         answer.stop()
 

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from facade.answers import Answer
 from facade.bodies import ReceivedBody
-from facade.context import ANSWERED, API_KEY, CONTEXT, MODEL, REQUEST_ID
+from facade.context import ANSWERED, API_KEY, CONTEXT, MODEL, REQUEST_ID, Answered
 from facade.parsing import Kind, Parsed
 from facade.problems import unsupported_media_type
 from facade.served import served_headers
@@ -78,6 +78,6 @@ async def _whole(
     request: web.Request, call: Any, render: Callable[[GenerateResponse], bytes]
 ) -> Answer:
     response = await call
-    request[ANSWERED] = response.served, response.usage
+    request[ANSWERED] = Answered.of(response.served, response.usage)
     body = response.verbatim or render(response)
     return Answer(body, served_headers(response.served), request.app[CONTEXT].source.now())

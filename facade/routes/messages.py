@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 
 from aiohttp import web
 
-from facade.context import ANSWERED, CONTEXT, REQUEST_ID
+from facade.context import ANSWERED, CONTEXT, REQUEST_ID, Answered
 from facade.dialects import anthropic
 from facade.parsing import Parsed
 from facade.routes.generation import generate, metadata, parse, stream
@@ -51,7 +51,7 @@ async def _count_tokens(request: web.Request, *, coding: bool) -> web.Response:
     parsed = await parse(request, "count_tokens", betas=betas, coding=coding)
     inference = request.app[CONTEXT].inference
     counted = await inference.CountTokens(parsed.request, metadata=metadata(request))
-    request[ANSWERED] = counted.served, Usage(input_tokens=counted.input_tokens)
+    request[ANSWERED] = Answered.of(counted.served, Usage(input_tokens=counted.input_tokens))
     headers = served_headers(counted.served)
     if counted.estimated:
         headers["x-gateway-estimate"] = "true"
