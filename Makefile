@@ -23,10 +23,11 @@ CHECK_PYTHON = @$(or $(PYTHON),false) $(IS_NEW_ENOUGH) 2>/dev/null || { \
 	    "Install one, or name it: make $(or $(MAKECMDGOALS),setup) PYTHON=/path/to/python3.11" >&2; \
 	  exit 1; }
 
-# What running needs; all else is added to it. An older Python's environment is made anew.
+# What running needs; all else is added to it. An environment of an older Python is
+# made anew, and so is one without pip, which a system without ensurepip leaves behind.
 $(VENV)/.runs: requirements-run.lock pyproject.toml
 	$(CHECK_PYTHON)
-	@$(BIN)/python $(IS_NEW_ENOUGH) 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	@test -x $(BIN)/pip && $(BIN)/python $(IS_NEW_ENOUGH) 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
 	$(PIP_INSTALL) --no-compile --no-deps --require-hashes -r requirements-run.lock
 	$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@

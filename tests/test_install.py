@@ -139,10 +139,13 @@ def test_a_python_that_will_not_do_is_told_and_leaves_nothing(folder, pythons, n
     assert not (folder / ".venv").exists()
 
 
-@pytest.mark.parametrize("has_old", [True, False])
-def test_an_environment_of_an_old_python_is_made_anew(folder, pythons, has_old):
-    if has_old:
+@pytest.mark.parametrize("left", ["nothing", "an old Python", "no pip"])
+def test_an_environment_that_will_not_do_is_made_anew(folder, pythons, left):
+    if left == "an old Python":
         pythons.make(folder / ".venv", pythons.old)
+        (folder / ".venv/bin/pip").symlink_to(pythons.new.parent / "pip")
+    elif left == "no pip":
+        pythons.make(folder / ".venv", pythons.new)
     done = install(folder, pythons.new)
     assert done.returncode == 0, done.stderr
     assert pythons.asked() == ["-m venv --clear .venv"]
