@@ -11,7 +11,7 @@ facade's middleware turns it into HTTP (`http_status`) in the endpoint's own sha
 Texts of anything else never leave the process.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import grpc
 from google.protobuf import any_pb2
@@ -63,6 +63,7 @@ _STATUSES: dict[Reason.ValueType, tuple[grpc.StatusCode, int]] = {
     errors_pb2.REASON_UPSTREAM_ERROR: (grpc.StatusCode.UNAVAILABLE, 502),
     errors_pb2.REASON_UPSTREAM_CONNECTION: (grpc.StatusCode.UNAVAILABLE, 502),
     errors_pb2.REASON_UPSTREAM_TIMEOUT: (grpc.StatusCode.DEADLINE_EXCEEDED, 504),
+    errors_pb2.REASON_LOOP_DETECTED: (grpc.StatusCode.FAILED_PRECONDITION, 508),
 }
 
 # What a status means when it comes from gRPC itself and carries no detail of ours.
@@ -157,6 +158,8 @@ class UpstreamError(GatewayError):
         status: the HTTP status it answered, or None when it answered nothing.
         body: the beginning of what it answered, for matching; never shown or logged.
         asked_wait_s: whole seconds that the provider itself asked to wait, or None.
+        cause: returns what the system or the provider said, without secrets, for the log alone;
+            "" where the message tells all. Worked out where it is wanted, as that takes time.
     """
 
     def __init__(
@@ -169,11 +172,13 @@ class UpstreamError(GatewayError):
         retry_after_s: int | None = None,
         param: str = "",
         limit: str = "",
+        cause: Callable[[], str] = str,
     ) -> None:
         super().__init__(reason, message, retry_after_s=retry_after_s, param=param, limit=limit)
         self.status = status
         self.body = body
         self.asked_wait_s = retry_after_s
+        self.cause = cause
 
 
 def invalid(param: str, message: str) -> GatewayError:

@@ -6,6 +6,7 @@ names it. `services.common.settings_example` explains every key.
 
 import ipaddress
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -46,6 +47,9 @@ WILDCARD = "*"
 
 MAX_FILE_LIFETIME_S = 31_536_000
 
+# As browsers serialize one, in lower case and without a path; apps have schemes of their own.
+_ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
+
 Input = Literal["text", "image", "pdf", "audio", "video"]
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 
@@ -66,6 +70,16 @@ class Server(_Section):
     metrics_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     metrics_port: Annotated[int, Field(ge=0, le=65535)] = 9464
     access_log_per_s: Annotated[int, Field(ge=0)] = 50
+    cors_origins: list[str] = []
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _are_origins(cls, value: list[str]) -> list[str]:
+        if not all(_ORIGIN.fullmatch(origin) for origin in value):
+            raise ValueError(
+                'origins as browsers send them are needed, "https://app.example"; or "*"'
+            )
+        return value
 
     @field_validator("metrics_host")
     @classmethod

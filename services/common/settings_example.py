@@ -16,6 +16,8 @@ port = 8080
 metrics_host = "127.0.0.1"    # where /metrics and /readyz?verbose are served: an address of
 metrics_port = 9464           # this machine, and a port of its own; 0: any free one
 access_log_per_s = 50         # requests of a second with a line in the log; server errors always
+cors_origins = []             # pages that may call the gateway from a browser, as
+                              # "https://app.example", or "*" for all; never with cookies
 
 [storage]
 data_dir = "var"

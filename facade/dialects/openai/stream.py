@@ -14,7 +14,7 @@ from facade.dialects.openai.response import (
     usage_object,
 )
 from gateway.conversation.v1.conversation_pb2 import Usage
-from gateway.inference.v1.inference_pb2 import Event, Start
+from gateway.inference.v1.inference_pb2 import Event, Served, Start
 from services.common.errors import GatewayError
 
 _DONE = b"data: [DONE]\n\n"
@@ -38,12 +38,17 @@ class ChatStream:
         created: Unix seconds, the same in every chunk.
         include_usage: whether a last chunk without choices tells the usage, and all
             others carry a null in its place.
+
+    Attributes:
+        served: who serves the answer, once that is known.
+        usage: the tokens so far.
     """
 
     def __init__(self, created: int, include_usage: bool) -> None:
         self._created = created
         self._include_usage = include_usage
-        self._usage = Usage()
+        self.served = Served()
+        self.usage = Usage()
         self._envelope: dict[str, Any] = {}
         self._head = b""
         self._late: dict[str, Any] = {}  # of the answer, behind its end
@@ -66,7 +71,7 @@ class ChatStream:
             elif kind == "start":
                 self._start(event.start, out)
             elif kind == "usage":
-                self._usage = event.usage
+                self.usage = event.usage
             elif kind == "finish":
                 self._finish(event, out)
             elif kind == "block_start":
@@ -81,7 +86,7 @@ class ChatStream:
         """Give what ends a whole answer: the usage, where it is wanted, and the terminator."""
         head = _head(self._late | self._envelope) if self._late else self._head
         if self._include_usage:
-            usage = orjson.dumps(usage_object(self._usage))
+            usage = orjson.dumps(usage_object(self.usage))
             return b'%s[],"usage":%s}\n\n%s' % (head, usage, _DONE)
         if not self._late:
             return _DONE
@@ -97,6 +102,7 @@ class ChatStream:
         return b"data: %s\n\n" % orjson.dumps({"error": error_object(error)})
 
     def _start(self, start: Start, out: list[bytes]) -> None:
+        self.served = start.served
         envelope = {
             "id": completion_id(start.id),
             "object": "chat.completion.chunk",

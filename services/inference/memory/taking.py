@@ -34,6 +34,22 @@ class Taken:
     conversation: Conversation
     writes: bool
 
+    @asynccontextmanager
+    async def ended_by_failure(self) -> AsyncIterator[None]:
+        """End the turn where the block fails; the failure goes on once Memory has ended it too.
+
+        The caller who is told of the failure can then begin another memory in its place. A block
+        that is cancelled does not wait for Memory.
+        """
+        try:
+            yield
+        except Exception:
+            await self.turn.close()
+            raise
+        except BaseException:
+            self.turn.drop()
+            raise
+
     async def remember(self, response: GenerateResponse) -> None:
         """End the turn with an answer, the first where there are several.
 
@@ -79,10 +95,9 @@ async def taking(
 ) -> AsyncIterator[Taken]:
     """Take a turn for the time of a block; one that was not ended there changes nothing."""
     taken = await take(request, memories, inject_tokens, reads_only=reads_only)
-    try:
+    async with taken.ended_by_failure():
         yield taken
-    finally:
-        taken.turn.drop()
+    taken.turn.drop()
 
 
 async def place_remembered(

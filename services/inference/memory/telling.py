@@ -105,12 +105,13 @@ class _Telling:
         """
         answer = Accumulator()
         held: list[Event] = []
-        async with aclosing(self._batches) as batches:
-            async for batch in batches:
-                answer.add(batch)
-                if passed := _without_end(batch, held):
-                    await self._tell(passed)
-        await self._taken.remember(answer.response())
+        async with self._taken.ended_by_failure():
+            async with aclosing(self._batches) as batches:
+                async for batch in batches:
+                    answer.add(batch)
+                    if passed := _without_end(batch, held):
+                        await self._tell(passed)
+            await self._taken.remember(answer.response())
         if held:
             await self._tell(held)
 

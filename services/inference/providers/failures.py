@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
@@ -18,19 +19,22 @@ import orjson
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import UpstreamError
+from services.common.texts import printable
 from services.inference.providers.redaction import redact
 
 MAX_ERROR_BODY = 64 << 10  # bytes of an error answer that are read at all
 _KEPT_BODY = 4 << 10  # bytes of it kept for matching
 _MAX_WORDS = 8_000  # characters of a provider's message that are looked at
+_MAX_CAUSE = 500  # characters of it that are logged
 _MAX_WORD = 200  # characters of a type or code
 _MAX_DATE = 64
 _MAX_RETRY_AFTER_S = 86_400
 _CONTEXT_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 _CONTEXT_WORDS = re.compile(
-    r"context_length_exceeded|prompt is too long|maximum context length|maximum model length"
+    r"context_length_exceeded|prompt is too long|maximum (?:context|model|prompt) length"
     r"|exceeds? (?:the )?(?:available |model'?s? )?context (?:length|limit|size|window)"
-    r"|input is too long|input token count .{0,40}exceeds",
+    r"|input is too long|(?:input|prompt) token count .{0,40}(?:exceeds|supports up to)"
+    r"|longer than the model'?s context|context length of only|reduce the length of the messages",
     re.IGNORECASE,
 )
 _FILTER_CODES = frozenset(
@@ -120,6 +124,7 @@ def classify(
         body=_kept(body),
         retry_after_s=wait,
         param=param,
+        cause=partial(_cause, told, tuple(secrets)),
     )
     _add_own_words(error, told, secrets)
     return error
@@ -140,6 +145,7 @@ def in_band(provider: str, body: bytes, *, secrets: Iterable[str] = ()) -> Upstr
         body=_kept(body),
         retry_after_s=_whole(told.wait_s),
         param=param,
+        cause=partial(_cause, told, tuple(secrets)),
     )
     _add_own_words(error, told, secrets)
     return error
@@ -198,6 +204,13 @@ def _whole(seconds: float | None) -> int | None:
     return None if seconds is None else math.ceil(min(max(seconds, 0), _MAX_RETRY_AFTER_S))
 
 
+def _cause(told: _Told, secrets: tuple[str, ...]) -> str:
+    """Return a provider's own words for the log."""
+    names = "/".join(dict.fromkeys(word for word in (told.kind, told.code) if word))
+    words = f"{names}: {told.message}" if names and told.message else names or told.message
+    return printable(redact(words[:_MAX_CAUSE], secrets))
+
+
 def _judge(
     provider: str, status: int, told: _Told, secrets: Iterable[str]
 ) -> tuple[Reason.ValueType, str, str]:
@@ -213,6 +226,13 @@ def _judge(
         )
     if status == 529 or "overloaded_error" in kinds:
         return errors_pb2.REASON_UPSTREAM_OVERLOADED, f"the provider {provider} is overloaded", ""
+    if status == 508:
+        return (
+            errors_pb2.REASON_LOOP_DETECTED,
+            f"the address of the provider {provider} leads back to this gateway; "
+            "the gateway's operator has to mend its base_url",
+            "",
+        )
     if status == 429:
         return (
             errors_pb2.REASON_UPSTREAM_RATE_LIMITED,

@@ -8,6 +8,8 @@ events, one batch for each read. Everything that can go wrong on the way is an
 import asyncio
 import base64
 import math
+import socket
+import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from functools import lru_cache
@@ -18,7 +20,9 @@ from yarl import URL
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
+from services.common.hops import HOPS_KEY, MAX_HOPS, hops
 from services.common.settings import Limits
+from services.common.texts import printable
 from services.inference import http
 from services.inference.providers import failures, redaction
 from services.inference.providers.bounds import parse
@@ -34,6 +38,12 @@ _REST_S = 30.0
 _EVENT_STREAM = "text/event-stream"
 # Paths whose targets are kept; some name a model.
 _TARGETS = 1_000
+# What callers are told of a connection that did not come about.
+_BROKEN: tuple[tuple[type[Exception], str], ...] = (
+    (ConnectionRefusedError, "the provider {}'s server refused the connection"),
+    (socket.gaierror, "the name of the provider {}'s server cannot be resolved"),
+    (ssl.SSLError, "no TLS connection to the provider {}'s server came about"),
+)
 _TRANSLATED = (TimeoutError, http.HttpError, SseTooLongError)
 
 Headers = Mapping[str, str]
@@ -108,9 +118,12 @@ class Upstream:
         if self._base.user is not None:
             pair = f"{self._base.user}:{self._base.password or ''}".encode()
             sent.setdefault("authorization", f"Basic {base64.b64encode(pair).decode()}")
-        self._fields = http.fields(
-            {"content-type": "application/json", "user-agent": "llm-gateway", **sent}.items()
-        )
+        sent = {"content-type": "application/json", "user-agent": "llm-gateway", **sent}
+        # By the number of gateways that a request has passed before this one.
+        self._fields = [
+            http.fields((sent | {HOPS_KEY: str(passed + 1)}).items())
+            for passed in range(MAX_HOPS + 1)
+        ]
         self._secrets = redaction.secrets_of(headers)
         if self._base.password:
             self._secrets += (self._base.password,)
@@ -265,7 +278,9 @@ class Upstream:
                 f"the provider {self.name} has no key: providers.{self.name}.api_key_env names "
                 f"{self._missing_key}, which is not set in the gateway's environment",
             )
-        fields = self._fields + http.fields(headers) if headers else self._fields
+        fields = self._fields[min(hops.get(), MAX_HOPS)]
+        if headers:
+            fields += http.fields(headers)
         response = await self._client.send(self._origin, "POST", self._target(path), fields, body)
         if 200 <= response.status < 300:
             return response
@@ -337,7 +352,13 @@ class Upstream:
                     "limits.max_sse_line",
                 )
             case _:
+                what = next(
+                    (what for kind, what in _BROKEN if isinstance(error.__cause__, kind)),
+                    "no connection to the provider {}, or it broke",
+                )
+                words = str(error)
                 return UpstreamError(
                     errors_pb2.REASON_UPSTREAM_CONNECTION,
-                    f"no connection to the provider {self.name}, or it broke",
+                    what.format(self.name),
+                    cause=lambda: printable(redaction.redact(words, self._secrets)),
                 )

@@ -41,6 +41,11 @@ def test_the_environment_goes_over_the_file(tmp_path):
         ("[[models]]\nname = 'a'\nprovider = 'b'", "models[0].provider"),
         ("[server]\nmetrics_host = '10.0.0.0/8'", "server.metrics_host"),
         ("[server]\nmetrics_host = ''", "server.metrics_host"),
+        ("[server]\ncors_origins = ['https://app.example/']", "server.cors_origins"),
+        ("[server]\ncors_origins = ['https://app.example', 'app.example']", "server.cors_origins"),
+        ("[server]\ncors_origins = ['https://*.example']", "server.cors_origins"),
+        ("[server]\ncors_origins = ['null']", "server.cors_origins"),
+        ("[server]\ncors_origins = '*'", "server.cors_origins"),
         (
             "[[models]]\nname = 'a'\nprovider = 'sandbox'\n"
             "[[models]]\nname = 'a'\nprovider = 'sandbox'",

@@ -100,6 +100,8 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """UNAVAILABLE, 502: no connection to the provider, or it broke before the answer was whole."""
     REASON_UPSTREAM_TIMEOUT: _Reason.ValueType  # 28
     """DEADLINE_EXCEEDED, 504: the provider stayed silent beyond a time limit."""
+    REASON_LOOP_DETECTED: _Reason.ValueType  # 29
+    """The request has passed too many gateways: a provider's address leads back to one of them."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Why a call failed: stable names, safe to branch on. The comment of each value
@@ -176,6 +178,8 @@ REASON_UPSTREAM_CONNECTION: Reason.ValueType  # 27
 """UNAVAILABLE, 502: no connection to the provider, or it broke before the answer was whole."""
 REASON_UPSTREAM_TIMEOUT: Reason.ValueType  # 28
 """DEADLINE_EXCEEDED, 504: the provider stayed silent beyond a time limit."""
+REASON_LOOP_DETECTED: Reason.ValueType  # 29
+"""The request has passed too many gateways: a provider's address leads back to one of them."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 @_typing.final

@@ -39,6 +39,7 @@ def test_an_error_names_its_field_and_reason() -> None:
         ("UPSTREAM_OVERLOADED", 503, "server_error"),
         ("UPSTREAM_AUTH", 502, "server_error"),
         ("UPSTREAM_TIMEOUT", 504, "server_error"),
+        ("LOOP_DETECTED", 508, "server_error"),
         ("CONTEXT_LENGTH_EXCEEDED", 400, "invalid_request_error"),
     ],
 )

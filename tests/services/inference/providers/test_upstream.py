@@ -164,6 +164,20 @@ async def test_a_refusal_is_classified_with_its_body_and_wait(here: Setting, str
     assert (error.body, error.retry_after_s) == ('{"error":"slow down"}', 2)
 
 
+@pytest.mark.parametrize("status", [401, 429, 500])
+async def test_the_log_is_told_what_callers_are_not(here: Setting, status: int) -> None:
+    told = b'{"error":{"type":"t","code":"c","message":"Org o1\\nowes, I saw very-secret-word"}}'
+    here.server.plays(lambda c: c.answer(told, status))
+    error = await failure(here.upstream(), stream=False)
+    assert "Org" not in error.message
+    assert error.cause() == r"t/c: Org o1\nowes, I saw [redacted]"
+
+
+async def test_the_log_has_the_beginning_of_long_words(here: Setting) -> None:
+    here.server.plays(lambda c: c.answer(b'{"error":"%s"}' % (b"x" * 10_000), 500))
+    assert len((await failure(here.upstream(), stream=False)).cause()) == 500
+
+
 async def test_the_key_sent_is_taken_out_of_the_providers_words(here: Setting) -> None:
     here.server.plays(lambda c: c.answer(b'{"error":"I saw very-secret-word"}', 400))
     error = await failure(here.upstream(), stream=False)
@@ -282,6 +296,36 @@ async def test_a_server_without_tls_at_an_https_address_is_a_connection_failure(
         port = server.sockets[0].getsockname()[1]
         error = await failure(here.upstream(f"https://127.0.0.1:{port}"), stream=False)
     assert reason_of(error) == "UPSTREAM_CONNECTION"
+
+
+@pytest.mark.parametrize(
+    ("address", "said", "cause"),
+    [
+        ("http://127.0.0.1:{}", "refused the connection", "127.0.0.1:{}: [Errno 111]"),
+        ("http://nowhere.invalid:{}", "cannot be resolved", "nowhere.invalid:{}: [Errno"),
+        ("https://127.0.0.1:{}", "no TLS connection", "127.0.0.1:{}: [SSL"),
+    ],
+    ids=["refused", "no name", "no TLS"],
+)
+async def test_a_connection_that_does_not_come_about_says_why(
+    address: str, said: str, cause: str, unused_tcp_port: int
+) -> None:
+    async def answer_in_the_clear(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 S\r\n\r\n")
+        writer.close()
+
+    async with (
+        setting(Client(connect_timeout_s=5)) as here,
+        await asyncio.start_server(answer_in_the_clear, "127.0.0.1", 0) as server,
+    ):
+        is_secure = address.startswith("https")
+        port = server.sockets[0].getsockname()[1] if is_secure else unused_tcp_port
+        error = await failure(here.upstream(address.format(port)), stream=False)
+    assert said in error.message
+    assert error.cause().startswith(cause.format(port))
 
 
 @pytest.mark.parametrize("before", [b"", SSE_HEAD, SSE_HEAD + b"9\r\ndata: a\n\n\r\n"])
