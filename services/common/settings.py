@@ -8,10 +8,9 @@ import ipaddress
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -23,9 +22,9 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import ErrorDetails
 
 from services.common.presets import PRESETS
+from services.common.settings_words import words
 
 DEFAULT_FILE = Path("gateway.toml")
 
@@ -428,30 +427,7 @@ def parse(content: Mapping[str, Any], source: str) -> Settings:
     except ValidationError as error:
         raise SettingsError(
             "\n".join(
-                f"{source}: {'.'.join(map(str, item['loc']))}: {_words(item)}"
+                f"{source}: {'.'.join(map(str, item['loc']))}: {words(item, Settings)}"
                 for item in error.errors(include_input=False, include_url=False)
             )
         ) from error
-
-
-def _words(item: ErrorDetails) -> str:
-    """Return what is wrong in the words of an operator."""
-    if item["type"] == "value_error":
-        return str(item["ctx"]["error"])
-    if item["type"] != "extra_forbidden":
-        return item["msg"]
-    *path, name = item["loc"]
-    close = get_close_matches(str(name), _keys_at(path), n=1)
-    return "there is no such key" + (f"; did you mean {close[0]}?" if close else "")
-
-
-def _keys_at(path: Sequence[int | str]) -> Iterable[str]:
-    """Return the keys that the section at `path` takes."""
-    section: Any = Settings
-    for step in path:
-        if isinstance(section, type) and issubclass(section, BaseModel):
-            section = section.model_fields[str(step)].annotation
-        else:
-            section = get_args(section)[-1]  # of a list's items or a table's values
-    fields: Mapping[str, Any] = section.model_fields
-    return fields
