@@ -15,9 +15,19 @@ help: ## list the targets
 
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
 
-# What running needs; all else is added to it.
+# Whether a Python is new enough for the gateway, by its exit status; as pyproject.toml has it.
+IS_NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
+CHECK_PYTHON = @$(or $(PYTHON),false) $(IS_NEW_ENOUGH) 2>/dev/null || { \
+	  echo "Python 3.11 or newer is needed; $(or $(PYTHON),no python3) was found" \
+	    "($$($(or $(PYTHON),false) --version 2>&1))." \
+	    "Install one, or name it: make $(or $(MAKECMDGOALS),setup) PYTHON=/path/to/python3.11" >&2; \
+	  exit 1; }
+
+# What running needs; all else is added to it. An environment of an older Python is
+# made anew, and so is one without pip, which a system without ensurepip leaves behind.
 $(VENV)/.runs: requirements-run.lock pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+	$(CHECK_PYTHON)
+	@test -x $(BIN)/pip && $(BIN)/python $(IS_NEW_ENOUGH) 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
 	$(PIP_INSTALL) --no-compile --no-deps --require-hashes -r requirements-run.lock
 	$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
@@ -37,6 +47,7 @@ tests/clients/node_modules/.installed: $(VENV)/.installed tests/clients/package.
 	@touch $@
 
 .venv-sdk-old/.installed: tests/clients/sdk-old/requirements.lock
+	$(CHECK_PYTHON)
 	$(PYTHON) -m venv .venv-sdk-old
 	.venv-sdk-old/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@

@@ -40,10 +40,18 @@ class AccessLog:
         self._left_out = 0
         self._noted: list[dict[str, object]] = []
 
-    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+    def answered(
+        self,
+        method: str,
+        route: str,
+        status: int,
+        seconds: float,
+        details: Callable[[], dict[str, object]],
+    ) -> None:
         """Note a request that was answered, `seconds` after it came.
 
-        The first line after some were left out tells how many, as `left_out`.
+        What `details` returns stands in its line too; it is called only if there is one. The
+        first line after some were left out tells how many, as `left_out`.
         """
         second = int(self._monotonic())
         if second != self._second:
@@ -59,6 +67,7 @@ class AccessLog:
             "route": route,
             "status": status,
             "ms": round(seconds * 1000, 1),
+            **details(),
         }
         if self._left_out:
             told["left_out"] = self._left_out

@@ -11,7 +11,7 @@ from functools import lru_cache
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
-from facade.context import REQUEST_ID
+from facade.context import CORS_HEADERS, REQUEST_ID
 
 
 class Answer(web.StreamResponse):
@@ -46,7 +46,10 @@ class Answer(web.StreamResponse):
         if self._to is None:
             self._to = request.writer
             self._stays = request.keep_alive and not self._closes
-            own = "".join(f"{name}: {value}\r\n" for name, value in self._fields.items())
+            own = _lines(self._fields)
+            if CORS_HEADERS in request:
+                told = request[CORS_HEADERS]
+                own += _lines(told)
             last = ""
             if not self._stays:
                 last = "Connection: close\r\n"
@@ -67,6 +70,10 @@ class Answer(web.StreamResponse):
         """Write it, and wait while the caller reads more slowly than that."""
         assert self._to is not None
         await self._to.write_eof(self._head + self._json)
+
+
+def _lines(fields: Mapping[str, str]) -> str:
+    return "".join(f"{name}: {value}\r\n" for name, value in fields.items())
 
 
 @lru_cache(maxsize=2)

@@ -4,12 +4,15 @@ from aiohttp import web
 
 from facade import middlewares
 from facade.context import CONTEXT, Context
+from facade.cors import Cors
 from facade.routes import articles, chat, files, memory, messages, models, operations
 
 
 def create_app(context: Context) -> web.Application:
     """Build the application of one facade."""
     app = web.Application(middlewares=[middlewares.observe, middlewares.authenticate])
+    if origins := context.settings.server.cors_origins:
+        app.middlewares.insert(1, Cors(origins).handle)
     app[CONTEXT] = context
     app.on_response_prepare.append(middlewares.name_answer)
     app.add_routes(

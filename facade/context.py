@@ -1,6 +1,7 @@
 """What the handlers of a facade share, under typed keys of the application."""
 
 from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import grpc
 from aiohttp import web
@@ -12,8 +13,10 @@ from facade.draining import Drain
 from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
 from gateway.articles.v1 import articles_pb2_grpc
+from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
+from gateway.inference.v1.inference_pb2 import Served
 from gateway.memory.v1 import memory_pb2_grpc
 from services.common.authentication import Caller, Identify
 from services.common.ids import Source
@@ -57,10 +60,35 @@ class Context:
     drain: Drain
 
 
+class Answered(NamedTuple):
+    """Who served an answer, as callers name the model, and the tokens read and written.
+
+    Plain values: a part of a message would keep all of it, and an answer may have megabytes.
+    """
+
+    model: str
+    provider: str
+    input_tokens: int
+    output_tokens: int
+
+    @classmethod
+    def of(cls, served: Served, usage: Usage) -> Self:
+        """Return what the two tell; tokens of a provider's cache count as read."""
+        read = usage.input_tokens
+        read += usage.cache_creation_input_tokens + usage.cache_read_input_tokens
+        return cls(served.model, served.provider, read, usage.output_tokens)
+
+
 CONTEXT = web.AppKey("context", Context)
 # Of a request: its id; the caller's API key and its owner, once it has been looked up; and
-# whether the head of its answer is on its way.
+# whether the head of its answer is on its way. For its line in the log: the model it names, who
+# served it with how many tokens, and the code of the failure it was answered with.
 REQUEST_ID = web.RequestKey("request_id", str)
 API_KEY = web.RequestKey("api_key", str)
 CALLER = web.RequestKey("caller", Caller)
 HAS_BEGUN = web.RequestKey("has_begun", bool)
+MODEL = web.RequestKey("model", str)
+ANSWERED = web.RequestKey("answered", Answered)
+FAILURE = web.RequestKey("failure", str)
+# What its answer tells pages of other origins, where the operator allows any.
+CORS_HEADERS = web.RequestKey("cors_headers", dict[str, str])

@@ -1,7 +1,8 @@
 """Which credential a request carries, and the shape its answers take.
 
-Two headers carry the API key, never both: `Authorization: Bearer` and `x-api-key`.
-Document editing takes the latter alone. Official Anthropic clients are known by
+Two headers carry the API key: `Authorization: Bearer` and `x-api-key`, never both but on the
+endpoints of coding agents, some of which send their key in both. Document editing takes the
+latter alone. Official Anthropic clients are known by
 `anthropic-version`, whichever header their key is in. What a request must carry beside
 its key depends on the endpoint.
 """
@@ -40,48 +41,49 @@ class Rules:
         shape: the shape it always answers in, or None where the credential decides.
         version: whether a version header is needed: "always", "with x-api-key" or "never".
         takes_bearer: whether the key may come in `Authorization`.
+        takes_both: whether the same key may come in both headers.
     """
 
     shape: Shape | None
     version: str
     takes_bearer: bool = True
+    takes_both: bool = False
 
 
 CHAT = Rules(shape=Shape.A, version="with x-api-key")
 MESSAGES = Rules(shape=Shape.B, version="always")
 BY_CREDENTIAL = Rules(shape=None, version="with x-api-key")
-CODING_MESSAGES = Rules(shape=Shape.B, version="never")
-CODING_MODELS = Rules(shape=None, version="never")
+CODING_MESSAGES = Rules(shape=Shape.B, version="never", takes_both=True)
+CODING_MODELS = Rules(shape=None, version="never", takes_both=True)
 ARTICLES = Rules(shape=Shape.ENVELOPE, version="never", takes_bearer=False)
 
 
 def shape_of(headers: Mapping[str, str], rules: Rules) -> Shape:
-    """Give the shape of the answer, also of one that refuses the request."""
-    return format_of(headers) if rules.shape is None else rules.shape
+    """Return the shape of the answer, also of one that refuses the request."""
+    return format_of(headers, rules) if rules.shape is None else rules.shape
 
 
-def format_of(headers: Mapping[str, str]) -> Format:
-    """Give the shape of an answer that the credential decides."""
+def format_of(headers: Mapping[str, str], rules: Rules = BY_CREDENTIAL) -> Format:
+    """Return the shape of an answer that the credential decides."""
     if "Authorization" in headers:
-        if "x-api-key" in headers:
+        if "x-api-key" in headers and not rules.takes_both:
             return Shape.A
         return Shape.B if "anthropic-version" in headers else Shape.A
     return Shape.B if "x-api-key" in headers else Shape.A
 
 
 def key_of(headers: Mapping[str, str], rules: Rules) -> str:
-    """Give the API key of a request, of the right form but not yet looked up.
+    """Return the API key of a request, of the right form but not yet looked up.
 
     Raises:
-        GatewayError: invalid when both headers are there, invalid_api_key when none
-            is, or when what it holds cannot be a key.
+        GatewayError: invalid when both headers are there and the endpoint does not take both,
+            or they carry different keys; invalid_api_key when none is there, or when what it
+            holds cannot be a key.
     """
     authorization = headers.get("Authorization")
     api_key = headers.get("x-api-key")
     if authorization is not None and api_key is not None:
-        raise invalid(
-            "Authorization", "Authorization, x-api-key: send one of the two headers, not both"
-        )
+        return _key_of_both(authorization, api_key, rules)
     if authorization is not None and rules.takes_bearer:
         return bearer_key(authorization)
     if api_key is None:
@@ -94,6 +96,20 @@ def key_of(headers: Mapping[str, str], rules: Rules) -> str:
     if not is_key(api_key):
         raise invalid_api_key()
     return api_key
+
+
+def _key_of_both(authorization: str, api_key: str, rules: Rules) -> str:
+    if not rules.takes_both:
+        raise invalid(
+            "Authorization", "Authorization, x-api-key: send one of the two headers, not both"
+        )
+    if authorization.partition(" ")[2].strip() != api_key:
+        raise invalid(
+            "Authorization",
+            "Authorization, x-api-key: the two headers carry different keys; send one of them,"
+            " or the same key in both",
+        )
+    return bearer_key(authorization)
 
 
 def check_version(headers: Mapping[str, str], rules: Rules) -> None:

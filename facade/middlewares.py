@@ -9,6 +9,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
 
 import grpc
@@ -16,12 +17,14 @@ from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
 from facade import credentials, dialects, draining, problems
-from facade.context import API_KEY, CALLER, CONTEXT, HAS_BEGUN, REQUEST_ID
+from facade.access_details import details_of
+from facade.context import API_KEY, CALLER, CONTEXT, CORS_HEADERS, FAILURE, HAS_BEGUN, REQUEST_ID
 from facade.http.connection import Connection
 from facade.http.heads import check_head
 from gateway.errors.v1 import errors_pb2
 from services.common import errors, logs
 from services.common.errors import GatewayError
+from services.common.hops import HOPS_KEY, MAX_HOPS, loop_detected, parse_hops
 from services.common.ids import MAX_REQUEST_ID, new_request_id
 
 log = logging.getLogger(__name__)
@@ -32,6 +35,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _RETRYABLE = frozenset(
     {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 )
+# The operator has to mend a provider's key or address first.
+_FOR_THE_OPERATOR = frozenset({errors_pb2.REASON_UPSTREAM_AUTH, errors_pb2.REASON_LOOP_DETECTED})
 _REQUEST_ID = re.compile(rf"[A-Za-z0-9._:/+=-]{{1,{MAX_REQUEST_ID}}}", re.ASCII)
 # Addresses that clients are given; some ask for their head before anything else.
 BASE_PATHS = ("/beta", "/beta/v1", "/coding", "/coding/v1")
@@ -74,7 +79,9 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
         seconds = context.source.monotonic() - began
         context.metrics.live.dec()
         context.metrics.answered(route, status, seconds)
-        context.access_log.answered(request.method, route, status, seconds)
+        context.access_log.answered(
+            request.method, route, status, seconds, partial(details_of, request, status)
+        )
 
 
 @web.middleware
@@ -90,6 +97,9 @@ async def authenticate(request: web.Request, handler: Handler) -> web.StreamResp
     if isinstance(connection, Connection):
         connection.authenticated()
     credentials.check_version(request.headers, rules)
+    passed = request.headers.get(HOPS_KEY)
+    if passed is not None and parse_hops(passed) > MAX_HOPS:
+        raise loop_detected()
     request[API_KEY] = key
     request[CALLER] = caller
     return await handler(request)
@@ -111,6 +121,8 @@ async def name_answer(request: web.Request, response: web.StreamResponse) -> Non
     if request_id is not None:
         headers["x-request-id"] = headers["request-id"] = request_id
     headers.popall(hdrs.SERVER, None)
+    if CORS_HEADERS in request:
+        headers.update(request[CORS_HEADERS])
     if not request.content.is_eof():
         response.force_close()
         headers[hdrs.CONNECTION] = "close"
@@ -143,6 +155,7 @@ def error_response(request: web.Request, error: GatewayError) -> web.Response:
 
 
 def _failed(request: web.Request, failure: GatewayError) -> web.Response:
+    request[FAILURE] = failure.code
     if failure.limit:
         request.app[CONTEXT].metrics.limits_reached.labels(failure.limit).inc()
     return error_response(request, failure)
@@ -152,8 +165,8 @@ def _may_retry(error: GatewayError, status: int) -> bool:
     """Return whether the same request may be answered when it is sent again."""
     if len(error.attempts) > 1:
         return False  # the gateway has retried already; retries of clients would multiply that
-    if error.reason == errors_pb2.REASON_UPSTREAM_AUTH:
-        return False  # the operator has to mend the provider's key
+    if error.reason in _FOR_THE_OPERATOR:
+        return False
     return status in _RETRYABLE or (status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED)
 
 

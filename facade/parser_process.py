@@ -54,15 +54,20 @@ def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], by
     try:
         parsed = parse(head["kind"], held, head["options"], head["max_values"])
         content: bytes = parsed.request.SerializeToString()
-        return {"stream": parsed.stream, "include_usage": parsed.include_usage}, content
+        head = {
+            "model": parsed.model,
+            "stream": parsed.stream,
+            "include_usage": parsed.include_usage,
+        }
+        return head, content
     except GatewayError as error:
-        said = {
+        refused = {
             "reason": error.reason,
             "message": error.message,
             "param": error.param,
             "limit": error.limit,
         }
-        return {"refused": said}, b""
+        return {"refused": refused}, b""
     except Exception:
         return {"failed": traceback.format_exc()}, b""
 

@@ -21,11 +21,13 @@ class Parsed:
     Attributes:
         request: what to generate, a `GenerateRequest`, or the bytes of one where another
             process has read the body; `facade.serialized` sends either.
+        model: the model that the caller named.
         stream: whether the answer is streamed.
         include_usage: whether a chat's stream ends with a chunk that tells the usage.
     """
 
     request: Any
+    model: str
     stream: bool
     include_usage: bool = False
 
@@ -53,13 +55,13 @@ def _translate(kind: Kind, held: list[bytes], options: Options) -> Parsed:
     # Called by name: arguments that are unpacked are held until the call returns.
     if kind == "chat":
         chat = openai.parse_chat(held.pop())
-        return Parsed(chat.request, chat.stream, chat.include_usage)
+        return Parsed(chat.request, chat.request.model, chat.stream, chat.include_usage)
     betas, coding = options["betas"], bool(options["coding"])
     if kind == "messages":
         parsed = anthropic.parse_messages(held.pop(), betas=betas, coding=coding)
     else:
         parsed = anthropic.parse_count_tokens(held.pop(), betas=betas, coding=coding)
-    return Parsed(parsed.request, parsed.stream)
+    return Parsed(parsed.request, parsed.request.model, parsed.stream)
 
 
 def check_values(body: bytes, limit: int) -> None:

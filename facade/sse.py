@@ -13,11 +13,12 @@ from typing import Any, Protocol
 import grpc
 from aiohttp import web
 
-from facade.context import CONTEXT
+from facade.context import ANSWERED, CONTEXT, FAILURE, Answered
 from facade.draining import stopping
 from facade.middlewares import told
 from facade.served import served_headers
-from gateway.inference.v1.inference_pb2 import Event
+from gateway.conversation.v1.conversation_pb2 import Usage
+from gateway.inference.v1.inference_pb2 import Event, Served
 from services.common.errors import GatewayError
 from services.common.idle import IdleTimer
 
@@ -29,7 +30,15 @@ _HEADERS = {
 
 
 class Encoder(Protocol):
-    """Turns events into the bytes of a dialect's stream."""
+    """Turns events into the bytes of a dialect's stream.
+
+    Attributes:
+        served: who serves the answer, once that is known.
+        usage: the tokens so far.
+    """
+
+    served: Served
+    usage: Usage
 
     def encode(self, events: Iterable[Event]) -> bytes:
         """Give the bytes of a batch of events, possibly none."""
@@ -63,16 +72,20 @@ async def relay(request: web.Request, call: Any, encoder: Encoder) -> web.Stream
             # Also of events that no service of ours sends.
             if not answer.has_begun:
                 raise
-            return await answer.end(encoder.error(told(error, request)))
+            failure = told(error, request)
+            request[FAILURE] = failure.code
+            return await answer.end(encoder.error(failure))
         except asyncio.CancelledError:
             context = request.app[CONTEXT]
             if not answer.has_begun or not context.drain.take_over():
                 raise
             failure = stopping()
             context.metrics.limits_reached.labels(failure.limit).inc()
+            request[FAILURE] = failure.code
             return await answer.end(encoder.error(failure))
         return await answer.end(encoder.finish())
     finally:
+        request[ANSWERED] = Answered.of(encoder.served, encoder.usage)
         call.cancel()
         answer.stop()
 

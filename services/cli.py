@@ -88,7 +88,7 @@ def sandbox(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0: any port.")],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
 ) -> None:
-    """Serve the sandbox models over HTTP, in OpenAI's and Anthropic's dialect.
+    """Serve the sandbox models over HTTP, in OpenAI's, Anthropic's and Gemini's dialect.
 
     For testing against: it costs nothing, needs no network and says in its answers that
     it is a sandbox.
@@ -178,13 +178,13 @@ def providers() -> None:
     for name in sorted({*PRESETS, *joined}):
         if name in joined:
             provider = joined[name]
-            needs_key = provider.api_key_env and not provider.key()
-            state = f"needs {provider.api_key_env}" if needs_key else "joined"
+            variable = provider.missing_key()
+            state = f"needs {variable}" if variable else "joined"
             rows.append((name, state, provider.base_url))
         else:
             preset = PRESETS[name]
             address = preset.address(os.environ)
-            missing = [preset.key_variable] if not os.environ.get(preset.key_variable) else []
+            missing = [] if preset.set_key_variable(os.environ) else [preset.key_variable]
             missing += [preset.place_variable] if not address else []
             # All that is there may still be meant for clients of this gateway.
             state = f"needs {' and '.join(missing)}" if missing else "left out: leads to a gateway"

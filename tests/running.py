@@ -79,7 +79,7 @@ async def running(
 ) -> AsyncIterator[Gateway]:
     """Run a gateway on free ports.
 
-    Its providers `openai` and `anthropic` are `upstream`, an application or the address
+    Its providers `openai`, `anthropic` and `gemini` are `upstream`, an application or the address
     of a server, the sandbox's own when none is given; `sections` of the settings go over
     the defaults.
     """
@@ -97,6 +97,11 @@ async def running(
                 "providers": {
                     "openai": {"kind": "openai", "base_url": f"{provider}/v1", "api_key": "k-o"},
                     "anthropic": {"kind": "anthropic", "base_url": provider, "api_key": "k-a"},
+                    "gemini": {
+                        "kind": "gemini",
+                        "base_url": f"{provider}/v1beta",
+                        "api_key": "k-g",
+                    },
                 },
                 **sections,
             },

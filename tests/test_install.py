@@ -74,3 +74,92 @@ def test_running_after_testing_installs_nothing(folder):
         (folder / ".venv" / stamp).touch()
     assert "pip" not in would_do(folder, "run")
     assert "pip" not in would_do(folder, "setup")
+
+
+class Pythons:
+    """Pythons of two ages, which write down what they are asked to do.
+
+    Attributes:
+        old: the path of one that is too old.
+        new: the path of one that is not; the environment that it makes has a `pip`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "asked"
+        self._log.touch()
+        self.old = self._script(folder / "python3.9", "-c) exit 1", "Python 3.9.6")
+        self.new = self._script(folder / "python3.11", "-c) exit 0", "Python 3.11.9")
+        self._script(folder / "pip", "install) exit 0", "pip")
+
+    def asked(self) -> list[str]:
+        """Return the environments that were made, with their options."""
+        return self._log.read_text().splitlines()
+
+    def make(self, folder: Path, python: Path) -> None:
+        """Make an environment of a Python."""
+        (folder / "bin").mkdir(parents=True, exist_ok=True)
+        (folder / "bin/python").unlink(missing_ok=True)
+        (folder / "bin/python").symlink_to(python)
+
+    def _script(self, path: Path, case: str, version: str) -> Path:
+        path.write_text(
+            f"""#!/bin/sh
+case "$1" in {case};; --version) echo "{version}"; exit 0;; esac
+echo "$@" >> {self._log}
+mkdir -p .venv/bin
+ln -sf {path} .venv/bin/python
+ln -sf {path.parent / "pip"} .venv/bin/pip
+"""
+        )
+        path.chmod(0o755)
+        return path
+
+
+@pytest.fixture
+def pythons(tmp_path_factory: pytest.TempPathFactory) -> Pythons:
+    return Pythons(tmp_path_factory.mktemp("pythons"))
+
+
+def install(folder: Path, python: Path | str) -> "subprocess.CompletedProcess[str]":
+    """Make the environment for running."""
+    command = ["make", ".venv/.runs", f"PYTHON={python}"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("name", ["old", "none", "nowhere"])
+def test_a_python_that_will_not_do_is_told_and_leaves_nothing(folder, pythons, name):
+    python = {"old": pythons.old, "none": "", "nowhere": "/nowhere/python3"}[name]
+    (folder / ".venv").rmdir()
+    done = install(folder, python)
+    assert done.returncode != 0
+    assert "Python 3.11 or newer is needed" in done.stderr
+    assert ("Python 3.9.6" in done.stderr) is (name == "old")
+    assert "PYTHON=/path/to/python3.11" in done.stderr
+    assert pythons.asked() == []
+    assert not (folder / ".venv").exists()
+
+
+@pytest.mark.parametrize("left", ["nothing", "an old Python", "no pip"])
+def test_an_environment_that_will_not_do_is_made_anew(folder, pythons, left):
+    if left == "an old Python":
+        pythons.make(folder / ".venv", pythons.old)
+        (folder / ".venv/bin/pip").symlink_to(pythons.new.parent / "pip")
+    elif left == "no pip":
+        pythons.make(folder / ".venv", pythons.new)
+    done = install(folder, pythons.new)
+    assert done.returncode == 0, done.stderr
+    assert pythons.asked() == ["-m venv --clear .venv"]
+    assert (folder / ".venv/.runs").exists()
+
+
+def test_an_environment_of_the_right_python_is_kept(folder, pythons):
+    pythons.make(folder / ".venv", pythons.new)
+    (folder / ".venv/bin/pip").symlink_to(pythons.new.parent / "pip")
+    assert install(folder, pythons.new).returncode == 0
+    assert pythons.asked() == []
+
+
+def test_the_makefile_wants_the_python_that_the_package_wants():
+    least = re.search(r'requires-python = ">=(\d+)\.(\d+)"', (ROOT / "pyproject.toml").read_text())
+    assert least is not None
+    assert f"sys.version_info < ({least[1]}, {least[2]})" in (ROOT / "Makefile").read_text()

@@ -8,6 +8,9 @@ PURPOSES: dict[str, Purpose.ValueType] = {
     "assistants": files_pb2.PURPOSE_ASSISTANTS,
     "batch": files_pb2.PURPOSE_BATCH,
     "fine-tune": files_pb2.PURPOSE_FINE_TUNE,
+    "vision": files_pb2.PURPOSE_VISION,
+    "user_data": files_pb2.PURPOSE_USER_DATA,
+    "evals": files_pb2.PURPOSE_EVALS,
 }
 NAMES = {purpose: name for name, purpose in PURPOSES.items()}
 TAKES = f"takes one of {', '.join(PURPOSES)}"

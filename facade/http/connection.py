@@ -256,7 +256,9 @@ class Connection(web.RequestHandler):
         """Return the response that tells of a failure, counted and logged."""
         request_id = new_request_id()
         token = logs.request_id.set(request_id)
-        self._context.access_log.answered("", "unknown", failure.http_status, 0.0)
+        self._context.access_log.answered(
+            "", "unknown", failure.http_status, 0.0, lambda: {"error": failure.code}
+        )
         logs.request_id.reset(token)
         self._context.metrics.answered("unknown", failure.http_status, 0.0)
         if failure.limit:

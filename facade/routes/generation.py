@@ -11,13 +11,14 @@ from aiohttp import hdrs, web
 
 from facade.answers import Answer
 from facade.bodies import ReceivedBody, complete_body
-from facade.context import API_KEY, CONTEXT, REQUEST_ID
+from facade.context import ANSWERED, API_KEY, CONTEXT, MODEL, REQUEST_ID, Answered
 from facade.parsing import Kind, Parsed
 from facade.problems import unsupported_media_type
 from facade.served import served_headers
 from facade.sse import Encoder, relay
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.channels import Metadata, call_metadata
+from services.common.hops import HOPS_KEY, parse_hops
 
 _JSON = "application/json"
 
@@ -48,15 +49,20 @@ async def parse(request: web.Request, kind: Kind, **options: bool | list[str]) -
     if body is not None:
         held = [body]
         del body  # so that the memory of a large one can go as soon as it has been read
-        return await context.parser.parse(kind, held, **options)
-    context.parser.expect(request.content_length or 0)
-    async with ReceivedBody(request, max_body) as held:
-        return await context.parser.parse(kind, held, **options)
+        parsed = await context.parser.parse(kind, held, **options)
+    else:
+        context.parser.expect(request.content_length or 0)
+        async with ReceivedBody(request, max_body) as held:
+            parsed = await context.parser.parse(kind, held, **options)
+    request[MODEL] = parsed.model
+    return parsed
 
 
 def metadata(request: web.Request) -> Metadata:
     """Give the metadata that every call made for `request` carries."""
-    return call_metadata(request[API_KEY], request[REQUEST_ID])
+    carried = call_metadata(request[API_KEY], request[REQUEST_ID])
+    passed = request.headers.get(HOPS_KEY)
+    return carried if passed is None else (*carried, (HOPS_KEY, str(parse_hops(passed))))
 
 
 def stream(request: web.Request, parsed: Parsed, encoder: Encoder) -> Awaitable[web.StreamResponse]:
@@ -77,12 +83,13 @@ def generate(
     """
     context = request.app[CONTEXT]
     call = context.inference.Generate(parsed.request, metadata=metadata(request))
-    return _whole(call, render, context.source.now)
+    return _whole(request, call, render)
 
 
 async def _whole(
-    call: Any, render: Callable[[GenerateResponse], bytes], now: Callable[[], float]
+    request: web.Request, call: Any, render: Callable[[GenerateResponse], bytes]
 ) -> Answer:
     response = await call
+    request[ANSWERED] = Answered.of(response.served, response.usage)
     body = response.verbatim or render(response)
-    return Answer(body, served_headers(response.served), now())
+    return Answer(body, served_headers(response.served), request.app[CONTEXT].source.now())

@@ -4,11 +4,12 @@ from collections.abc import Awaitable
 
 from aiohttp import web
 
-from facade.context import CONTEXT, REQUEST_ID
+from facade.context import ANSWERED, CONTEXT, REQUEST_ID, Answered
 from facade.dialects import anthropic
 from facade.parsing import Parsed
 from facade.routes.generation import generate, metadata, parse, stream
 from facade.served import served_headers
+from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.errors import invalid
 
 
@@ -50,6 +51,7 @@ async def _count_tokens(request: web.Request, *, coding: bool) -> web.Response:
     parsed = await parse(request, "count_tokens", betas=betas, coding=coding)
     inference = request.app[CONTEXT].inference
     counted = await inference.CountTokens(parsed.request, metadata=metadata(request))
+    request[ANSWERED] = Answered.of(counted.served, Usage(input_tokens=counted.input_tokens))
     headers = served_headers(counted.served)
     if counted.estimated:
         headers["x-gateway-estimate"] = "true"

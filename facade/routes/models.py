@@ -36,4 +36,4 @@ async def get_model(request: web.Request) -> web.Response:
 
 
 def _shape(request: web.Request) -> Format:
-    return credentials.format_of(request.headers)
+    return credentials.format_of(request.headers, credentials.rules_for(request.path))

@@ -128,7 +128,7 @@ class AccountRepository:
     async def find_caller(self, key_hash: bytes) -> Caller | None:
         """Give the owner of the key with that SHA-256, or None when none or it is revoked."""
         query = (
-            select(users.c.id, users.c.team_id, _plan.label("plan"))
+            select(users.c.id, users.c.team_id, _plan.label("plan"), api_keys.c.id.label("key_id"))
             .select_from(api_keys.join(users).outerjoin(teams))
             .where(api_keys.c.hash == key_hash, api_keys.c.revoked_at_ms.is_(None))
         )
@@ -136,7 +136,7 @@ class AccountRepository:
             row = (await connection.execute(query)).one_or_none()
         if row is None:
             return None
-        return Caller(user_id=row.id, team_id=row.team_id or "", plan=PLANS[row.plan])
+        return Caller(row.id, row.team_id or "", PLANS[row.plan], row.key_id)
 
     async def caller_named(self, user: str) -> Caller:
         """Give the user with that name as their calls are seen.

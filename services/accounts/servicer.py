@@ -19,4 +19,6 @@ class AccountsServicer(AccountsServiceServicer):
     ) -> IdentifyResponse:
         """Give the owner of the key that the call carries."""
         owner = caller.get()
-        return IdentifyResponse(user_id=owner.user_id, team_id=owner.team_id, plan=owner.plan)
+        return IdentifyResponse(
+            user_id=owner.user_id, team_id=owner.team_id, plan=owner.plan, key_id=owner.key_id
+        )

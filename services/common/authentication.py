@@ -14,7 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from gateway.accounts.v1 import accounts_pb2
@@ -34,11 +34,14 @@ class Caller:
         user_id: the user.
         team_id: the user's team, or "".
         plan: the team's plan where there is a team, else the user's.
+        key_id: id of the key, for logs; "" where the call is the gateway's own. Callers with two
+            keys of one user are equal.
     """
 
     user_id: str
     team_id: str
     plan: Plan.ValueType
+    key_id: str = field(default="", compare=False)
 
 
 # Takes an API key; raises `invalid_api_key` when it belongs to nobody.

@@ -11,7 +11,7 @@ facade's middleware turns it into HTTP (`http_status`) in the endpoint's own sha
 Texts of anything else never leave the process.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import grpc
 from google.protobuf import any_pb2
@@ -63,6 +63,7 @@ _STATUSES: dict[Reason.ValueType, tuple[grpc.StatusCode, int]] = {
     errors_pb2.REASON_UPSTREAM_ERROR: (grpc.StatusCode.UNAVAILABLE, 502),
     errors_pb2.REASON_UPSTREAM_CONNECTION: (grpc.StatusCode.UNAVAILABLE, 502),
     errors_pb2.REASON_UPSTREAM_TIMEOUT: (grpc.StatusCode.DEADLINE_EXCEEDED, 504),
+    errors_pb2.REASON_LOOP_DETECTED: (grpc.StatusCode.FAILED_PRECONDITION, 508),
 }
 
 # What a status means when it comes from gRPC itself and carries no detail of ours.
@@ -105,6 +106,9 @@ class GatewayError(Exception):
         article_code: number of the failure in the document editing API, or None.
         limit: name of the setting whose bound was reached (`limits.max_body`), or ""; counted
             in the metrics of the process that raises the error, and not sent on.
+        upstream_code: the `code` of a provider of OpenAI's dialect that refused the request,
+            or "".
+        upstream_param: its `param`, or "".
     """
 
     def __init__(
@@ -129,6 +133,7 @@ class GatewayError(Exception):
         self.attempts = list(attempts)
         self.article_code = article_code
         self.limit = limit
+        self.upstream_code = self.upstream_param = ""
 
     @property
     def code(self) -> str:
@@ -153,6 +158,8 @@ class UpstreamError(GatewayError):
         status: the HTTP status it answered, or None when it answered nothing.
         body: the beginning of what it answered, for matching; never shown or logged.
         asked_wait_s: whole seconds that the provider itself asked to wait, or None.
+        cause: returns what the system or the provider said, without secrets, for the log alone;
+            "" where the message tells all. Worked out where it is wanted, as that takes time.
     """
 
     def __init__(
@@ -165,11 +172,13 @@ class UpstreamError(GatewayError):
         retry_after_s: int | None = None,
         param: str = "",
         limit: str = "",
+        cause: Callable[[], str] = str,
     ) -> None:
         super().__init__(reason, message, retry_after_s=retry_after_s, param=param, limit=limit)
         self.status = status
         self.body = body
         self.asked_wait_s = retry_after_s
+        self.cause = cause
 
 
 def invalid(param: str, message: str) -> GatewayError:
@@ -231,6 +240,8 @@ def to_status(error: GatewayError) -> tuple[grpc.StatusCode, str, bytes]:
         retry_after_s=error.retry_after_s,
         attempts=_last(error.attempts),
         article_code=error.article_code,
+        upstream_code=error.upstream_code,
+        upstream_param=error.upstream_param,
     )
     packed = any_pb2.Any()
     packed.Pack(detail)
@@ -257,7 +268,7 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> GatewayError:
     """
     detail = _detail(error.trailing_metadata() or ())
     if detail is not None and detail.reason in _STATUSES:
-        return GatewayError(
+        told = GatewayError(
             detail.reason,
             detail.message,
             param=detail.param,
@@ -265,6 +276,8 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> GatewayError:
             attempts=detail.attempts,
             article_code=detail.article_code if detail.HasField("article_code") else None,
         )
+        told.upstream_code, told.upstream_param = detail.upstream_code, detail.upstream_param
+        return told
     bare = _BARE_STATUSES.get(error.code())
     return GatewayError(*bare) if bare else internal()
 

@@ -26,6 +26,7 @@ from services.common.authentication import (
     caller_key,
 )
 from services.common.channels import REQUEST_ID_KEY, USER_ID_KEY
+from services.common.hops import HOPS_KEY, hops, parse_hops
 from services.common.ids import MAX_REQUEST_ID
 
 # Methods that need no key.
@@ -91,6 +92,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             metadata[name] = str(value)
         request_id = metadata.get(REQUEST_ID_KEY, "")
         logs.request_id.set(request_id if len(request_id) <= MAX_REQUEST_ID else "")
+        hops.set(parse_hops(metadata.get(HOPS_KEY, "")))
         authorization = metadata.get("authorization", "")
         if method in _SERVICE_ONLY:
             caller.set(self._door.admit(authorization, metadata.get(USER_ID_KEY, "")))

@@ -1,7 +1,7 @@
 """Structured logs: one JSON object a line on standard error.
 
-Every line of a request carries its id. Bodies, keys and texts of providers are
-never logged; what a line holds is named where it is written, and cut here.
+Every line of a request carries its id. Bodies and keys are never logged, and of providers the
+words of a failure alone; what a line holds is named where it is written, and cut here.
 """
 
 import json

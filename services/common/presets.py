@@ -1,6 +1,6 @@
 """Providers that need nothing but a key: their addresses, and the variables their keys are in.
 
-From each provider's documentation of its OpenAI-compatible (or Anthropic's own) API. A
+From each provider's documentation of its OpenAI-compatible (or its own) API. A
 section `[providers.NAME]` of the settings named like one of them takes its address and
 kind from here, and a key in the environment is enough for the provider to join.
 """
@@ -14,6 +14,7 @@ class Preset(NamedTuple):
 
     Attributes:
         key_variable: the environment variable that holds its key.
+        other_key_variable: one that may hold it as well, or "".
         base_url: its address; `{…}` stands for the value of `place_variable`.
         kind: whose dialect it speaks.
         address_variable: one that holds another address, or "".
@@ -23,10 +24,16 @@ class Preset(NamedTuple):
 
     key_variable: str
     base_url: str
-    kind: Literal["openai", "anthropic"] = "openai"
+    kind: Literal["openai", "anthropic", "gemini"] = "openai"
+    other_key_variable: str = ""
     address_variable: str = ""
     place_variable: str = ""
     place: str = ""
+
+    def set_key_variable(self, environ: Mapping[str, str]) -> str:
+        """Return the variable that holds the key, or "" where none is set."""
+        names = (self.key_variable, self.other_key_variable)
+        return next((name for name in names if name and environ.get(name)), "")
 
     def address(self, environ: Mapping[str, str]) -> str:
         """Return the provider's address, or "" where a variable that it needs is not set."""
@@ -48,7 +55,12 @@ PRESETS: Mapping[str, Preset] = {
         kind="anthropic",
         address_variable="ANTHROPIC_BASE_URL",
     ),
-    "gemini": Preset("GEMINI_API_KEY", "https://generativelanguage.googleapis.com/v1beta/openai"),
+    "gemini": Preset(
+        "GEMINI_API_KEY",
+        "https://generativelanguage.googleapis.com/v1beta",
+        kind="gemini",
+        other_key_variable="GOOGLE_API_KEY",
+    ),
     "azure": Preset("AZURE_OPENAI_API_KEY", "{}/openai/v1", place_variable="AZURE_OPENAI_ENDPOINT"),
     "bedrock": Preset(
         "AWS_BEARER_TOKEN_BEDROCK",

@@ -6,11 +6,11 @@ names it. `services.common.settings_example` explains every key.
 
 import ipaddress
 import os
+import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -22,9 +22,9 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import ErrorDetails
 
 from services.common.presets import PRESETS
+from services.common.settings_words import words
 
 DEFAULT_FILE = Path("gateway.toml")
 
@@ -39,7 +39,15 @@ ENVIRONMENT = {
 }
 CONFIG_VARIABLE = "GATEWAY_CONFIG"
 
+_CREDENTIAL_HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
+
+# At the end of a model's name: every name that begins so.
+WILDCARD = "*"
+
 MAX_FILE_LIFETIME_S = 31_536_000
+
+# As browsers serialize one, in lower case and without a path; apps have schemes of their own.
+_ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 
 Input = Literal["text", "image", "pdf", "audio", "video"]
 Name = Annotated[str, Field(min_length=1, max_length=256)]
@@ -61,6 +69,16 @@ class Server(_Section):
     metrics_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     metrics_port: Annotated[int, Field(ge=0, le=65535)] = 9464
     access_log_per_s: Annotated[int, Field(ge=0)] = 50
+    cors_origins: list[str] = []
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _are_origins(cls, value: list[str]) -> list[str]:
+        if not all(_ORIGIN.fullmatch(origin) for origin in value):
+            raise ValueError(
+                'origins as browsers send them are needed, "https://app.example"; or "*"'
+            )
+        return value
 
     @field_validator("metrics_host")
     @classmethod
@@ -93,7 +111,7 @@ class Storage(_Section):
 class Provider(_Section):
     """A server that has models."""
 
-    kind: Literal["openai", "anthropic", "sandbox"]
+    kind: Literal["openai", "anthropic", "gemini", "sandbox"]
     base_url: str = ""
     api_key: SecretStr = SecretStr("")
     api_key_env: str = ""
@@ -122,9 +140,18 @@ class Provider(_Section):
         """Give the provider's key, or "" where it takes none."""
         return self.api_key.get_secret_value() or environ.get(self.api_key_env, "")
 
+    def missing_key(self, environ: Mapping[str, str] = os.environ) -> str:
+        """Return the variable that the key was to be in and is not, or "" where none is missing.
+
+        Headers of the operator's may hold the credentials instead.
+        """
+        if self.key(environ) or _CREDENTIAL_HEADERS & {name.lower() for name in self.headers}:
+            return ""
+        return self.api_key_env
+
 
 class Model(_Section):
-    """A model under the name that callers write."""
+    """A model under the name that callers write, or a wildcard (`claude-*`) for many names."""
 
     name: Name
     provider: Name
@@ -132,7 +159,23 @@ class Model(_Section):
     inputs: list[Input] | None = None
     context_window: Annotated[int, Field(ge=1)] | None = None
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
+    thinking: bool | None = None
+    adaptive: bool | None = None
+    efforts: list[Name] | None = None
+    thinking_off: dict[str, Any] | None = None
+    refuses: list[Name] | None = None
     fallbacks: list[Name] = []
+
+    @model_validator(mode="after")
+    def _has_wildcard_at_the_end(self) -> Self:
+        if WILDCARD in self.name[:-1] or WILDCARD in self.upstream:
+            raise ValueError(f"name: takes one {WILDCARD}, at its end; upstream takes none")
+        return self
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether it stands for every name that begins like its own."""
+        return self.name.endswith(WILDCARD)
 
 
 class Roles(_Section):
@@ -196,7 +239,7 @@ class Limits(_Section):
     max_idle_upstream_connections: Annotated[int, Field(ge=0)] = 256
     connect_timeout_s: Annotated[float, Field(gt=0)] = 10
     step_timeout_s: Annotated[float, Field(gt=0)] = 600
-    stream_idle_s: Annotated[float, Field(gt=0)] = 30
+    stream_idle_s: Annotated[float, Field(gt=0)] = 300
     hedge_after_s: Annotated[float, Field(ge=0)] = 10
     breaker_failures: Annotated[int, Field(ge=1)] = 5
     keepalive_s: Annotated[float, Field(gt=0, le=15)] = 10
@@ -339,6 +382,8 @@ def _with_preset(name: str, section: Any) -> Any:
     preset = PRESETS.get(name)
     if preset is None or not isinstance(section, dict) or "base_url" in section:
         return section
+    if section.get("kind", preset.kind) != preset.kind:
+        return section  # the address is not one of that kind
     known: dict[str, Any] = {"kind": preset.kind}
     if url := preset.address({}):
         known["base_url"] = url
@@ -382,30 +427,7 @@ def parse(content: Mapping[str, Any], source: str) -> Settings:
     except ValidationError as error:
         raise SettingsError(
             "\n".join(
-                f"{source}: {'.'.join(map(str, item['loc']))}: {_words(item)}"
+                f"{source}: {'.'.join(map(str, item['loc']))}: {words(item, Settings)}"
                 for item in error.errors(include_input=False, include_url=False)
             )
         ) from error
-
-
-def _words(item: ErrorDetails) -> str:
-    """Return what is wrong in the words of an operator."""
-    if item["type"] == "value_error":
-        return str(item["ctx"]["error"])
-    if item["type"] != "extra_forbidden":
-        return item["msg"]
-    *path, name = item["loc"]
-    close = get_close_matches(str(name), _keys_at(path), n=1)
-    return "there is no such key" + (f"; did you mean {close[0]}?" if close else "")
-
-
-def _keys_at(path: Sequence[int | str]) -> Iterable[str]:
-    """Return the keys that the section at `path` takes."""
-    section: Any = Settings
-    for step in path:
-        if isinstance(section, type) and issubclass(section, BaseModel):
-            section = section.model_fields[str(step)].annotation
-        else:
-            section = get_args(section)[-1]  # of a list's items or a table's values
-    fields: Mapping[str, Any] = section.model_fields
-    return fields

@@ -16,6 +16,8 @@ port = 8080
 metrics_host = "127.0.0.1"    # where /metrics and /readyz?verbose are served: an address of
 metrics_port = 9464           # this machine, and a port of its own; 0: any free one
 access_log_per_s = 50         # requests of a second with a line in the log; server errors always
+cors_origins = []             # pages that may call the gateway from a browser, as
+                              # "https://app.example", or "*" for all; never with cookies
 
 [storage]
 data_dir = "var"
@@ -30,20 +32,30 @@ enabled = true                # providers whose key is in the environment (`gate
                               # vLLM) join by themselves
 
 [providers.openai]            # an example; names of `gateway providers` need no address
-kind = "openai"               # openai (any compatible server) | anthropic | sandbox
+kind = "openai"               # openai (any compatible server) | anthropic | gemini | sandbox
 base_url = "https://api.openai.com/v1"
 api_key_env = "OPENAI_API_KEY"    # or api_key = "…"
 headers = {}                  # sent along with every request, e.g. for a proxy
 pass_stateful = false         # let callers name things kept at the provider
-# fetches_urls = true         # the provider fetches media by address; default: the official ones
+# fetches_urls = true         # images go to the provider by their address, which it fetches;
+                              # default: not to servers on the operator's own network
 
 [[models]]                    # an example
-name = "fast"                 # what callers write
+name = "fast"                 # what callers write; "claude-*": every name that begins so. A full
+                              # name counts before a wildcard, a longer wildcard before a shorter
 provider = "openai"
-upstream = "gpt-4o-mini"      # default: name
+upstream = "gpt-4o-mini"      # default: the name that was asked for
 inputs = ["text", "image"]    # of text image pdf audio video; default: as known, else all
 context_window = 128000
 max_output_tokens = 16384
+# What the built-in catalogue says of the model, or nothing, may be said otherwise:
+# thinking = true             # it can think; of the kind openai: it does so unasked
+# adaptive = false            # Anthropic's: it is asked to think by an effort, and not by a budget
+# efforts = ["low", "high"]   # the efforts that it knows, weakest first
+# thinking_off = {reasoning_effort = "none"}   # what a body says so that it does not think
+# refuses = ["temperature"]   # fields that it is never sent; of max_tokens and
+                              # max_completion_tokens the other one is sent; "prefill": an
+                              # assistant's message at the end; "reasoning_content": its thoughts
 fallbacks = []                # what `auto` may try, in order
 
 [roles]                       # which model does a side job; empty: the embedded way, or none
@@ -78,7 +90,7 @@ upstream_idle_s = 30          # after which an unused connection to a provider i
 max_idle_upstream_connections = 256   # of a process; more are closed as soon as they are unused
 connect_timeout_s = 10
 step_timeout_s = 600          # one model: until its first content, or a whole answer
-stream_idle_s = 30            # silence in a stream that has begun
+stream_idle_s = 300           # silence in a stream after its first content
 hedge_after_s = 10            # silence after which `auto` asks the next model too; 0: never
 breaker_failures = 5          # failures in a row after which a model is left alone for a while
 keepalive_s = 10              # between keep-alives to a waiting caller, at most 15

@@ -27,6 +27,11 @@ def quoted(name: str) -> str:
     return repr(cut(name, _QUOTED))
 
 
+def printable(text: str) -> str:
+    """Return the text with its control and other unprintable characters escaped."""
+    return text if text.isprintable() else repr(text)[1:-1]
+
+
 def fit(text: str, most_bytes: int) -> str:
     """Return the text as valid UTF-8 of at most `most_bytes`; what is cut ends in an ellipsis.
 

@@ -91,4 +91,4 @@ def _check_page(request: ListFilesRequest) -> None:
     if request.after_id and request.before_id:
         raise invalid("before_id", "before_id: not together with after_id")
     if request.purpose not in Purpose.values():
-        raise invalid("purpose", "purpose: takes assistants, batch or fine-tune")
+        raise invalid("purpose", "purpose: takes a value of gateway.files.v1.Purpose")

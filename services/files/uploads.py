@@ -113,7 +113,7 @@ class Uploads:
             closing.purpose == Purpose.PURPOSE_UNSPECIFIED
             or closing.purpose not in Purpose.values()
         ):
-            raise invalid("purpose", "purpose: takes assistants, batch or fine-tune")
+            raise invalid("purpose", "purpose: takes a value of gateway.files.v1.Purpose")
         if not closing.HasField("expires_after_s"):
             return self._limits.default_file_lifetime_s
         if not 1 <= closing.expires_after_s <= MAX_FILE_LIFETIME_S:

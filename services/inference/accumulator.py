@@ -15,10 +15,12 @@ from gateway.inference.v1.inference_pb2 import (
     BlockStop,
     Choice,
     Event,
+    Further,
     GenerateResponse,
     Start,
     Verbatim,
 )
+from services.inference.further import Fields
 from services.inference.pieces import keep
 
 # Of each delta: the kind of block it lies in.
@@ -43,12 +45,13 @@ class Accumulator:
     Events are read, never changed, and may be passed on by the caller.
     """
 
-    __slots__ = ("_choices", "_start", "_usage", "_verbatim")
+    __slots__ = ("_choices", "_further", "_start", "_usage", "_verbatim")
 
     def __init__(self) -> None:
         self._start: Start | None = None
         self._verbatim: Verbatim | None = None
         self._usage: Event | None = None
+        self._further = Fields(joins=False)  # of the answer as a whole
         self._choices: dict[int, _Choice] = {}
 
     def add(self, events: Iterable[Event]) -> None:
@@ -67,6 +70,8 @@ class Accumulator:
             elif kind is None:
                 raise BrokenStream("an event without a kind")
             else:
+                if kind == "further" and not self._take(event.further):
+                    continue
                 number = event.choice
                 choice = choices.get(number)
                 if choice is None:
@@ -84,6 +89,14 @@ class Accumulator:
         if self._start is not None:
             raise BrokenStream("a second start")
         self._start = event.start
+
+    def _take(self, further: Further) -> bool:
+        """Take what is of the answer as a whole; return whether there is more."""
+        if further.HasField("answer"):
+            if not self._further and self._start is not None:
+                _add(self._further, self._start.extra)
+            _add(self._further, further.answer)
+        return further.HasField("choice") or further.HasField("message")
 
     def response(self) -> GenerateResponse:
         """Give the answer; nothing that was added changes by it.
@@ -108,7 +121,9 @@ class Accumulator:
             response.choices.append(choices[number].whole())
         if start.HasField("served"):
             response.served.CopyFrom(start.served)
-        if start.HasField("extra"):
+        if self._further:
+            self._further.put_into(response.extra)
+        elif start.HasField("extra"):
             response.extra.CopyFrom(start.extra)
         if self._usage is not None:
             response.usage.CopyFrom(self._usage.usage)
@@ -119,8 +134,8 @@ class _Choice:
     """One choice: its finished blocks, and the pieces of the open one."""
 
     __slots__ = (
-        *("_answer", "_deltas", "_has_ended", "_kind"),
-        *("_last", "_logprobs", "_number", "_pieces", "_signature"),
+        *("_answer", "_deltas", "_further", "_has_ended", "_kind"),
+        *("_last", "_logprobs", "_message", "_number", "_pieces", "_signature"),
     )
 
     def __init__(self, number: int) -> None:
@@ -134,6 +149,8 @@ class _Choice:
         self._signature: list[str] = []
         self._deltas: list[Opaque] = []
         self._logprobs: list[bytes] = []
+        self._further = Fields(joins=False)  # of the choice
+        self._message = Fields(joins=True)
 
     def add(self, kind: str, event: Event) -> None:
         """Take an event of this choice."""
@@ -151,11 +168,18 @@ class _Choice:
         elif kind == "finish":
             if self._kind is not None:
                 raise self._broken(kind, event, "while a block is open")
-            self._answer.finish.CopyFrom(event.finish)
+            finish = self._answer.finish
+            finish.CopyFrom(event.finish)
+            if self._further:
+                _add(self._further, finish.extra)
+                self._further.put_into(finish.extra)
             self._has_ended = True
         elif kind == "opaque":
             self._check_open(kind, event)
             self._deltas.append(event.opaque)
+        elif kind == "further":
+            _add(self._further, event.further.choice)
+            _add(self._message, event.further.message)
         else:
             raise BrokenStream(f"{kind} beside other events")
 
@@ -164,6 +188,8 @@ class _Choice:
         if not self._has_ended:
             raise BrokenStream(f"choice {self._number}: no finish")
         self._answer.logprobs = _merge_logprobs(self._logprobs)
+        if self._message:
+            self._message.put_into(self._answer.extra)
         return self._answer
 
     def _delta(self, kind: str, event: Event) -> None:
@@ -217,6 +243,13 @@ class _Choice:
 
     def _broken(self, kind: str, event: Event, how: str) -> BrokenStream:
         return BrokenStream(f"choice {self._number}: {kind} of block {event.block} {how}")
+
+
+def _add(fields: Fields, part: Opaque) -> None:
+    try:
+        fields.add(part)
+    except ValueError as error:
+        raise BrokenStream("fields that are no JSON object") from error
 
 
 def _merge_logprobs(pieces: Sequence[bytes]) -> bytes:
@@ -321,6 +354,8 @@ def events_of(response: GenerateResponse) -> list[Event]:
         first = len(events)
         for index, block in enumerate(choice.blocks):
             events += _block_events(number, index, block)
+        if choice.HasField("extra"):
+            events.append(Event(choice=number, further=Further(message=choice.extra)))
         events.append(Event(choice=number, finish=choice.finish))
         if choice.logprobs:
             spoken = (e for e in events[first:] if e.WhichOneof("kind") in _BLOCK_OF_DELTA)
@@ -340,7 +375,7 @@ def _block_events(choice: int, index: int, block: Block) -> list[Event]:
             begun.refusal = ""
             deltas = {"refusal": block.refusal}
         case "thinking":
-            begun.thinking.CopyFrom(Thinking())
+            begun.thinking.CopyFrom(Thinking(field=block.thinking.field))
             deltas = {"thinking": block.thinking.text, "signature": block.thinking.signature}
         case "tool_use":
             call = block.tool_use

@@ -19,7 +19,7 @@ from services.inference.files import texts_as_blocks
 from services.inference.media import Found, find_media
 from services.inference.memory.conversation import Conversation
 from services.inference.providers.base import Provider
-from services.inference.refusals import PREFILL, Refusals
+from services.inference.refusals import PREFILL, Refusals, all_refused
 
 
 class Asking:
@@ -94,7 +94,6 @@ class Asking:
                 text is not None
                 and text.strip()
                 and provider.prefills
-                and step.target.prefills
                 and PREFILL not in manner.without
                 and can_prefill(request)
             ):
@@ -119,9 +118,9 @@ class Asking:
         )
         return attempt, continues
 
-    def refused(self, key: Key) -> frozenset[str]:
-        """Return what a model has refused, names of `refusals`."""
-        return self._refusals.of(key)
+    def refused(self, step: Step) -> frozenset[str]:
+        """Return what a step's model refuses or has refused, names of `refusals`."""
+        return all_refused(step.target.refuses, self._refusals.of(step.key))
 
     def learn_refusal(self, key: Key, name: str) -> None:
         """Remember that a model refuses a field, or PREFILL."""
@@ -131,7 +130,7 @@ class Asking:
         """Give a request with the thinking in it that a provider may see."""
         return thinking.apply_strategy(
             request,
-            target_signs=provider.signs_thinking,
+            target_checks=provider.checks_signatures,
             target_dialect=provider.dialect,
             signer=self._signer,
         )

@@ -31,7 +31,7 @@ class Attempt:
         last: what is done to the answer after all else, if anything.
         dropped: paths of the request's fields that were left out already.
         left_out: how many remembered turns were.
-        without: what the model has refused, names of `services.inference.refusals`.
+        without: what the model refuses, names of `services.inference.refusals`.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Attempt:
             stream = True
             request = _without_stops(request)
         self._transforms: list[Transform] = []
-        prefills = provider.prefills and target.prefills and PREFILL not in without
+        prefills = provider.prefills and PREFILL not in without
         if not prefills and (prefill := prefill_of(request)):
             self._transforms.append(WithoutEcho(prefill, request.n or 1).feed)
         if self._ending is not None:
@@ -65,7 +65,7 @@ class Attempt:
             self._transforms.append(last)
         as_it_is = not (stream or self._transforms) and _takes_verbatim(request, provider)
         self._call = Call(request, target, stream, list(dropped), as_it_is, without)
-        if not provider.signs_thinking:
+        if not provider.checks_signatures:
             # Before all else. What goes verbatim holds no thinking.
             self._transforms.insert(0, thinking.SignThinking(signer, target.upstream).feed)
 

@@ -20,10 +20,10 @@ def problems(settings: Settings, environ: Mapping[str, str]) -> list[str]:
 
 def _missing_keys(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     for name, provider in settings.providers.items():
-        if provider.api_key_env and not provider.key(environ):
+        if variable := provider.missing_key(environ):
             yield (
-                f"providers.{name}.api_key_env: the variable {provider.api_key_env} is not set, "
-                "so that requests would go out without a key"
+                f"providers.{name}.api_key_env: the variable {variable} is not set, "
+                "so that requests to this provider are refused"
             )
 
 

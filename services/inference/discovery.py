@@ -7,6 +7,7 @@ learnt in the background and again now and then, so that nobody waits for it.
 import asyncio
 import logging
 from collections.abc import Mapping
+from typing import Any
 
 import orjson
 from yarl import URL
@@ -16,13 +17,16 @@ from services.common.errors import GatewayError
 from services.common.presets import PRESETS
 from services.common.settings import Provider, Server, Settings
 from services.inference import http
-from services.inference.providers import anthropic
+from services.inference.providers import anthropic, gemini
 
 log = logging.getLogger(__name__)
 
 _PROBE_TIMEOUT_S = 2.0
 _MAX_LIST_BYTES = 4 << 20
-_MAX_MODELS = 1_000  # the most that Anthropic lists at once
+_MAX_MODELS = 1_000  # the most that Anthropic and Google list at once
+_MAX_PAGES = 10
+# Methods of Google's models that the gateway asks for.
+_SERVED = ("generateContent", "embedContent")
 _MAX_MODEL_NAME = 200  # characters; callers write it behind the provider's name
 
 # Servers of models on their usual ports.
@@ -42,9 +46,10 @@ def from_environment(environ: Mapping[str, str], server: Server) -> dict[str, Pr
     """
     found = {}
     for name, preset in PRESETS.items():
-        key, url = environ.get(preset.key_variable, ""), preset.address(environ)
+        variable, url = preset.set_key_variable(environ), preset.address(environ)
+        key = environ.get(variable, "")
         if key and url and not (is_key(key) or server.is_at(url)):
-            fields = {"kind": preset.kind, "base_url": url, "api_key_env": preset.key_variable}
+            fields = {"kind": preset.kind, "base_url": url, "api_key_env": variable}
             found[name] = Provider.model_validate(fields)
     return found
 
@@ -73,33 +78,75 @@ async def learn(client: http.Client, providers: Mapping[str, Provider]) -> dict[
 
 
 async def _models_of(client: http.Client, provider: Provider) -> list[str] | None:
+    if provider.missing_key():
+        return None
     try:
         async with asyncio.timeout(_PROBE_TIMEOUT_S):
-            listed = orjson.loads(await _ask(client, provider))
+            if provider.kind == "gemini":
+                return await _gemini_models(client, provider)
+            listed = await _ask(client, provider)
     except (GatewayError, http.HttpError, TimeoutError, ValueError):
         return None
     match listed:
         case {"data": [*models]}:
-            return [
-                model["id"]
-                for model in models
-                if isinstance(model, dict)
-                and isinstance(model.get("id"), str)
-                and 0 < len(model["id"]) <= _MAX_MODEL_NAME
-            ][:_MAX_MODELS]
+            return _names(models, "id")
     return None
 
 
-async def _ask(client: http.Client, provider: Provider) -> bytes:
-    """Give the answer to what models a server has; b"" where that is no answer."""
+async def _gemini_models(client: http.Client, provider: Provider) -> list[str] | None:
+    """Return the models that chat or make vectors; Google lists them a page at a time."""
+    names: list[str] = []
+    token = ""
+    for _ in range(_MAX_PAGES):
+        match await _ask(client, provider, token):
+            case {"models": [*models], **more}:
+                names += _names([one for one in models if _is_served(one)], "name")
+            case {**more} if not more.get("error"):
+                pass  # a page without models leaves the list out
+            case _:
+                return None
+        following = more.get("nextPageToken")
+        if not isinstance(following, str) or not following:
+            break
+        token = following
+    return [name.removeprefix("models/") for name in names][:_MAX_MODELS]
+
+
+def _is_served(model: Any) -> bool:
+    methods = model.get("supportedGenerationMethods") if isinstance(model, dict) else None
+    return not isinstance(methods, list) or any(one in methods for one in _SERVED)
+
+
+def _names(models: list[Any], field: str) -> list[str]:
+    """Return the names in a list of models, as many as are kept."""
+    return [
+        model[field]
+        for model in models
+        if isinstance(model, dict)
+        and isinstance(model.get(field), str)
+        and 0 < len(model[field]) <= _MAX_MODEL_NAME
+    ][:_MAX_MODELS]
+
+
+async def _ask(client: http.Client, provider: Provider, page: str = "") -> Any:
+    """Return the answer to what models a server has.
+
+    Raises:
+        ValueError: it is no JSON, or no answer at all.
+    """
     url = URL(provider.base_url)
     headers = dict(provider.headers)
+    key = provider.key()
     if provider.kind == "anthropic":
         url = url.joinpath("v1", "models").with_query(limit=_MAX_MODELS)
-        headers = {**anthropic.headers(provider.key()), **headers}
+        headers = {**anthropic.headers(key), **headers}
+    elif provider.kind == "gemini":
+        token = {"pageToken": page} if page else {}
+        url = url.joinpath("models").with_query(pageSize=_MAX_MODELS, **token)
+        headers = {**gemini.headers(key), **headers}
     else:
         url = url.joinpath("models")
-        if key := provider.key():
+        if key:
             headers.setdefault("Authorization", f"Bearer {key}")
     response = await client.send(
         http.origin_of(url), "GET", url.raw_path_qs, http.fields(headers.items())
@@ -109,7 +156,7 @@ async def _ask(client: http.Client, provider: Provider) -> bytes:
         while response.status == 200 and (piece := await response.read()):
             body += piece
             if len(body) > _MAX_LIST_BYTES:
-                return b""
-        return body
+                raise ValueError("too long a list")
+        return orjson.loads(body)
     finally:
         response.close()

@@ -26,6 +26,7 @@ from services.inference.attempt import Batches
 from services.inference.fallback.backoff import Uniform
 from services.inference.fallback.breakers import Breakers, Key, State
 from services.inference.fallback.chain import Chain
+from services.inference.fallback.failure_log import FailureLog
 from services.inference.fallback.ledger import Ledger
 from services.inference.fallback.plan import Plan, make_plan
 from services.inference.files import Files, place_files
@@ -87,6 +88,7 @@ class Engine:
 
     Attributes:
         breakers: of the models that keep failing.
+        failure_log: tells whoever runs the gateway of providers that failed.
     """
 
     def __init__(
@@ -110,7 +112,8 @@ class Engine:
         self._limits = limits
         self._memory = memory
         self._tellings = Tellings(memory.leave_drain_s)
-        self._ledger = Ledger(self.breakers, metrics, monotonic)
+        self.failure_log = FailureLog(monotonic)
+        self._ledger = Ledger(self.breakers, metrics, self.failure_log, monotonic)
         self._uniform = uniform
         self._refusals = Refusals()
 
@@ -167,11 +170,8 @@ class Engine:
 
     async def _remembered(self, request: GenerateRequest, admitted: _Admitted) -> Batches:
         taken = await take(request, self._memories, self._memory.inject_tokens)
-        try:
+        async with taken.ended_by_failure():
             batches = self._streamed(await self._ready(request, admitted, taken))
-        except BaseException:
-            taken.turn.drop()
-            raise
         async with aclosing(self._tellings.tell(taken, batches)) as told:
             async for batch in told:
                 yield batch
@@ -187,6 +187,8 @@ class Engine:
         except UpstreamError as error:
             if error.reason == errors_pb2.REASON_UPSTREAM_REJECTED:
                 raise
+            name = f"{step.target.provider}/{step.target.upstream}"
+            self.failure_log.write(step.target.provider, error, {"model": name, "call": "count"})
             counted = None
         input_tokens = counted
         if input_tokens is None:

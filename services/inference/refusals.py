@@ -16,6 +16,8 @@ from services.inference.fallback.breakers import Key
 
 # An assistant's message at the end, which the model would go on with.
 PREFILL = "prefill"
+# Thoughts of earlier turns that are signed by nobody but the gateway, if at all.
+UNSIGNED_THINKING = "unsigned_thinking"
 # The thoughts of earlier turns, as servers of OpenAI's dialect take them.
 REASONING_CONTENT = "reasoning_content"
 
@@ -25,15 +27,20 @@ _OPTIONAL = (
     *("temperature", "top_p", "top_k", "min_p", "seed"),
     *("presence_penalty", "frequency_penalty", "repetition_penalty"),
     *("reasoning_effort", "reasoning", "thinking", "verbosity", REASONING_CONTENT),
+    *("enable_thinking", "chat_template_kwargs"),
     *("user", "safety_identifier", "metadata", "service_tier", "store"),
     *("parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "cache_control"),
     *("context_management", "inference_geo", "speed"),
+    # Of messages: what other providers say beside their answers.
+    *("reasoning_details", "extra_content", "annotations"),
 )
 # One limit with two names: each is sent under the other one when it is refused.
 RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 _KNOWN = frozenset((*_OPTIONAL, *RENAMED))
 _NAMES = re.compile(rf"\b(?:{'|'.join(sorted(_KNOWN, key=len, reverse=True))})\b")
+# "Thinking level MINIMAL is not supported for this model." and the like.
+_GOOGLES_THINKING = re.compile(r"Thinking (?:level|budget|is)\b|thinking_(?:level|budget|config)\b")
 _CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
 _WORDS = re.compile(
     r"unsupported|unrecogni[sz]ed|unknown|unexpected|extra (?:inputs|fields)|deprecated"
@@ -68,6 +75,13 @@ class Refusals:
             self._by_model.popitem(last=False)
 
 
+def all_refused(known: frozenset[str], learnt: frozenset[str]) -> frozenset[str]:
+    """Return what is known to be refused and what was; of a limit's two names the latter counts."""
+    if not known or not learnt:
+        return known or learnt
+    return learnt | (known - {RENAMED[name] for name in RENAMED.keys() & learnt})
+
+
 def refused_field(error: UpstreamError) -> str:
     """Return the name of the optional field that a provider's answer refuses, PREFILL, or "".
 
@@ -82,6 +96,8 @@ def refused_field(error: UpstreamError) -> str:
         return ""
     if (name := param.partition(".")[0].partition("[")[0]) in _KNOWN:
         return name
+    if _GOOGLES_THINKING.search(words):
+        return "thinking"
     named: list[str] = _NAMES.findall(words)
     if not named:
         return ""

@@ -88,9 +88,14 @@ async def _write(engine: Engine, name: str, prompt: Prompt) -> RunRoleResponse:
 async def _embed(engine: Engine, name: str, request: RunRoleRequest) -> RunRoleResponse:
     routes = engine.routes
     target = routes.models.resolve(name)
-    vectors = await routes.providers[target.provider].embed(target, request.texts)
+    model = f"{target.provider}/{target.upstream}"
+    try:
+        vectors = await routes.providers[target.provider].embed(target, request.texts)
+    except UpstreamError as error:
+        engine.failure_log.write(target.provider, error, {"model": model, "call": "embed"})
+        raise
     return RunRoleResponse(
-        model=f"{target.provider}/{target.upstream}",
+        model=model,
         vectors=[Vector(values=vector) for vector in vectors],
     )
 

@@ -1,36 +1,38 @@
 """From the names that callers write to the models behind them.
 
-A name is, in this order: one that the operator configured; `provider/model`, for any
+A name is, in this order: one that the operator configured, by itself or by a wildcard
+(`claude-*`), of which the one with the longest beginning counts; `provider/model`, for any
 model of a provider that is there; or a bare name that exactly one provider answers
-to. A provider answers to the names its maker claims (`gpt-…`, `claude-…`) when it is
+to. A wildcard that is shorter than `provider/` does not take the models of that provider.
+A provider answers to the names its maker claims (`gpt-…`, `claude-…`) when it is
 the maker itself, by its address or because it goes by the maker's name: a local
 server that speaks the same dialect does not get to see what was meant for OpenAI.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import MediaKind
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2
 from services.common import settings
 from services.common.errors import GatewayError, model_not_found
 from services.common.texts import MAX_NAME, quoted
 from services.inference import catalogue
-from services.inference.catalogue import Facts
+from services.inference.catalogue import MEDIA, Facts
 from services.inference.providers.base import Target
 
 SANDBOX = "sandbox"
+# Kinds of providers whose models, where they think, do so without being asked to.
+_THINKING_UNASKED = frozenset({"openai", "gemini"})
 # Names of no known model whose meaning is kept in mind.
 _REMEMBERED = 1_000
 
-_INPUTS: Mapping[settings.Input, MediaKind.ValueType] = {
-    "image": conversation_pb2.MEDIA_KIND_IMAGE,
-    "pdf": conversation_pb2.MEDIA_KIND_DOCUMENT,
-    "audio": conversation_pb2.MEDIA_KIND_AUDIO,
-    "video": conversation_pb2.MEDIA_KIND_VIDEO,
+# Fields of a model in the settings that stand over what the catalogue says of it.
+_OVERRIDING = {
+    *("inputs", "context_window", "max_output_tokens"),
+    *("thinking", "adaptive", "efforts", "refuses", "thinking_off"),
 }
 
 
@@ -53,19 +55,31 @@ class Models:
     ) -> None:
         self._sandbox = sandbox
         self._kinds = {SANDBOX: SANDBOX} | {name: one.kind for name, one in providers.items()}
+        self._servers = {
+            name: catalogue.server_facts(one.kind, one.base_url) for name, one in providers.items()
+        }
         self._claimants = _claimants(providers)
+        self._configured = {model.name: model for model in configured}
         # What resolves by one look: configured names, the sandbox's, learnt ones.
         self._targets: dict[str, Target] = {}
         described: list[inference_pb2.Model] = []
         others: list[inference_pb2.Model] = []
+        wildcards = [model for model in configured if model.is_wildcard]
+        # A longer name is more specific, as all but the last character must agree.
+        self._wildcards = sorted(wildcards, key=lambda model: len(model.name), reverse=True)
         for model in configured:
-            target = self._configured_target(model)
+            if model.is_wildcard:
+                continue
+            target = self._configured_target(model, model.name)
             self._targets[target.name] = target
             described.append(self._describe(target))
-        for target, listed in self._offered(learnt):
+        for offered, listed in self._offered(learnt):
+            target = self._of_wildcard(offered.name) or offered
             if self._targets.setdefault(target.name, target) is target and listed:
                 others.append(self._describe(target))
         self._offers = {(target.provider, target.upstream) for target in self._targets.values()}
+        # A wildcard with one model behind it stands for no more than that model.
+        self._offers |= {(one.provider, one.upstream) for one in wildcards if one.upstream}
         self._models = described + sorted(others, key=lambda model: model.name)
         self._by_name = {model.name: model for model in self._models}
         # Callers name the same few of a provider's models again and again.
@@ -89,6 +103,8 @@ class Models:
         return (provider, upstream) in self._offers
 
     def _find(self, name: str) -> Target:
+        if target := self._of_wildcard(name):
+            return target
         provider, slash, upstream = name.partition("/")
         kind = self._kinds.get(provider)
         # The sandbox has its own models and no other.
@@ -118,25 +134,27 @@ class Models:
         """
         return self._by_name.get(name) or self._describe(self.resolve(name))
 
-    def _configured_target(self, model: settings.Model) -> Target:
-        upstream = model.upstream or model.name
-        facts = self._facts(model.provider, upstream)
-        inputs = facts.inputs
-        if model.inputs is not None:
-            inputs = frozenset(_INPUTS[one] for one in model.inputs if one != "text")
-        return Target(
-            name=model.name,
-            provider=model.provider,
-            upstream=upstream,
-            inputs=inputs,
-            context_window=model.context_window or facts.context_window,
-            max_output_tokens=model.max_output_tokens or facts.max_output_tokens,
-            fallbacks=tuple(model.fallbacks),
-            thinks=self._thinks(model.provider, facts),
-            adaptive=facts.adaptive,
-            prefills=facts.prefills,
-            efforts=facts.efforts,
-        )
+    def _of_wildcard(self, name: str) -> Target | None:
+        """Return the model that the most specific wildcard makes of a name, if one takes it."""
+        model = self._wildcard_of(name)
+        return None if model is None else self._configured_target(model, name)
+
+    def _wildcard_of(self, name: str) -> settings.Model | None:
+        provider, slash, _ = name.partition("/")
+        is_of_provider = slash and provider in self._kinds
+        for model in self._wildcards:
+            beginning = model.name.removesuffix(settings.WILDCARD)
+            if is_of_provider and len(beginning) <= len(provider):
+                break
+            if name.startswith(beginning) and settings.WILDCARD not in name:
+                return model
+        return None
+
+    def _configured_target(self, model: settings.Model, name: str) -> Target:
+        """Return the model that `name`, which the operator configured, stands for."""
+        upstream = model.upstream or name
+        facts = _overridden(self._facts(model.provider, upstream), model)
+        return self._target_of(name, model.provider, upstream, facts, model.fallbacks)
 
     def _offered(self, learnt: Mapping[str, Sequence[str]]) -> Iterator[tuple[Target, bool]]:
         """Give what providers have of themselves, each with whether to list it."""
@@ -150,7 +168,11 @@ class Models:
                     yield self._target(f"{provider}/{upstream}", provider, upstream), True
 
     def _target(self, name: str, provider: str, upstream: str) -> Target:
-        facts = self._facts(provider, upstream)
+        return self._target_of(name, provider, upstream, self._facts(provider, upstream))
+
+    def _target_of(
+        self, name: str, provider: str, upstream: str, facts: Facts, fallbacks: Sequence[str] = ()
+    ) -> Target:
         return Target(
             name=name,
             provider=provider,
@@ -158,24 +180,33 @@ class Models:
             inputs=facts.inputs,
             context_window=facts.context_window,
             max_output_tokens=facts.max_output_tokens,
-            thinks=self._thinks(provider, facts),
+            fallbacks=tuple(fallbacks),
+            # Anthropic's models think when they are asked to, OpenAI's and Google's always.
+            thinks=facts.thinking if self._kinds[provider] in _THINKING_UNASKED else False,
             adaptive=facts.adaptive,
-            prefills=facts.prefills,
             efforts=facts.efforts,
+            refuses=facts.refuses,
+            thinking_off=facts.thinking_off,
         )
 
-    def _thinks(self, provider: str, facts: Facts) -> bool:
-        # Anthropic's models think when they are asked to, OpenAI's always.
-        return self._kinds[provider] == "openai" and bool(facts.thinking)
-
     def _facts(self, provider: str, upstream: str) -> Facts:
+        """Return what is known of a model where it is served."""
         kind = self._kinds[provider]
         if kind == SANDBOX:
             return self._sandbox.get(upstream, catalogue.UNKNOWN)
-        return catalogue.facts_of(kind, upstream)
+        facts, server = catalogue.facts_of(kind, upstream), self._servers[provider]
+        return replace(
+            facts,
+            efforts=facts.efforts or server.efforts,
+            refuses=facts.refuses | server.refuses,
+            thinking_off=server.thinking_off or facts.thinking_off,
+        )
 
     def _describe(self, target: Target) -> inference_pb2.Model:
         facts = self._facts(target.provider, target.upstream)
+        model = self._configured.get(target.name) or self._wildcard_of(target.name)
+        if model is not None:
+            facts = _overridden(facts, model)
         return inference_pb2.Model(
             name=target.name,
             display_name=facts.display_name or target.name,
@@ -187,6 +218,18 @@ class Models:
             thinking=facts.thinking,
             structured_output=facts.structured_output,
         )
+
+
+def _overridden(facts: Facts, model: settings.Model) -> Facts:
+    """Return facts with what the operator says of a model over them."""
+    given = model.model_dump(include=_OVERRIDING, exclude_none=True)
+    if "inputs" in given:
+        given["inputs"] = frozenset(MEDIA[name] for name in given["inputs"] if name != "text")
+    if "efforts" in given:
+        given["efforts"] = tuple(given["efforts"])
+    if "refuses" in given:
+        given["refuses"] = frozenset(given["refuses"])
+    return replace(facts, **given)
 
 
 def _claimants(providers: Mapping[str, settings.Provider]) -> dict[str, list[str]]:

@@ -42,10 +42,12 @@ def is_provider_signature(signature: str) -> bool:
 
 
 class Signer:
-    """Signs thinking in the gateway's name: `gw1.<key id>.<model>.<HMAC-SHA256>`.
+    """Signs thinking in the gateway's name: `gw1.<key id>.<model>[.<carried>].<HMAC-SHA256>`.
 
-    The model's name and the code are base64url without padding; the code covers the
-    name and the text. Old keys stay valid for as long as they are handed in.
+    A signature carries what the provider itself needs back with the thinking (Gemini's
+    thought signatures). The model's name, what is carried and the code are base64url
+    without padding; the code covers all of it and the text. Old keys stay valid for as
+    long as they are handed in.
     """
 
     def __init__(self, keys: Mapping[str, bytes], current: str) -> None:
@@ -55,31 +57,41 @@ class Signer:
         self._keys = dict(keys)
         self._current = current
 
-    def sign(self, text: str, model: str) -> str:
-        """Give the signature of a text that `model` thought."""
-        return self._signature(self._current, text, model)
+    def sign(self, text: str, model: str, carried: str = "") -> str:
+        """Return the signature of a text that `model` thought; it carries `carried`."""
+        return self._signature(self._current, text, model, carried)
 
     def verify(self, signature: str, text: str) -> bool:
         """Tell whether `signature` is one that this gateway gave to `text`."""
+        return self.carried(signature, text) is not None
+
+    def carried(self, signature: str, text: str) -> str | None:
+        """Return what a signature of `text` carries, or None where it is not valid."""
         key_id, _, rest = signature.removeprefix(_PREFIX).partition(".")
         if key_id not in self._keys:
-            return False
+            return None
+        name, _, rest = rest.partition(".")
+        packed, dot, _ = rest.partition(".")
         try:
-            model = _decoded(rest.partition(".")[0]).decode()
+            model = _decoded(name).decode()
+            carried = _decoded(packed).decode() if dot else ""
         except ValueError:  # no base64, or no UTF-8 in it
-            return False
-        expected = self._signature(key_id, text, model)
-        return hmac.compare_digest(expected.encode(), signature.encode())
+            return None
+        expected = self._signature(key_id, text, model, carried)
+        return carried if hmac.compare_digest(expected.encode(), signature.encode()) else None
 
-    def _signature(self, key_id: str, text: str, model: str) -> str:
-        code = _code(self._keys[key_id], text, model)
-        return f"{_PREFIX}{key_id}.{_encoded(model.encode())}.{_encoded(code)}"
+    def _signature(self, key_id: str, text: str, model: str, carried: str) -> str:
+        code = _encoded(_code(self._keys[key_id], text, model, carried))
+        packed = f"{_encoded(carried.encode())}." if carried else ""
+        return f"{_PREFIX}{key_id}.{_encoded(model.encode())}.{packed}{code}"
 
 
-def _code(key: bytes, text: str, model: str) -> bytes:
-    # The length keeps a name's end from passing for the beginning of a text.
-    name = model.encode()
-    mac = hmac.new(key, b"%d:%b" % (len(name), name), hashlib.sha256)
+def _code(key: bytes, text: str, model: str, carried: str) -> bytes:
+    # The lengths keep the end of one part from passing for the beginning of the next, and
+    # the plus sign keeps carried bytes from passing for text.
+    name, packed = model.encode(), carried.encode()
+    mac = hmac.new(key, b"+%d:%b" % (len(packed), packed) if packed else b"", hashlib.sha256)
+    mac.update(b"%d:%b" % (len(name), name))
     mac.update(text.encode())
     return mac.digest()
 
@@ -95,20 +107,22 @@ def _decoded(text: str) -> bytes:
 def apply_strategy(
     request: GenerateRequest,
     *,
-    target_signs: bool,
+    target_checks: bool,
     target_dialect: Dialect.ValueType,
     signer: Signer,
 ) -> GenerateRequest:
     """Give the request as a target may see it, by its `thinking_block_strategy`.
 
-    PRESERVE keeps for a target that signs what has the form of its own signatures, and
-    for any other target what the gateway signed, or what came in OpenAI's dialect, which
-    has no signatures; DISCARD keeps nothing; FLATTEN makes text of it. A message that is
-    left without blocks goes.
+    PRESERVE keeps for a target that checks signatures what has the form of its own, and for
+    any other target what the gateway signed, or what came in OpenAI's dialect, which has no
+    signatures. Servers that speak Anthropic's dialect and do not check get what is signed in
+    any other way too, since they may have. DISCARD keeps nothing; FLATTEN makes text of it.
+    A message that is left without anything goes. What a signature of the gateway carries takes
+    its place for a target that checks none; a provider that knows nothing of it reads past it.
 
     Args:
         request: it is not changed, and given back itself where it holds no thinking.
-        target_signs: whether the target signs its thinking and checks those signatures.
+        target_checks: whether the target refuses thinking that it has not signed.
         target_dialect: the target's dialect; DIALECT_UNSPECIFIED for none.
         signer: knows the gateway's own signatures.
     """
@@ -117,7 +131,9 @@ def apply_strategy(
         return request
     strategy = request.thinking_block_strategy
     has_no_signatures = request.dialect == conversation_pb2.DIALECT_OPENAI
-    provider_signed = target_signs and target_dialect in _DIALECTS_WITH_SIGNATURES
+    provider_signed = target_dialect == conversation_pb2.DIALECT_ANTHROPIC or (
+        target_checks and target_dialect in _DIALECTS_WITH_SIGNATURES
+    )
 
     def treated(block: Block) -> Block | None:
         kind = block.WhichOneof("kind")
@@ -128,13 +144,19 @@ def apply_strategy(
         if strategy == inference_pb2.THINKING_BLOCK_STRATEGY_FLATTEN:
             return _flattened(block.thinking)
         if kind == "redacted_thinking":
-            return block if provider_signed else None
-        signature = block.thinking.signature
-        if target_signs:
-            keep = provider_signed and is_provider_signature(signature)
-        else:
-            keep = has_no_signatures or signer.verify(signature, block.thinking.text)
-        return block if keep else None
+            return _redacted(block, provider_signed, target_checks, signer)
+        thought = block.thinking
+        if target_checks:
+            keep = provider_signed and is_provider_signature(thought.signature)
+            return block if keep else None
+        if provider_signed and thought.signature and not is_gateway_signature(thought.signature):
+            return block
+        carried = signer.carried(thought.signature, thought.text)
+        if carried:
+            return Block(
+                thinking=Thinking(text=thought.text, signature=carried, field=thought.field)
+            )
+        return block if has_no_signatures or carried is not None else None
 
     messages = list(request.messages)
     for index in range(first, len(messages)):
@@ -143,7 +165,7 @@ def apply_strategy(
     changed = GenerateRequest()
     changed.CopyFrom(request)
     del changed.messages[:]
-    changed.messages.extend(message for message in messages if message.blocks)
+    changed.messages.extend(one for one in messages if one.blocks or one.HasField("extra"))
     return changed
 
 
@@ -157,6 +179,14 @@ def _first_thinking(messages: Sequence[Message]) -> int | None:
 
 def _is_thinking(block: Block) -> bool:
     return block.WhichOneof("kind") in ("thinking", "redacted_thinking")
+
+
+def _redacted(block: Block, provider_signed: bool, checks: bool, signer: Signer) -> Block | None:
+    data = block.redacted_thinking
+    if not is_gateway_signature(data):
+        return block if provider_signed else None
+    carried = None if checks else signer.carried(data, "")
+    return Block(redacted_thinking=carried) if carried else None
 
 
 def _flattened(thinking: Thinking) -> Block | None:
@@ -173,51 +203,81 @@ def _with_blocks(message: Message, blocks: Iterable[Block | None]) -> Message:
 
 
 def _begins_thinking(event: Event) -> bool:
-    return event.HasField("block_start") and event.block_start.HasField("thinking")
+    return event.HasField("block_start") and (
+        event.block_start.HasField("thinking") or event.block_start.HasField("redacted_thinking")
+    )
+
+
+class _Thought:
+    """A thinking block that has begun: its text, and the provider's signature, so far."""
+
+    __slots__ = ("signature", "text")
+
+    def __init__(self, thinking: Thinking) -> None:
+        self.text = [thinking.text]
+        self.signature = thinking.signature
 
 
 class SignThinking:
-    """Signs the thinking blocks of one answer that its provider left unsigned."""
+    """Signs the thinking of one answer whose provider signs nothing that others could check.
+
+    What such a provider gives as a signature, or as redacted thinking, is what it needs
+    back: the gateway's signature carries it.
+    """
 
     def __init__(self, signer: Signer, model: str) -> None:
         """Take who signs, and the model that serves the answer."""
         self._signer = signer
         self._model = model
-        # Of each choice with an open, unsigned thinking block: its text so far.
-        self._open: dict[int, list[str]] = {}
+        # Of each choice with an open thinking block.
+        self._open: dict[int, _Thought] = {}
 
     def feed(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Give the events with a `signature` before the end of each unsigned block.
+        """Give the events with a `signature` before the end of each thinking block.
 
         Events of one answer come in order, in as many batches as there are; a batch
         that needs no signature is given back itself.
         """
         if not self._open and not any(map(_begins_thinking, events)):
             return events
-        signed: list[Event] = []
+        changed: list[Event] | None = None
         for position, event in enumerate(events):
-            signature = self._follow(event)
-            if signature:
-                if not signed:
-                    signed = list(events[:position])
-                signed.append(Event(choice=event.choice, block=event.block, signature=signature))
-            if signed:
-                signed.append(event)
-        return signed or events
+            others = self._follow(event)
+            if others is not None and changed is None:
+                changed = list(events[:position])
+            if changed is not None:
+                changed += (event,) if others is None else others
+        return events if changed is None else changed
 
-    def _follow(self, event: Event) -> str:
-        """Note what an event says; give the signature that has to go before it, or ""."""
+    def _follow(self, event: Event) -> Sequence[Event] | None:
+        """Note what an event says; return what goes out in its place, None for itself."""
         kind = event.WhichOneof("kind")
         if kind == "block_start":
-            thinking = event.block_start.thinking
-            if _begins_thinking(event) and not thinking.signature:
-                self._open[event.choice] = [thinking.text]
-        elif not self._open:
-            pass
-        elif kind == "thinking" and event.choice in self._open:
-            keep(self._open[event.choice], event.thinking)
-        elif kind == "signature" and event.signature:
-            self._open.pop(event.choice, None)
-        elif kind == "block_stop" and event.choice in self._open:
-            return self._signer.sign("".join(self._open.pop(event.choice)), self._model)
-        return ""
+            return self._begin(event)
+        thought = self._open.get(event.choice)
+        if thought is None:
+            return None
+        if kind == "thinking":
+            keep(thought.text, event.thinking)
+        elif kind == "signature":
+            thought.signature += event.signature
+            return ()
+        elif kind == "block_stop":
+            del self._open[event.choice]
+            signature = self._signer.sign("".join(thought.text), self._model, thought.signature)
+            return Event(choice=event.choice, block=event.block, signature=signature), event
+        return None
+
+    def _begin(self, event: Event) -> Sequence[Event] | None:
+        if not _begins_thinking(event):
+            return None
+        block = Block()
+        block.CopyFrom(event.block_start)
+        if block.HasField("redacted_thinking"):
+            block.redacted_thinking = self._signer.sign("", self._model, block.redacted_thinking)
+        else:
+            self._open[event.choice] = _Thought(block.thinking)
+            if not block.thinking.signature:
+                return None
+            block.thinking.signature = ""
+        return (Event(choice=event.choice, block=event.block, block_start=block),)

@@ -82,7 +82,7 @@ def _check_messages(messages: Iterable[Message]) -> None:
         if not message.role:
             raise invalid(f"messages[{index}].role", f"messages[{index}].role: is needed")
         blocks = message.blocks
-        if not blocks:
+        if not (blocks or message.HasField("extra")):
             raise invalid(
                 f"messages[{index}].blocks", f"messages[{index}].blocks: at least one is needed"
             )

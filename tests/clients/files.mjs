@@ -60,7 +60,7 @@ await run({
   },
   unknownFile: () => openai.files.retrieve(`file-${"0".repeat(26)}`),
   wrongPurpose: async () =>
-    openai.files.create({ file: await openaiFile(Buffer.from("1"), "a"), purpose: "vision" }),
+    openai.files.create({ file: await openaiFile(Buffer.from("1"), "a"), purpose: "other" }),
   tooLarge: async () =>
     openai.files.create({ file: await openaiFile(large, "a"), purpose: "batch" }),
   tooLargeForAnthropic: async () =>

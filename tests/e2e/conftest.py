@@ -36,8 +36,8 @@ def front(request: pytest.FixtureRequest) -> Gateway:
     return started
 
 
-@pytest.fixture(params=["sandbox/echo", "openai/echo", "anthropic/echo"])
+@pytest.fixture(params=["sandbox/echo", "openai/echo", "anthropic/echo", "gemini/echo"])
 def model(request: pytest.FixtureRequest) -> str:
-    """The echo model: in the process, and as an upstream in both dialects."""
+    """The echo model: in the process, and as an upstream in every dialect."""
     name: str = request.param
     return name

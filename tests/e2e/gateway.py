@@ -10,7 +10,10 @@ from tests.e2e.processes import PYTHON, ROOT, Running, command, free_port
 
 _ADDRESS = r"http://127\.0\.0\.1:(\d+)"
 # What could make a gateway under test reach for somebody else's server or file.
-_UNSET = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GATEWAY_DATABASE_URL")
+_UNSET = (
+    *("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "GATEWAY_DATABASE_URL",
+)
 
 _SETTINGS = """\
 [discovery]
@@ -24,6 +27,11 @@ api_key = "upstream-key"
 [providers.anthropic]
 kind = "anthropic"
 base_url = "{anthropic}"
+api_key = "upstream-key"
+
+[providers.gemini]
+kind = "gemini"
+base_url = "{gemini}"
 api_key = "upstream-key"
 """
 
@@ -77,7 +85,7 @@ def gateway(
 ) -> Iterator[Gateway]:
     """Run `gateway up` with its data in `folder`, in front of the upstream on a port.
 
-    `settings` is TOML that follows the settings of the two providers.
+    `settings` is TOML that follows the settings of the three providers.
     """
     environ = _environ(folder, upstream_port, 0, settings)
     arguments = [command("gateway"), "up", "--workers", str(workers)]
@@ -117,7 +125,10 @@ def envoy_command() -> list[str]:
 def _environ(folder: Path, upstream_port: int, port: int, settings: str = "") -> Mapping[str, str]:
     file = folder / "gateway.toml"
     upstream = f"http://127.0.0.1:{upstream_port}"
-    file.write_text(_SETTINGS.format(openai=f"{upstream}/v1", anthropic=upstream) + settings)
+    given = _SETTINGS.format(
+        openai=f"{upstream}/v1", anthropic=upstream, gemini=f"{upstream}/v1beta"
+    )
+    file.write_text(given + settings)
     return {
         **dict.fromkeys(_UNSET, ""),
         "GATEWAY_CONFIG": str(file),

@@ -223,7 +223,7 @@ def test_a_wrong_value_is_a_bad_request_that_names_its_field(
     assert "temperature" in raised.value.message
 
 
-@pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic"])
+@pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic", "gemini"])
 def test_a_rate_limit_is_a_rate_limit_error(client: anthropic.Anthropic, provider: str) -> None:
     with pytest.raises(anthropic.RateLimitError) as raised:
         client.messages.create(
@@ -233,7 +233,7 @@ def test_a_rate_limit_is_a_rate_limit_error(client: anthropic.Anthropic, provide
     assert int(raised.value.response.headers["retry-after"]) >= 1
 
 
-@pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic"])
+@pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic", "gemini"])
 def test_a_providers_failure_is_an_internal_server_error(
     client: anthropic.Anthropic, provider: str
 ) -> None:
@@ -250,7 +250,7 @@ def test_a_providers_failure_is_an_internal_server_error(
 
 
 @pytest.mark.parametrize("model", ["cut", "fail-late"])
-@pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic"])
+@pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic", "gemini"])
 def test_a_broken_stream_raises_instead_of_ending(
     client: anthropic.Anthropic, provider: str, model: str
 ) -> None:

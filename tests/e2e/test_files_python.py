@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args
 
 import anthropic
 import openai
@@ -111,15 +112,23 @@ def test_a_file_of_one_format_is_read_in_the_other(
     assert [file.id for file in openai_client.files.list()] == [other.id, made.id]
 
 
+@pytest.mark.parametrize("purpose", get_args(openai.types.FilePurpose))
+def test_every_purpose_of_the_client_is_kept(openai_client: openai.OpenAI, purpose: Any) -> None:
+    made = openai_client.files.create(file=("a.png", CONTENT), purpose=purpose)
+    assert openai_client.files.retrieve(made.id).purpose == made.purpose == purpose
+    assert [file.id for file in openai_client.files.list(purpose=purpose)] == [made.id]
+
+
 def test_errors_have_their_classes(
     openai_client: openai.OpenAI, anthropic_client: anthropic.Anthropic
 ) -> None:
+    other: Any = "other"
     with pytest.raises(openai.NotFoundError):
         openai_client.files.content(NO_FILE)
     with pytest.raises(anthropic.NotFoundError):
         anthropic_client.beta.files.delete(NO_FILE)
     with pytest.raises(openai.BadRequestError) as refused:
-        openai_client.files.create(file=("a", b"1"), purpose="vision")
+        openai_client.files.create(file=("a", b"1"), purpose=other)
     assert refused.value.param == "purpose"
     with pytest.raises(openai.BadRequestError) as refused:
         openai_client.files.list(limit=10_001)

@@ -187,7 +187,7 @@ def test_a_wrong_value_is_a_bad_request_that_names_its_field(client: openai.Open
     assert "temperature" in raised.value.message
 
 
-@pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic"])
+@pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic", "gemini"])
 def test_a_rate_limit_is_a_rate_limit_error(client: openai.OpenAI, provider: str) -> None:
     with pytest.raises(openai.RateLimitError) as raised:
         client.chat.completions.create(
@@ -196,7 +196,7 @@ def test_a_rate_limit_is_a_rate_limit_error(client: openai.OpenAI, provider: str
     assert int(raised.value.response.headers["retry-after"]) >= 1
 
 
-@pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic"])
+@pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic", "gemini"])
 def test_a_providers_failure_is_an_internal_server_error(
     client: openai.OpenAI, provider: str
 ) -> None:
@@ -209,7 +209,7 @@ def test_a_providers_failure_is_an_internal_server_error(
 
 
 @pytest.mark.parametrize("model", ["cut", "fail-late"])
-@pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic"])
+@pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic", "gemini"])
 def test_a_broken_stream_raises_instead_of_ending(
     client: openai.OpenAI, provider: str, model: str
 ) -> None:

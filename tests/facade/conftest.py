@@ -9,7 +9,7 @@ MODELS = [
         "upstream": "vision",
         "inputs": ["text", "image"],
     }
-    for provider in ("openai", "anthropic")
+    for provider in ("openai", "anthropic", "gemini")
 ]
 
 

@@ -54,6 +54,9 @@ def assistant(content: Any, **more: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": content, **more}
 
 
+EVERY_PROVIDER = ("sandbox/echo", "openai/echo", "anthropic/echo", "gemini/echo")
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What an answer holds, whichever dialect it came in.
@@ -89,7 +92,7 @@ class Conversation:
     chat: dict[str, Any] | None
     messages: dict[str, Any] | None
     outcome: Outcome
-    models: tuple[str, ...] = ("sandbox/echo", "openai/echo", "anthropic/echo")
+    models: tuple[str, ...] = EVERY_PROVIDER
 
 
 _RESULTS_CHAT = [
@@ -185,7 +188,7 @@ CONVERSATIONS = [
             'Sandbox vision: you said "See". '
             f"Medium 1 is an image, PNG of 7x5 pixels, {len(png(7, 5))} bytes."
         ),
-        models=("sandbox/vision", "see-openai", "see-anthropic"),
+        models=("sandbox/vision", "see-openai", "see-anthropic", "see-gemini"),
     ),
     Conversation(
         "parallel tool calls",
@@ -246,6 +249,8 @@ CONVERSATIONS = [
             },
         },
         Outcome("", tools=[("get_time", {"city": "parallel, please"})], finish="tool_use"),
+        # Gemini has no word against parallel calls.
+        models=EVERY_PROVIDER[:3],
     ),
     Conversation(
         "results of parallel calls",

@@ -28,6 +28,17 @@ def headers(**given: str) -> CIMultiDict[str]:
             Shape.B,
         ),
         ("/beta/v1/models", {"authorization": f"Bearer {KEY}", "x_api_key": KEY}, Shape.A),
+        (
+            "/beta/v1/models",
+            {"authorization": f"Bearer {KEY}", "x_api_key": KEY, "anthropic_version": "2023-06-01"},
+            Shape.A,
+        ),
+        ("/coding/v1/models", {"authorization": f"Bearer {KEY}", "x_api_key": KEY}, Shape.A),
+        (
+            "/coding/v1/models",
+            {"authorization": f"Bearer {KEY}", "x_api_key": KEY, "anthropic_version": "2023-06-01"},
+            Shape.B,
+        ),
         ("/nowhere", {"x_api_key": KEY}, Shape.B),
         ("/nowhere", {}, Shape.A),
     ],
@@ -64,11 +75,43 @@ def test_what_cannot_be_a_key_is_refused_as_one(given):
     assert KEY[3:] not in refused.value.message
 
 
-def test_both_headers_at_once_are_a_bad_request():
+@pytest.mark.parametrize(
+    "path", ["/beta/v1/chat/completions", "/beta/v1/messages", "/beta/v1/models", "/beta/v1/files"]
+)
+def test_both_headers_at_once_are_a_bad_request(path):
     with pytest.raises(GatewayError) as refused:
-        credentials.key_of(headers(authorization=f"Bearer {KEY}", x_api_key=KEY), credentials.CHAT)
+        credentials.key_of(
+            headers(authorization=f"Bearer {KEY}", x_api_key=KEY), credentials.rules_for(path)
+        )
     assert refused.value.http_status == 400
     assert "x-api-key" in refused.value.message
+
+
+CODING_PATHS = ("/coding/v1/messages", "/coding/v1/messages/count_tokens", "/coding/v1/models")
+
+
+@pytest.mark.parametrize("path", CODING_PATHS)
+def test_coding_agents_send_one_key_in_both_headers(path):
+    given = headers(authorization=f"Bearer {KEY}", x_api_key=KEY)
+    assert credentials.key_of(given, credentials.rules_for(path)) == KEY
+
+
+@pytest.mark.parametrize(
+    ("authorization", "api_key", "status"),
+    [
+        (f"Bearer {KEY}", "gw-" + "l" * 43, 400),
+        (f"Bearer {KEY}", "", 400),
+        (KEY, KEY, 400),
+        (f"Basic {KEY}", KEY, 401),
+        ("Bearer sk-something", "sk-something", 401),
+    ],
+)
+@pytest.mark.parametrize("path", CODING_PATHS)
+def test_two_keys_of_a_coding_agent_are_refused(path, authorization, api_key, status):
+    given = headers(authorization=authorization, x_api_key=api_key)
+    with pytest.raises(GatewayError) as refused:
+        credentials.key_of(given, credentials.rules_for(path))
+    assert refused.value.http_status == status
 
 
 @pytest.mark.parametrize(

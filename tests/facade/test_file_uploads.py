@@ -161,7 +161,7 @@ BAD = {
     "file as text": (write(PURPOSE, FILE.replace(b'; filename="a.txt"', b"")), "file"),
     "no file": (write(PURPOSE), "file"),
     "no purpose": (write(FILE), "purpose"),
-    "wrong purpose": (write(FILE, PURPOSE.replace(b"batch", b"vision")), "purpose"),
+    "wrong purpose": (write(FILE, PURPOSE.replace(b"batch", b"other")), "purpose"),
     "two purposes": (write(PURPOSE, FILE, PURPOSE), "purpose"),
     "10,000 parts": (write(*[FILE.replace(b"file", b"x", 1)] * 1, *[PURPOSE] * 10_000), None),
     "10,000 unknown parts": (write(FILE, *[PURPOSE.replace(b"purpose", b"x")] * 10_000), None),

@@ -179,7 +179,7 @@ class TestLists:
         ("headers", "query", "param"),
         [
             (A, "order=up", "order"),
-            (A, "purpose=vision", "purpose"),
+            (A, "purpose=other", "purpose"),
             (A, "after=file-none", "after"),
             (A, "after=", "after"),
             (A, "after=%ff", "after"),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from facade.context import CONTEXT, Context
 from facade.draining import Drain
 from facade.sse import relay
-from gateway.conversation.v1.conversation_pb2 import Block
+from gateway.conversation.v1.conversation_pb2 import Block, Usage
 from gateway.inference.v1.inference_pb2 import Event, Served, Start, StreamGenerateResponse
 from services.common.errors import GatewayError
 from services.common.settings import Limits
@@ -32,10 +32,14 @@ class Words:
 
     Attributes:
         signs: of life that were wanted.
+        served: nobody.
+        usage: none.
     """
 
     def __init__(self) -> None:
         self.signs = 0
+        self.served = Served()
+        self.usage = Usage()
 
     def encode(self, events: Iterable[Event]) -> bytes:
         return b"".join(

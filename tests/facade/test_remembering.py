@@ -377,3 +377,25 @@ async def test_a_profile_takes_part_without_a_memory(gateway, path):
     await profile("DELETE")
     assert (await profile("GET"))["facts"] == []
     assert await talk.see("?limit=1") == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"model": "sandbox/fail-500", "fallback": "disabled"}, 502),
+        ({"model": "sandbox/fail-context"}, 400),
+        ({"content": [{"type": "file", "file": {"file_id": "file-" + "0" * 26}}]}, 404),
+    ],
+    ids=["failed", "refused", "unknown file"],
+)
+@STREAMED
+async def test_a_request_that_failed_has_freed_its_place_when_it_is_answered(
+    tmp_path, fields, status, stream
+):
+    async with running(tmp_path, memory={"quota": {"enterprise": 1}}) as gateway:
+        for number in range(20):
+            talk = Talk(gateway, CHAT, f"memory/{number}", stream=stream)
+            content = fields.get("content", "Hello")
+            options = {name: value for name, value in fields.items() if name != "content"}
+            answer, told = await talk.ask(said("user", content), **options)
+            assert answer.status == status, (number, told)

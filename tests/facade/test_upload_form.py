@@ -49,13 +49,18 @@ def test_fields_may_come_in_any_order():
         ("assistants", files_pb2.PURPOSE_ASSISTANTS),
         ("batch", files_pb2.PURPOSE_BATCH),
         ("fine-tune", files_pb2.PURPOSE_FINE_TUNE),
+        ("vision", files_pb2.PURPOSE_VISION),
+        ("user_data", files_pb2.PURPOSE_USER_DATA),
+        ("evals", files_pb2.PURPOSE_EVALS),
     ],
 )
-def test_a_purpose_is_one_of_three(written, purpose):
+def test_a_purpose_is_one_that_clients_send(written, purpose):
     assert read(FILE, text("purpose", written))[1] == files_pb2.FileClosing(purpose=purpose)
 
 
-@pytest.mark.parametrize("written", ["", "vision", "Batch", " batch", "batch\r\n", "purpose"])
+@pytest.mark.parametrize(
+    "written", ["", "assistants_output", "fine_tune", "Batch", " batch", "batch\r\n", "purpose"]
+)
 def test_another_purpose_is_refused(written):
     refused(text("purpose", written), param="purpose")
 

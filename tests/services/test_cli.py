@@ -146,6 +146,12 @@ def test_a_key_that_is_not_in_the_environment_is_named(gateway: Command) -> None
     gateway("config check")
 
 
+def test_credentials_in_a_header_need_no_key(gateway: Command) -> None:
+    gateway.environ["OPENAI_API_KEY"] = None
+    gateway.config.write_text('[providers.openai]\nheaders = {authorization = "Bearer sk-1"}\n')
+    gateway("config check")
+
+
 def test_fallbacks_and_roles_without_a_model_are_named(gateway: Command) -> None:
     gateway.config.write_text(
         '[[models]]\nname = "a"\nprovider = "sandbox"\nupstream = "echo"\n'
@@ -156,6 +162,16 @@ def test_fallbacks_and_roles_without_a_model_are_named(gateway: Command) -> None
         "gateway: models.a.fallbacks[1]: no model is called 'b'",
         "roles.summarise: no model is called 'c'",
     ]
+
+
+def test_names_that_a_wildcard_takes_are_models(gateway: Command) -> None:
+    gateway.config.write_text(
+        '[[models]]\nname = "claude-*"\nprovider = "sandbox"\nupstream = "echo"\n'
+        '[[models]]\nname = "a"\nprovider = "sandbox"\nupstream = "echo"\n'
+        'fallbacks = ["claude-opus-4-5", "claude-*"]\n'
+    )
+    _, errors = gateway("config check", status=2)
+    assert errors == "gateway: models.a.fallbacks[1]: no model is called 'claude-*'\n"
 
 
 @pytest.mark.parametrize(

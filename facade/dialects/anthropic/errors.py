@@ -2,7 +2,9 @@
 
 import orjson
 
+from facade.dialects.anthropic.overflow import overflow_message
 from facade.dialects.attempts import attempt_object
+from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 
 _TYPES = {
@@ -30,9 +32,12 @@ def error_body(error: GatewayError, request_id: str) -> dict[str, object]:
     """
     status = error.http_status
     fallback = "invalid_request_error" if status < 500 else "api_error"
+    message = error.message
+    if error.reason == errors_pb2.REASON_CONTEXT_LENGTH_EXCEEDED:
+        message = overflow_message(message)
     told: dict[str, object] = {
         "type": _TYPES.get(status, fallback),
-        "message": error.message,
+        "message": message,
         "code": error.code,
     }
     if error.param:

@@ -14,7 +14,7 @@ from facade.dialects.anthropic.parts import (
     verbatim,
 )
 from gateway.conversation.v1 import conversation_pb2
-from gateway.inference.v1.inference_pb2 import Event, Finish, Start
+from gateway.inference.v1.inference_pb2 import Event, Finish, Served, Start
 from services.common.errors import GatewayError, internal
 
 _PING = b'event: ping\ndata: {"type": "ping"}\n\n'
@@ -48,12 +48,17 @@ class MessageStream:
     One call of `encode` gives the bytes of one batch, to be sent in one write. Two
     things wait: the opening event for tokens in the same batch, as it tells them; and
     the closing events for the end of the stream, as tokens may come until then.
+
+    Attributes:
+        served: who serves the answer, once that is known.
+        usage: the tokens so far.
     """
 
     def __init__(self, request_id: str) -> None:
         self._request_id = request_id
         self._start: Start | None = None
-        self._usage = conversation_pb2.Usage()
+        self.served = Served()
+        self.usage = conversation_pb2.Usage()
         self._finish: Finish | None = None
         self._refused = False
         self._index = 0
@@ -71,7 +76,7 @@ class MessageStream:
         for event in events:
             kind = event.WhichOneof("kind")
             if kind == "usage":
-                self._usage = event.usage
+                self.usage = event.usage
                 continue
             if self._start is not None:
                 out.append(self._opening(self._start))
@@ -96,7 +101,7 @@ class MessageStream:
             **{name: value for name, value in told.items() if name not in _OF_DELTA},
             "type": "message_delta",
             "delta": {name: value for name, value in told.items() if name in _OF_DELTA},
-            "usage": usage_json(self._usage),
+            "usage": usage_json(self.usage),
         }
         return _event("message_delta", ending) + _STOP
 
@@ -119,7 +124,7 @@ class MessageStream:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": usage_json(self._usage),
+            "usage": usage_json(self.usage),
         }
         return _event("message_start", {"type": "message_start", "message": message})
 
@@ -128,6 +133,7 @@ class MessageStream:
         match kind:
             case "start":
                 self._start = event.start
+                self.served = event.start.served
             case "block_start":
                 return self._block_start(event.block_start)
             case "block_stop":

@@ -331,7 +331,18 @@ class JsonFormat(TypedDict):
 class OutputConfig(TypedDict):
     """How much effort goes into the answer, and its form."""
 
-    effort: NotRequired[Literal["low", "medium", "high", "xhigh", "max"] | None]
+    effort: NotRequired[
+        Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=64,
+                description="low, medium, high, xhigh or max. "
+                "Other names go on to providers of this dialect as they are.",
+            ),
+        ]
+        | None
+    ]
     format: NotRequired[JsonFormat | None]
 
 

@@ -32,8 +32,9 @@ def error_object(error: GatewayError) -> dict[str, Any]:
     told: dict[str, Any] = {
         "message": error.message,
         "type": kind,
-        "param": error.param or None,
-        "code": error.code,
+        # Of a provider of the same dialect, its own.
+        "param": error.upstream_param or error.param or None,
+        "code": error.upstream_code or error.code,
     }
     if error.attempts:
         told["attempts"] = [attempt_object(attempt) for attempt in error.attempts]

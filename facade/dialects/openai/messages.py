@@ -42,7 +42,9 @@ _FIELDS_OF_ROLE = {
 }
 _PLAIN = {"role", "content"}
 _PLAIN_PART = {"type", "text"}
+_PLAIN_CALL = {"name", "arguments", "input"}
 _NAMED = frozenset({"role", "content", "name", *_FIELDS_OF_ROLE})
+_REASONING = "reasoning"
 
 
 def add_messages(request: GenerateRequest, messages: Sequence[Message], path: str) -> None:
@@ -101,10 +103,14 @@ def _add_message(request: GenerateRequest, message: Message, path: str) -> None:
         result.tool_result.tool_use_id = _tool_call_id(message, path)
         result.tool_result.blocks.extend(blocks)
         blocks = [result]
-    if blocks:
-        added = request.messages.add(role=_ROLES[role], name=message.get("name") or "")
-        added.blocks.extend(blocks)
-        _keep(added, message, _NAMED, path)
+    added = request.messages.add(role=_ROLES[role], name=message.get("name") or "")
+    added.blocks.extend(blocks)
+    named = _NAMED
+    if any(block.thinking.field for block in blocks):
+        named = _NAMED | {_REASONING}
+    _keep(added, message, named, path)
+    if not blocks and not (role == "assistant" and _says_without_a_name(message)):
+        del request.messages[-1]
 
 
 def _tool_call_id(message: Message, path: str) -> str:
@@ -117,18 +123,29 @@ def _tool_call_id(message: Message, path: str) -> str:
 
 def _assistant_blocks(message: Message, path: str) -> list[Block]:
     blocks: list[Block] = []
-    if thoughts := message.get("reasoning_content"):
+    thoughts = message.get("reasoning_content")
+    other: Any = message.get(_REASONING)
+    # The name that OpenRouter, Groq and others have for the same.
+    is_named_so = isinstance(other, str) and thoughts in (None, "", other)
+    if thoughts or (is_named_so and other):
         thinking = Block()
-        thinking.thinking.text = thoughts
+        thinking.thinking.text = thoughts or other
+        thinking.thinking.field = _REASONING if is_named_so else ""
         blocks.append(thinking)
     refusal, calls = message.get("refusal"), message.get("tool_calls")
-    if message.get("content") is not None or not (blocks or refusal or calls):
+    says_otherwise = blocks or refusal or calls or _says_without_a_name(message)
+    if message.get("content") is not None or not says_otherwise:
         blocks += _content_blocks(message, path)
     if refusal:
         blocks.append(Block(refusal=refusal))
     if calls:
         blocks += [_call(call, f"{path}.tool_calls[{i}]") for i, call in enumerate(calls)]
     return blocks
+
+
+def _says_without_a_name(message: Message) -> bool:
+    """Return whether a message has a field that is not known here, such as a recording's id."""
+    return any(value and name not in _NAMED for name, value in message.items())
 
 
 def _content_blocks(message: Message, path: str) -> list[Block]:
@@ -179,7 +196,11 @@ def _call(call: ToolCall, path: str) -> Block:
         use.name, use.input, use.freeform = custom["name"], custom["input"], True
     else:
         raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required with the type {kind}")
-    _keep(block, call, ("id", "type", kind), path)
+    rest: dict[str, object] = {**call}
+    inner = rest.pop(kind)
+    if isinstance(inner, dict) and inner.keys() - _PLAIN_CALL:
+        rest[kind] = {name: value for name, value in inner.items() if name not in _PLAIN_CALL}
+    _keep(block, rest, ("id", "type"), path)
     return block
 
 

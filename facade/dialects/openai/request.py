@@ -11,7 +11,13 @@ from pydantic import TypeAdapter
 from facade.dialects.extensions import set_extensions
 from facade.dialects.openai.messages import add_messages
 from facade.dialects.openai.tools import add_tools, set_tool_choice
-from facade.dialects.openai.types import ChatParameters, ChatRequest, ResponseFormat, StepParameters
+from facade.dialects.openai.types import (
+    ChatParameters,
+    ChatRequest,
+    JsonSchema,
+    ResponseFormat,
+    StepParameters,
+)
 from facade.dialects.validation import check, read, to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat
@@ -46,6 +52,8 @@ _FORMATS = {
     "json_object": OutputFormat.KIND_JSON_OBJECT,
     "json_schema": OutputFormat.KIND_JSON_SCHEMA,
 }
+_FORMAT_FIELDS = frozenset(ResponseFormat.__annotations__)
+_SCHEMA_FIELDS = frozenset(JsonSchema.__annotations__)
 
 
 @dataclass(slots=True)
@@ -99,8 +107,11 @@ def _step_parameters(
             place = f"{path}.{field}"
             raise invalid(place, f"{place}: must not be empty in a step")
     given = check(_PARAMETERS, parameters, path)
-    step = _parameters(_over(outer, given), f"{path}.")
-    _clear_equal(step, _parameters(outer, ""))
+    step, whole = _parameters(_over(outer, given), f"{path}."), _parameters(outer, "")
+    if whole.HasField("extra") and not step.HasField("extra"):
+        # Of the request's fields without a name the step leaves none.
+        step.extra.CopyFrom(to_opaque(DIALECT_OPENAI, {}, path))
+    _clear_equal(step, whole)
     if given.messages is not None:
         add_messages(step, given.messages, f"{path}.messages")
     return step
@@ -138,10 +149,13 @@ def _parameters(wire: ChatParameters, prefix: str) -> GenerateRequest:
         raise invalid(path, f"{path}: needs logprobs to be true")
     if (limit := _token_limit(wire, prefix)) is not None:
         request.max_tokens = limit
+        # A step says so in either case, as the request may have used the other name.
+        if wire.max_tokens is None or prefix:
+            request.names_max_completion_tokens = wire.max_tokens is None
     if wire.stop is not None:
         request.stop_sequences.extend([wire.stop] if isinstance(wire.stop, str) else wire.stop)
     if wire.response_format is not None:
-        _set_format(request.output_format, wire.response_format, f"{prefix}response_format")
+        _set_format(request, wire.response_format, f"{prefix}response_format")
     if wire.tools is not None:
         add_tools(request, wire.tools, f"{prefix}tools")
     set_tool_choice(request, wire.tool_choice, wire.parallel_tool_calls, f"{prefix}tool_choice")
@@ -161,7 +175,10 @@ def _token_limit(wire: ChatParameters, prefix: str) -> int | None:
     return old if new is None else new
 
 
-def _set_format(target: OutputFormat, given: ResponseFormat, path: str) -> None:
+def _set_format(request: GenerateRequest, given: ResponseFormat, path: str) -> None:
+    if not _is_known(given):
+        return  # it goes on as it is, among the fields without a name
+    target = request.output_format
     target.kind = _FORMATS[given["type"]]
     if given["type"] != "json_schema":
         return
@@ -176,6 +193,23 @@ def _set_format(target: OutputFormat, given: ResponseFormat, path: str) -> None:
         target.strict = strict
 
 
+def _is_known(form: ResponseFormat) -> bool:
+    """Return whether the canonical model has a name for a form.
+
+    llama.cpp's server takes the schema of a `json_schema` beside the type.
+    """
+    if form["type"] == "json_schema" and "json_schema" not in form:
+        return len(form) == 1
+    return form["type"] in _FORMATS
+
+
+def _has_more(form: ResponseFormat) -> bool:
+    """Return whether a form has fields that the canonical model has no name for."""
+    described = form.get("json_schema")
+    inner = described.keys() if described is not None else frozenset()
+    return bool(form.keys() - _FORMAT_FIELDS or inner - _SCHEMA_FIELDS)
+
+
 def _keep_unnamed(request: GenerateRequest, wire: ChatParameters, prefix: str) -> None:
     """Keep the fields that have no name in the canonical model; a null says nothing."""
     fields: dict[str, Any] = wire.model_extra or {}
@@ -185,5 +219,9 @@ def _keep_unnamed(request: GenerateRequest, wire: ChatParameters, prefix: str) -
         raise invalid(path, f"{path}: {_REFUSED[field]}")
     if wire.logit_bias is not None:
         extra["logit_bias"] = wire.logit_bias
+    form = wire.response_format
+    if form is not None and (_has_more(form) or not _is_known(form)):
+        # As a whole: in this dialect it is put back over what is known of it.
+        extra["response_format"] = form
     if extra:
         request.extra.CopyFrom(to_opaque(DIALECT_OPENAI, extra, prefix.removesuffix(".")))

@@ -1,12 +1,11 @@
 """Whole answers of the canonical model as chat completions, and the words streams share."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import orjson
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
-from gateway.conversation.v1.conversation_pb2 import Block, FinishReason, Opaque, ToolUse, Usage
+from gateway.conversation.v1.conversation_pb2 import Block, FinishReason, Opaque, Thinking, Usage
 from gateway.inference.v1.inference_pb2 import Choice, GenerateResponse
 
 ID_PREFIX = "chatcmpl-"
@@ -26,8 +25,9 @@ FINISH_REASONS: dict[FinishReason.ValueType, str] = {
 def render_completion(response: GenerateResponse, created: int) -> bytes:
     """Write a whole answer as a `chat.completion`; `created` is in Unix seconds.
 
-    Thinking is told as `reasoning_content`, as DeepSeek does; thoughts that only a
-    provider can read, and blocks of another dialect, have no place here.
+    Thinking is told as `reasoning_content`, as DeepSeek does, and under the provider's own
+    name for it too; thoughts that only a provider can read, and blocks of another dialect,
+    have no place here.
     """
     return orjson.dumps(
         {
@@ -55,13 +55,21 @@ def unnamed(extra: Opaque) -> dict[str, Any]:
     return fields
 
 
-def tool_call(use: ToolUse, arguments: str) -> dict[str, Any]:
+def tool_call(block: Block, arguments: str) -> dict[str, Any]:
     """Give a tool call with the arguments, or the beginning of them, that are known."""
-    if use.freeform:
-        custom = {"name": use.name, "input": arguments}
-        return {"id": use.id, "type": "custom", "custom": custom}
-    function = {"name": use.name, "arguments": arguments}
-    return {"id": use.id, "type": "function", "function": function}
+    use, further = block.tool_use, unnamed(block.extra)
+    kind, field = ("custom", "input") if use.freeform else ("function", "arguments")
+    inner = further.get(kind)
+    called = {**(inner if isinstance(inner, dict) else {}), "name": use.name, field: arguments}
+    return {**further, "id": use.id, "type": kind, kind: called}
+
+
+def thoughts(thinking: Thinking, text: str) -> dict[str, Any]:
+    """Give the fields that tell a text of a thinking block."""
+    told = {"reasoning_content": text}
+    if thinking.field:
+        told[thinking.field] = text
+    return told
 
 
 def usage_object(usage: Usage) -> dict[str, Any]:
@@ -90,42 +98,52 @@ def _choice(index: int, choice: Choice) -> dict[str, Any]:
     return {
         **unnamed(choice.finish.extra),
         "index": index,
-        "message": _message(choice.blocks),
+        "message": _message(choice),
         "logprobs": orjson.loads(choice.logprobs) if choice.logprobs else None,
         "finish_reason": FINISH_REASONS[choice.finish.reason],
     }
 
 
-def _message(blocks: Iterable[Block]) -> dict[str, Any]:
-    further: dict[str, Any] = {}
+def _message(choice: Choice) -> dict[str, Any]:
+    further = unnamed(choice.extra)
+    parts: list[dict[str, Any]] = []
     texts: list[str] = []
-    thoughts: list[str] = []
+    thought: list[str] = []
     refusals: list[str] = []
     calls: list[dict[str, Any]] = []
-    for block in blocks:
+    last = Thinking()
+    for block in choice.blocks:
         match block.WhichOneof("kind"):
             case "text":
                 texts.append(block.text)
+                parts.append({"type": "text", "text": block.text})
                 further |= unnamed(block.extra)
             case "thinking":
-                thoughts.append(block.thinking.text)
+                last = block.thinking
+                thought.append(last.text)
             case "refusal":
                 refusals.append(block.refusal)
             case "tool_use":
                 use = block.tool_use
                 arguments = use.input if use.input or use.freeform else "{}"
-                calls.append(unnamed(block.extra) | tool_call(use, arguments))
-            case "opaque":
-                further |= unnamed(block.opaque)
+                calls.append(tool_call(block, arguments))
+            case "opaque" if part := unnamed(block.opaque):
+                parts.append(part)
+    said_otherwise = bool(calls or refusals or choice.extra.json)
+    content: Any = "".join(texts)
+    if len(parts) > len(texts):
+        content = parts
+    elif said_otherwise and not texts:
+        content = None
     message = {
         **further,
         "role": "assistant",
         # Null says that something else was said instead.
-        "content": None if not texts and (calls or refusals) else "".join(texts),
+        "content": content,
         "refusal": "".join(refusals) or None,
     }
-    if reasoning := "".join(thoughts):
-        message["reasoning_content"] = reasoning
+    if reasoning := "".join(thought):
+        message |= thoughts(last, reasoning)
     if calls:
         message["tool_calls"] = calls
     return message

@@ -5,16 +5,16 @@ from typing import Any
 
 import orjson
 
+from facade.dialects.openai.deltas import Choice, head_of
 from facade.dialects.openai.errors import error_object
 from facade.dialects.openai.response import (
     FINISH_REASONS,
     completion_id,
-    tool_call,
     unnamed,
     usage_object,
 )
-from gateway.conversation.v1.conversation_pb2 import Block, ToolUse, Usage
-from gateway.inference.v1.inference_pb2 import Event, Start
+from gateway.conversation.v1.conversation_pb2 import Usage
+from gateway.inference.v1.inference_pb2 import Event, Served, Start
 from services.common.errors import GatewayError
 
 _DONE = b"data: [DONE]\n\n"
@@ -38,16 +38,23 @@ class ChatStream:
         created: Unix seconds, the same in every chunk.
         include_usage: whether a last chunk without choices tells the usage, and all
             others carry a null in its place.
+
+    Attributes:
+        served: who serves the answer, once that is known.
+        usage: the tokens so far.
     """
 
     def __init__(self, created: int, include_usage: bool) -> None:
         self._created = created
         self._include_usage = include_usage
-        self._usage = Usage()
+        self.served = Served()
+        self.usage = Usage()
+        self._envelope: dict[str, Any] = {}
         self._head = b""
+        self._late: dict[str, Any] = {}  # of the answer, behind its end
         self._end = b',"usage":null}\n\n' if include_usage else b"}\n\n"
         self._text_tail = b"}" + _RUNNING_ON + self._end
-        self._choices: list[_Choice] = []
+        self._choices: list[Choice] = []
 
     def encode(self, events: Iterable[Event]) -> bytes:
         """Give the bytes of a batch of events, possibly none."""
@@ -64,21 +71,27 @@ class ChatStream:
             elif kind == "start":
                 self._start(event.start, out)
             elif kind == "usage":
-                self._usage = event.usage
+                self.usage = event.usage
             elif kind == "finish":
                 self._finish(event, out)
             elif kind == "block_start":
                 self._block_start(event, out)
+            elif kind == "further":
+                self._further(event, out)
             elif kind is not None:
                 self._delta(kind, event, out)
         return b"".join(out)
 
     def finish(self) -> bytes:
         """Give what ends a whole answer: the usage, where it is wanted, and the terminator."""
-        if not self._include_usage:
+        head = _head(self._late | self._envelope) if self._late else self._head
+        if self._include_usage:
+            usage = orjson.dumps(usage_object(self.usage))
+            return b'%s[],"usage":%s}\n\n%s' % (head, usage, _DONE)
+        if not self._late:
             return _DONE
-        usage = orjson.dumps(usage_object(self._usage))
-        return b'%s[],"usage":%s}\n\n%s' % (self._head, usage, _DONE)
+        # With a choice: who wants no usage need not know chunks without.
+        return b'%s[{"index":0,"delta":{}%s%s%s' % (head, _RUNNING_ON, self._end, _DONE)
 
     def keepalive(self) -> bytes:
         """Give a comment, which clients read past."""
@@ -89,6 +102,7 @@ class ChatStream:
         return b"data: %s\n\n" % orjson.dumps({"error": error_object(error)})
 
     def _start(self, start: Start, out: list[bytes]) -> None:
+        self.served = start.served
         envelope = {
             "id": completion_id(start.id),
             "object": "chat.completion.chunk",
@@ -101,7 +115,38 @@ class ChatStream:
                 out += (_head(further | envelope), b"[]", self._end)
             else:
                 envelope = further | envelope
-        self._head = _head(envelope)
+        self._envelope, self._head = envelope, _head(envelope)
+
+    def _further(self, event: Event, out: list[bytes]) -> None:
+        """Tell fields without a name, in a chunk of their own."""
+        answer, message = unnamed(event.further.answer), unnamed(event.further.message)
+        if answer.keys() & self._envelope.keys():
+            self._change_head(answer)
+        known = self._choices[event.choice] if event.choice < len(self._choices) else None
+        if known is not None and known.has_ended:
+            self._late |= answer
+            return
+        choice, delta = self._begun(event.choice, out)
+        choice.has_answered = choice.has_answered or bool(message)
+        told = {
+            **unnamed(event.further.choice),
+            "index": event.choice,
+            "delta": delta | message,
+            "logprobs": None,
+            "finish_reason": None,
+        }
+        head = _head(answer | self._envelope) if answer else self._head
+        out.append(b"%s[%s]%s" % (head, orjson.dumps(told), self._end))
+
+    def _change_head(self, answer: dict[str, Any]) -> None:
+        """Repeat what every chunk repeats with the values that it has now."""
+        named = ("id", "object", "created", "model")
+        for name in answer.keys() & self._envelope.keys() - set(named):
+            # Told in this chunk, and no longer in each.
+            del self._envelope[name]
+        self._head = _head(self._envelope)
+        for number, choice in enumerate(self._choices):
+            choice.begin_with(head_of(self._head, number))
 
     def _block_start(self, event: Event, out: list[bytes]) -> None:
         choice, opening = self._begun(event.choice, out)
@@ -116,12 +161,19 @@ class ChatStream:
         # What would stand around no text stands around each piece.
         empty = Event(block=event.block)
         setattr(empty, kind, "")
-        head, text, tail = orjson.dumps(choice.delta(kind, empty)).partition(b'""')
-        if text:
-            _copy(event.pieces, choice.head + head, tail + _RUNNING_ON + self._end, out)
+        around = orjson.dumps(choice.delta(kind, empty)).split(b'""')
+        end = around[-1] + _RUNNING_ON + self._end
+        if len(around) == 2:
+            _copy(event.pieces, choice.head + around[0], end, out)
+        elif len(around) > 2:
+            # Thinking that is told under two names.
+            for piece in event.pieces:
+                told = (b'"%b"' % piece).join(around[:-1])
+                out += (choice.head, told, b'"', piece, b'"', end)
 
     def _finish(self, event: Event, out: list[bytes]) -> None:
         choice, delta = self._begun(event.choice, out)
+        choice.has_ended = True
         if not choice.has_answered:
             delta["content"] = ""
         ended = {
@@ -133,20 +185,20 @@ class ChatStream:
         }
         out.append(b"%s[%s]%s" % (self._head, orjson.dumps(ended), self._end))
 
-    def _begun(self, index: int, out: list[bytes]) -> tuple["_Choice", dict[str, Any]]:
+    def _begun(self, index: int, out: list[bytes]) -> tuple[Choice, dict[str, Any]]:
         """Give a choice and the opening of its delta: the role, where the choice is new."""
         known = len(self._choices)
         if index >= _MAX_CHOICES:
             raise ValueError(f"choice {index} of an answer")
         for number in range(known, index + 1):
-            choice = _Choice(self._head + b'[{"index":%d,"delta":' % number)
+            choice = Choice(head_of(self._head, number))
             self._choices.append(choice)
             if number < index:
                 self._chunk(choice, _opening(), b"", out)
         return self._choices[index], _opening() if index >= known else {}
 
     def _chunk(
-        self, choice: "_Choice", delta: dict[str, Any], logprobs: bytes, out: list[bytes]
+        self, choice: Choice, delta: dict[str, Any], logprobs: bytes, out: list[bytes]
     ) -> None:
         if logprobs:
             # Written anew, so that no line break of a provider's gets into the event.
@@ -171,93 +223,3 @@ def _head(envelope: dict[str, Any]) -> bytes:
 
 def _opening() -> dict[str, Any]:
     return {"role": "assistant", "content": None}
-
-
-class _Choice:
-    """What has been said of one choice.
-
-    Attributes:
-        head: what comes before a delta.
-        text: what comes before the string of a delta of text.
-        has_answered: whether the message has anything but thinking so far.
-    """
-
-    __slots__ = ("_calls", "_has_text", "_number_of_calls", "has_answered", "head", "text")
-
-    def __init__(self, head: bytes) -> None:
-        self.head = head
-        self.text = head + b'{"content":'
-        self.has_answered = False
-        self._has_text = False
-        # Of each open block that is a call.
-        self._calls: dict[int, _Call] = {}
-        self._number_of_calls = 0
-
-    def start_block(self, number: int, block: Block) -> dict[str, Any]:
-        """Give the delta that a new block begins with, possibly an empty one."""
-        match block.WhichOneof("kind"):
-            case "text":
-                delta = unnamed(block.extra)
-                # Before the first text, content is null, which an empty text is not.
-                if block.text or not self._has_text:
-                    delta["content"] = block.text
-                self._has_text = self.has_answered = True
-                return delta
-            case "tool_use":
-                self.has_answered = True
-                call = _Call(self._number_of_calls, block.tool_use)
-                self._calls[number] = call
-                self._number_of_calls += 1
-                return {"tool_calls": [unnamed(block.extra) | call.opening(block.tool_use)]}
-            case "refusal":
-                self.has_answered = True
-                return {"refusal": block.refusal} if block.refusal else {}
-            case "thinking" if block.thinking.text:
-                return {"reasoning_content": block.thinking.text}
-            case "opaque":
-                return unnamed(block.opaque)
-            case _:
-                # What only the provider can read.
-                return {}
-
-    def delta(self, kind: str, event: Event) -> dict[str, Any]:
-        """Give the delta for more of a block, or for its end, possibly an empty one."""
-        match kind:
-            case "text":
-                return {"content": event.text}
-            case "thinking":
-                return {"reasoning_content": event.thinking}
-            case "refusal":
-                return {"refusal": event.refusal}
-            case "input" if call := self._calls.get(event.block):
-                return {"tool_calls": [call.more(event.input)]}
-            case "block_stop" if call := self._calls.pop(event.block, None):
-                return {"tool_calls": [call.more("{}")]} if call.lacks_arguments else {}
-            case "opaque":
-                return unnamed(event.opaque)
-            case _:
-                # Signatures, and arguments of a block of another dialect.
-                return {}
-
-
-class _Call:
-    """One tool call of a choice; `index` counts the calls, not the blocks."""
-
-    __slots__ = ("_index", "_is_freeform", "lacks_arguments")
-
-    def __init__(self, index: int, use: ToolUse) -> None:
-        self._index = index
-        self._is_freeform = use.freeform
-        # Clients parse what has come by the end, so it must be an object at least.
-        self.lacks_arguments = not use.input and not use.freeform
-
-    def opening(self, use: ToolUse) -> dict[str, Any]:
-        """Give the first delta of the call, the only one with id, type and name."""
-        return {"index": self._index, **tool_call(use, use.input)}
-
-    def more(self, text: str) -> dict[str, Any]:
-        """Give a delta with more of the arguments."""
-        self.lacks_arguments = False
-        if self._is_freeform:
-            return {"index": self._index, "custom": {"input": text}}
-        return {"index": self._index, "function": {"arguments": text}}

@@ -13,6 +13,7 @@ from services.common.texts import quoted
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _FUNCTION_FIELDS = frozenset({"name", "description", "parameters", "strict"})
+_CHOICE_TYPES = frozenset({"function", "custom", "allowed_tools"})
 _MODES = {
     "auto": ToolChoice.MODE_AUTO,
     "required": ToolChoice.MODE_ANY,
@@ -110,6 +111,8 @@ def _unnamed(tool: Tool, function: Mapping[str, object]) -> dict[str, object]:
 
 def _named(choice: NamedToolChoice, names: set[str], path: str) -> ToolChoice:
     kind = choice["type"]
+    if kind not in _CHOICE_TYPES:
+        return ToolChoice(extra=to_opaque(DIALECT_OPENAI, choice, path))
     if choice.get(kind) is None:
         raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required with the type {kind}")
     for name, place in _names(choice, path):
@@ -117,7 +120,10 @@ def _named(choice: NamedToolChoice, names: set[str], path: str) -> ToolChoice:
             given = f", not {quoted(name)}" if isinstance(name, str) else ""
             raise invalid(place, f"{place}: must be the name of one of the tools{given}")
     if kind == "function":
-        return ToolChoice(mode=ToolChoice.MODE_TOOL, name=choice["function"]["name"])
+        named = ToolChoice(mode=ToolChoice.MODE_TOOL, name=choice["function"]["name"])
+        if len(choice) > 2 or len(choice["function"]) > 1:
+            named.extra.CopyFrom(to_opaque(DIALECT_OPENAI, choice, path))
+        return named
     # Of custom tools, and of choices among several, only this dialect knows.
     return ToolChoice(extra=to_opaque(DIALECT_OPENAI, choice, path))
 

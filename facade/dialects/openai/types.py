@@ -27,12 +27,10 @@ from facade.dialects.extensions import (
 from facade.dialects.validation import FewFields
 
 _OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
-_CLOSED = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 Text = Annotated[str, Field(min_length=1)]
 Object = dict[str, Any]
 TokenCount = Annotated[int, Field(ge=1, le=UINT32_MAX)]
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 
@@ -194,7 +192,7 @@ class Tool(TypedDict):
     ]
 
 
-@with_config(_CLOSED)
+@with_config(_OPEN)
 class ToolName(TypedDict):
     """Names a tool."""
 
@@ -216,21 +214,25 @@ class AllowedTools(TypedDict):
     ]
 
 
-@with_config(_CLOSED)
+@with_config(_OPEN)
 class NamedToolChoice(TypedDict):
     """A certain tool, or some of them."""
 
-    type: Literal["function", "custom", "allowed_tools"]
-    function: NotRequired[
-        Annotated[ToolName, FewFields, Field(description="With `function`: which.")]
+    type: Annotated[
+        Text,
+        Field(
+            description="function, custom or allowed_tools. "
+            "Other types go on to providers of this dialect as they are."
+        ),
     ]
-    custom: NotRequired[Annotated[ToolName, FewFields, Field(description="With `custom`: which.")]]
+    function: NotRequired[Annotated[ToolName, Field(description="With `function`: which.")]]
+    custom: NotRequired[Annotated[ToolName, Field(description="With `custom`: which.")]]
     allowed_tools: NotRequired[
         Annotated[AllowedTools, Field(description="With `allowed_tools`: which.")]
     ]
 
 
-@with_config(_CLOSED)
+@with_config(_OPEN)
 class JsonSchema(TypedDict):
     """What an answer must match."""
 
@@ -246,13 +248,19 @@ class JsonSchema(TypedDict):
     ]
 
 
-@with_config(_CLOSED)
+@with_config(_OPEN)
 class ResponseFormat(TypedDict):
     """The form of an answer."""
 
-    type: Literal["text", "json_object", "json_schema"]
+    type: Annotated[
+        Text,
+        Field(
+            description="text, json_object or json_schema. "
+            "Other types go on to providers of this dialect as they are."
+        ),
+    ]
     json_schema: NotRequired[
-        Annotated[JsonSchema, FewFields, Field(description="With `json_schema`: the schema.")]
+        Annotated[JsonSchema, Field(description="With `json_schema`: the schema.")]
     ]
 
 
@@ -319,22 +327,22 @@ class ChatParameters(BaseModel):
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = Field(
         None, description="How many alternatives to return for each token; needs `logprobs`."
     )
-    response_format: Annotated[ResponseFormat, FewFields] | None = Field(
-        None, description="The form of the answer."
-    )
+    response_format: ResponseFormat | None = Field(None, description="The form of the answer.")
     tools: Annotated[list[Tool], Field(fail_fast=True, max_length=MAX_TOOLS)] | None = Field(
         None, description="Tools the model may call; names are unique."
     )
     tool_choice: (
         Annotated[Literal["none", "auto", "required"], Tag("#mode")]
-        | Annotated[NamedToolChoice, FewFields, Tag("#named")]
+        | Annotated[NamedToolChoice, Tag("#named")]
         | None
     ) = Field(None, description="Whether and which tools are to be called.")
     parallel_tool_calls: bool | None = Field(
         None, description="Whether several tools may be called in one answer."
     )
-    reasoning_effort: Effort | None = Field(
-        None, description="How much the model thinks before it answers."
+    reasoning_effort: Annotated[Text, Field(max_length=64)] | None = Field(
+        None,
+        description="How much the model thinks before it answers: none, minimal, low, medium, "
+        "high, xhigh or max. Other names go on to providers of this dialect as they are.",
     )
     user: str | None = Field(None, description="An id of the end user.")
     service_tier: str | None = Field(None, description="The provider's service tier.")

@@ -10,6 +10,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.fallback.breakers import Breakers
+from services.inference.fallback.failure_log import FailureLog
 from services.inference.fallback.failures import is_transient
 from services.inference.fallback.plan import Step
 from services.inference.metrics import Metrics
@@ -18,10 +19,10 @@ log = logging.getLogger(__name__)
 
 Outcome = Literal["served", "failed", "cancelled", "unsupported"]
 
-# Nearly all attempts are served, and the access log tells of those.
+# Nearly all attempts are served, and the access log tells of those. Failures have lines of
+# their own.
 _LEVELS: dict[Outcome, int] = {
     "served": logging.DEBUG,
-    "failed": logging.WARNING,
     "cancelled": logging.INFO,
     "unsupported": logging.INFO,
 }
@@ -71,6 +72,11 @@ class Record:
             else:
                 self._ledger.breakers.succeeded(self._key)
         self._close("failed")
+        self._ledger.failure_log.write(
+            self._key.provider,
+            error,
+            {"step": self._step.step_id, "model": str(self._key), "ms": self._ms},
+        )
 
     def cancelled(self) -> None:
         """It was given up: the caller left, or another model was faster."""
@@ -99,8 +105,8 @@ class Record:
         self.outcome = outcome
         self._ms = round((self._ledger.monotonic() - self._began) * 1000)
         self._ledger.count(self._key.provider, outcome)
-        level = _LEVELS[outcome]
-        if log.isEnabledFor(level):
+        level = _LEVELS.get(outcome)
+        if level is not None and log.isEnabledFor(level):
             told: dict[str, object] = {
                 "step": self._step.step_id,
                 "model": str(self._key),
@@ -109,7 +115,6 @@ class Record:
             }
             if self._reason:
                 told["reason"] = Reason.Name(self._reason).removeprefix("REASON_").lower()
-                told["status"] = self._status
             log.log(level, "attempt", extra=told)
 
 
@@ -119,14 +124,20 @@ class Ledger:
     Attributes:
         breakers: learn from each of them.
         metrics: count them.
+        failure_log: tells of those that failed.
         monotonic: seconds of a clock that never goes back.
     """
 
     def __init__(
-        self, breakers: Breakers, metrics: Metrics, monotonic: Callable[[], float]
+        self,
+        breakers: Breakers,
+        metrics: Metrics,
+        failure_log: FailureLog,
+        monotonic: Callable[[], float],
     ) -> None:
         self.breakers = breakers
         self.metrics = metrics
+        self.failure_log = failure_log
         self.monotonic = monotonic
         # Looking a counter up by its labels costs more than counting.
         self._counters: dict[tuple[str, Outcome], Counter] = {}

@@ -37,12 +37,14 @@ class Sent:
 
     Attributes:
         finished: whether its end has, so that nothing is missing.
-        comparable: whether another answer could be told to begin with the same.
     """
 
     def __init__(self) -> None:
         self.finished = False
-        self.comparable = True
+        self._is_known = True  # whether all of it is of kinds that can be compared
+        # Whether fields of the message came last. Those that came with thoughts are whole
+        # once the answer goes on with anything else.
+        self._has_open_fields = False
         self.blocks: list[_Sent] = []
         self._pieces: list[str] = []
 
@@ -56,6 +58,11 @@ class Sent:
             else:
                 self._other(event)
         join(self._pieces)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether another answer could be told to begin with the same."""
+        return self._is_known and not self._has_open_fields
 
     @property
     def text(self) -> str | None:
@@ -81,7 +88,9 @@ class Sent:
         elif kind in ("thinking", "refusal", "input"):
             keep(self.blocks[-1].pieces, getattr(event, kind))
         elif kind == "opaque":
-            self.comparable = False
+            self._is_known = False
+        elif kind == "further":
+            self._has_open_fields |= event.further.HasField("message")
 
     def _open(self, block: Block) -> None:
         kind = block.WhichOneof("kind") or ""
@@ -90,7 +99,9 @@ class Sent:
         self._pieces = [begun]
         self.blocks.append(_Sent(kind, self._pieces, name))
         if kind not in _DELTAS and kind != "redacted_thinking":
-            self.comparable = False
+            self._is_known = False
+        if kind != "thinking":
+            self._has_open_fields = False
 
 
 def _beginning(kind: str, block: Block) -> tuple[str, str]:
@@ -198,7 +209,7 @@ class Repeated:
             kind = event.WhichOneof("kind")
             if kind == "usage" or (self._passed and kind != "start"):
                 out.append(event)
-            elif kind != "start":
+            elif kind != "start" and kind != "further":
                 self._compare(kind, event, out)
         return out
 

@@ -76,7 +76,8 @@ def continued(request: GenerateRequest, text: str) -> GenerateRequest:
         rest.max_tokens = max(1, rest.max_tokens - len(text.encode()) // _BYTES_A_TOKEN)
     said = text.rstrip()
     last = rest.messages[-1]
-    if last.role == conversation_pb2.ROLE_ASSISTANT and last.blocks[-1].HasField("text"):
+    ends_in_text = bool(last.blocks) and last.blocks[-1].HasField("text")
+    if last.role == conversation_pb2.ROLE_ASSISTANT and ends_in_text:
         last.blocks[-1].text += said
     else:
         rest.messages.append(

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from gateway.errors.v1 import errors_pb2
-from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
+from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.accumulator import Accumulator, events_of
 from services.inference.attempt import Attempt, Batch, Batches
+from services.inference.content import is_content
 from services.inference.fallback.backoff import LONGEST_DELAY_S, Uniform
 from services.inference.fallback.breakers import Key
 from services.inference.fallback.failures import is_silence, is_transient, refuses_signatures
@@ -19,7 +20,7 @@ from services.inference.fallback.plan import Plan, Step
 from services.inference.fallback.recovery import Sent
 from services.inference.offload import offload
 from services.inference.providers.failures import cut_off
-from services.inference.refusals import PREFILL, refused_field
+from services.inference.refusals import PREFILL, UNSIGNED_THINKING, refused_field
 
 
 class Prepared(NamedTuple):
@@ -66,8 +67,8 @@ class Asks(Protocol):
     def attempt(self, step: Step, prepared: Prepared, manner: Manner) -> tuple[Attempt, bool]:
         """Make an attempt; tell whether it asks the model to go on with what was sent."""
 
-    def refused(self, key: Key) -> frozenset[str]:
-        """Return what a model has refused, names of `services.inference.refusals`."""
+    def refused(self, step: Step) -> frozenset[str]:
+        """Return what a step's model refuses, names of `services.inference.refusals`."""
 
     def learn_refusal(self, key: Key, name: str) -> None:
         """Remember that a model refuses a field, or PREFILL."""
@@ -192,6 +193,7 @@ class Turn:
             return True
         if refuses_signatures(error) and not self._manner.discards_thinking:
             self._manner.discards_thinking = True
+            self._course.asks.learn_refusal(self.step.key, UNSIGNED_THINKING)
             return True
         return False
 
@@ -246,7 +248,7 @@ class Turn:
         try:
             if self._prepared is None:
                 self._prepared = await offload(course.asks.prepare, self.step)
-            self._manner.without = course.asks.refused(self.step.key)
+            self._manner.without = course.asks.refused(self.step)
             attempt, self._continues = await offload(
                 course.asks.attempt, self.step, self._prepared, self._manner
             )
@@ -332,17 +334,3 @@ def out_of_time() -> GatewayError:
         errors_pb2.REASON_TIMEOUT,
         "fallback_config.global_timeout_ms: the time for the whole chain is over",
     )
-
-
-def is_content(event: Event) -> bool:
-    """Tell whether an event holds some of the answer, or its end.
-
-    Providers announce a block of text before they have any.
-    """
-    kind = event.WhichOneof("kind")
-    if kind == "block_start":
-        block = event.block_start
-        return block.WhichOneof("kind") not in ("text", "thinking") or bool(
-            block.text or block.thinking.text
-        )
-    return kind not in ("start", "usage")

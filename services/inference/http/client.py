@@ -193,7 +193,8 @@ class Client:
         except OSError as error:
             if isinstance(error, TimeoutError):
                 raise
-            raise ConnectionBrokenError from error
+            first = origin.authority if proxy is None else f"the proxy {proxy.origin.authority}"
+            raise ConnectionBrokenError(f"{first}: {error}") from error
         if connection.is_usable:
             # One that is lost by now has been told of already, and would stay here for ever.
             self._open.add(connection)

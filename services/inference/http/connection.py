@@ -176,11 +176,11 @@ class Connection(asyncio.BufferedProtocol):
         """
         response = await self.request(head, b"")
         if not 200 <= response.status < 300:
-            raise ConnectionBrokenError
+            raise ConnectionBrokenError(f"the proxy answered CONNECT with {response.status}")
         loop = asyncio.get_running_loop()
         transport = await loop.start_tls(self._transport, self, tls, server_hostname=host)
         if transport is None:
-            raise ConnectionBrokenError
+            raise ConnectionBrokenError("the connection ended while TLS began")
         self._transport = transport
         self._parser = httptools.HttpResponseParser(self)
 
@@ -315,7 +315,7 @@ class Connection(asyncio.BufferedProtocol):
         is_end = self._has_head and self._ends_with_connection and error is None
         if is_end and self._failure is None:
             self._is_complete = True
-        self._fail(CutOffError() if self._has_head else ConnectionBrokenError())
+        self._fail(CutOffError() if self._has_head else ConnectionBrokenError(str(error or "")))
         self._lost(self)
 
     # What the parser calls.

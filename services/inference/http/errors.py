@@ -6,7 +6,10 @@ class HttpError(Exception):
 
 
 class ConnectionBrokenError(HttpError):
-    """There was no connection, or it broke before the answer began."""
+    """There was no connection, or it broke before the answer began.
+
+    Its text says which server or proxy, and what the system said; its cause is the system's error.
+    """
 
 
 class NotHttpError(HttpError):

@@ -111,6 +111,8 @@ class HeldTurn:
 
     async def close(self) -> None:
         """End the call, and wait a little for Memory to set the memory free; see `Turn`."""
+        if self._call.done():
+            return
         with contextlib.suppress(TimeoutError, grpc.aio.AioRpcError):
             async with asyncio.timeout(_CLOSING_S):
                 await self._call.done_writing()

@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import orjson
+
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Message
+from gateway.conversation.v1.conversation_pb2 import Message, Opaque
 from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse
 from gateway.memory.v1.memory_pb2 import OpenTurn
 from services.common.errors import GatewayError
@@ -32,6 +34,22 @@ class Taken:
     conversation: Conversation
     writes: bool
 
+    @asynccontextmanager
+    async def ended_by_failure(self) -> AsyncIterator[None]:
+        """End the turn where the block fails; the failure goes on once Memory has ended it too.
+
+        The caller who is told of the failure can then begin another memory in its place. A block
+        that is cancelled does not wait for Memory.
+        """
+        try:
+            yield
+        except Exception:
+            await self.turn.close()
+            raise
+        except BaseException:
+            self.turn.drop()
+            raise
+
     async def remember(self, response: GenerateResponse) -> None:
         """End the turn with an answer, the first where there are several.
 
@@ -39,9 +57,12 @@ class Taken:
             GatewayError: conflict or unavailable; nothing was remembered.
         """
         if self.writes:
-            blocks = response.choices[0].blocks
-            role = conversation_pb2.ROLE_ASSISTANT
-            await self.turn.commit(Message(role=role, blocks=blocks))
+            choice = response.choices[0]
+            answer = Message(role=conversation_pb2.ROLE_ASSISTANT, blocks=choice.blocks)
+            if not answer.blocks and (transcript := _transcript(choice.extra)):
+                # A recording is kept at its provider, and not for long.
+                answer.blocks.add(text=transcript)
+            await self.turn.commit(answer)
         else:
             await self.turn.close()
 
@@ -74,10 +95,9 @@ async def taking(
 ) -> AsyncIterator[Taken]:
     """Take a turn for the time of a block; one that was not ended there changes nothing."""
     taken = await take(request, memories, inject_tokens, reads_only=reads_only)
-    try:
+    async with taken.ended_by_failure():
         yield taken
-    finally:
-        taken.turn.drop()
+    taken.turn.drop()
 
 
 async def place_remembered(
@@ -120,3 +140,11 @@ async def _apart(request: GenerateRequest) -> Apart:
         # Hashing what is large would keep everybody else waiting.
         return await asyncio.to_thread(take_apart, request)
     return take_apart(request)
+
+
+def _transcript(extra: Opaque) -> str:
+    """Return what is said in the recording that an answer is, "" where it is none."""
+    match orjson.loads(extra.json) if extra.json else None:
+        case {"audio": {"transcript": str(transcript)}}:
+            return transcript
+    return ""

@@ -15,7 +15,7 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import GatewayError
 from services.inference.accumulator import Accumulator
 from services.inference.attempt import Batch, Batches
-from services.inference.fallback.turn import is_content
+from services.inference.content import is_content
 from services.inference.memory.taking import Taken
 
 log = logging.getLogger(__name__)
@@ -105,12 +105,13 @@ class _Telling:
         """
         answer = Accumulator()
         held: list[Event] = []
-        async with aclosing(self._batches) as batches:
-            async for batch in batches:
-                answer.add(batch)
-                if passed := _without_end(batch, held):
-                    await self._tell(passed)
-        await self._taken.remember(answer.response())
+        async with self._taken.ended_by_failure():
+            async with aclosing(self._batches) as batches:
+                async for batch in batches:
+                    answer.add(batch)
+                    if passed := _without_end(batch, held):
+                        await self._tell(passed)
+            await self._taken.remember(answer.response())
         if held:
             await self._tell(held)
 

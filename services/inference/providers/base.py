@@ -1,12 +1,12 @@
 """What the engine expects of a provider."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from gateway.conversation.v1.conversation_pb2 import Dialect, MediaKind
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
-from services.inference.refusals import PREFILL, RENAMED
+from services.inference.refusals import PREFILL, RENAMED, all_refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,12 @@ class Target:
         context_window: tokens it can read, or 0 when unknown.
         max_output_tokens: tokens it can write, or 0 when unknown.
         fallbacks: names that `auto` may try after it, in order.
-        thinks: whether it thinks without being asked to, and may be silent meanwhile.
+        thinks: whether it thinks without being asked to, and may be silent meanwhile; None
+            when unknown.
         adaptive: whether it is asked to think by an effort, and not by a budget.
-        prefills: whether it goes on with an assistant's message at the end, where its
-            provider does.
         efforts: the efforts that it can be asked for, weakest first; () when unknown.
+        refuses: fields that it refuses, names of `services.inference.refusals`.
+        thinking_off: fields of a body that keep it from thinking; none when unknown.
     """
 
     name: str
@@ -35,10 +36,11 @@ class Target:
     context_window: int = 0
     max_output_tokens: int = 0
     fallbacks: Sequence[str] = ()
-    thinks: bool = False
+    thinks: bool | None = False
     adaptive: bool = False
-    prefills: bool = True
     efforts: Sequence[str] = ()
+    refuses: frozenset[str] = frozenset()
+    thinking_off: Mapping[str, Any] = field(default_factory=dict)
 
     def reads(self, kind: MediaKind.ValueType) -> bool:
         """Return whether a medium may be sent to it; one of which nothing is known gets all."""
@@ -57,7 +59,10 @@ class Call:
             it adds to them before it sends anything.
         takes_verbatim: whether an answer, which comes whole then, may be given as the
             provider wrote it; the provider speaks the request's dialect then.
-        without: fields that the model has refused, by the provider's names for them.
+        without: fields that the model refuses or has refused, by the provider's names for
+            them.
+        tool_names: the names that tools go by in this call, with those that the caller gave
+            them, where they differ; the provider adds to them before it sends anything.
     """
 
     request: GenerateRequest
@@ -66,11 +71,16 @@ class Call:
     dropped: list[str] = field(default_factory=list)
     takes_verbatim: bool = False
     without: frozenset[str] = frozenset()
+    tool_names: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Add what is known of the model to what it has refused."""
+        self.without = all_refused(self.target.refuses, self.without)
 
     @property
     def prefills(self) -> bool:
         """Whether the model may be sent an assistant's message to go on with."""
-        return self.target.prefills and PREFILL not in self.without
+        return PREFILL not in self.without
 
     def leave_out_refused(self, body: dict[str, Any]) -> None:
         """Take out of a request's body what the model has refused, and note it as dropped."""
@@ -89,7 +99,8 @@ class Provider(Protocol):
     Attributes:
         name: its name in the settings.
         dialect: whose JSON it speaks; DIALECT_UNSPECIFIED for none.
-        signs_thinking: whether it signs its thinking and checks those signatures.
+        signs_thinking: whether its thinking may be signed, and belongs before calls of tools.
+        checks_signatures: whether it refuses thinking that it has not signed itself.
         prefills: whether it continues an assistant message at the end by itself.
         tells_stop_sequence: whether it tells which stop sequence ended an answer.
         pass_stateful: whether callers may name things kept at the provider.
@@ -98,6 +109,7 @@ class Provider(Protocol):
     name: str
     dialect: Dialect.ValueType
     signs_thinking: bool
+    checks_signatures: bool
     prefills: bool
     tells_stop_sequence: bool
     pass_stateful: bool

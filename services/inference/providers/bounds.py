@@ -63,7 +63,16 @@ class Bounds:
             ValueError: the delta is nested too deeply.
         """
         self.part()
-        data = dump(delta)
+        return self.keep_fields(delta)
+
+    def keep_fields(self, fields: dict[str, Any]) -> bytes:
+        """Return the JSON of fields without a name, which are joined as they come.
+
+        Raises:
+            UpstreamError: the answer has too many values in them.
+            ValueError: they are nested too deeply.
+        """
+        data = dump(fields)
         self._values -= _values(data)
         if self._values < 0:
             raise _too_many_values(self._provider, self._limits.max_answer_values)

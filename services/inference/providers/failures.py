@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
@@ -18,27 +19,40 @@ import orjson
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import UpstreamError
+from services.common.texts import printable
 from services.inference.providers.redaction import redact
 
 MAX_ERROR_BODY = 64 << 10  # bytes of an error answer that are read at all
 _KEPT_BODY = 4 << 10  # bytes of it kept for matching
 _MAX_WORDS = 8_000  # characters of a provider's message that are looked at
+_MAX_CAUSE = 500  # characters of it that are logged
 _MAX_WORD = 200  # characters of a type or code
 _MAX_DATE = 64
 _MAX_RETRY_AFTER_S = 86_400
 _CONTEXT_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 _CONTEXT_WORDS = re.compile(
-    r"context_length_exceeded|prompt is too long|maximum context length|maximum model length"
+    r"context_length_exceeded|prompt is too long|maximum (?:context|model|prompt) length"
     r"|exceeds? (?:the )?(?:available |model'?s? )?context (?:length|limit|size|window)"
-    r"|input is too long|input token count .{0,40}exceeds",
+    r"|input is too long|(?:input|prompt) token count .{0,40}(?:exceeds|supports up to)"
+    r"|longer than the model'?s context|context length of only|reduce the length of the messages",
     re.IGNORECASE,
 )
 _FILTER_CODES = frozenset(
     {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
 )
 _STATUS = re.compile(r"[45][0-9]{2}")
+_REFUSALS = frozenset(
+    {
+        errors_pb2.REASON_UPSTREAM_REJECTED,
+        errors_pb2.REASON_CONTENT_FILTER,
+    }
+)
+_OWN_WORD = re.compile(r"[A-Za-z_][\w.\[\]$/-]{0,199}", re.ASCII)
 # Anthropic tells an operator's unpaid bill as a fault of the request.
 _BILLING_WORDS = "credit balance is too low"
+# Google tells a wrong or expired key under status 400.
+_KEY_REASONS = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED"})
+_DELAY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)s")
 
 # What an error inside a 200 stands for, by the type or code it names.
 _IN_BAND_STATUSES = {
@@ -60,11 +74,22 @@ _IN_BAND_STATUSES = {
 
 
 class _Told(NamedTuple):
-    """What an error body says, as far as it has the usual places for it."""
+    """What an error body says, as far as it has the usual places for it.
+
+    Attributes:
+        message: for people.
+        kind: the error's type.
+        code: its code, which may be a status.
+        reason: Google's reason (`google.rpc.ErrorInfo`).
+        wait_s: seconds to wait, where the body tells them (`google.rpc.RetryInfo`).
+    """
 
     message: str = ""
     kind: str = ""
     code: str = ""
+    param: str = ""
+    reason: str = ""
+    wait_s: float | None = None
 
 
 def classify(
@@ -88,15 +113,21 @@ def classify(
     """
     told = _read(body)
     reason, message, param = _judge(provider, status, told, secrets)
-    wait = retry_after(headers, now) if status in (408, 425, 429) or status >= 500 else None
-    return UpstreamError(
+    wait = None
+    if status in (408, 425, 429) or status >= 500:
+        wait = retry_after(headers, now)
+        wait = _whole(told.wait_s) if wait is None else wait
+    error = UpstreamError(
         reason,
         message,
         status=status,
         body=_kept(body),
         retry_after_s=wait,
         param=param,
+        cause=partial(_cause, told, tuple(secrets)),
     )
+    _add_own_words(error, told, secrets)
+    return error
 
 
 def in_band(provider: str, body: bytes, *, secrets: Iterable[str] = ()) -> UpstreamError:
@@ -107,7 +138,17 @@ def in_band(provider: str, body: bytes, *, secrets: Iterable[str] = ()) -> Upstr
     told = _read(body)
     status = _in_band_status(told)
     reason, message, param = _judge(provider, status, told, secrets)
-    return UpstreamError(reason, message, status=status, body=_kept(body), param=param)
+    error = UpstreamError(
+        reason,
+        message,
+        status=status,
+        body=_kept(body),
+        retry_after_s=_whole(told.wait_s),
+        param=param,
+        cause=partial(_cause, told, tuple(secrets)),
+    )
+    _add_own_words(error, told, secrets)
+    return error
 
 
 def broken_answer(provider: str, what: str, body: bytes = b"") -> UpstreamError:
@@ -156,7 +197,18 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float]) -> int | N
         seconds = _number(text)
         if seconds is None:
             seconds = _until(text, now)
+    return _whole(seconds)
+
+
+def _whole(seconds: float | None) -> int | None:
     return None if seconds is None else math.ceil(min(max(seconds, 0), _MAX_RETRY_AFTER_S))
+
+
+def _cause(told: _Told, secrets: tuple[str, ...]) -> str:
+    """Return a provider's own words for the log."""
+    names = "/".join(dict.fromkeys(word for word in (told.kind, told.code) if word))
+    words = f"{names}: {told.message}" if names and told.message else names or told.message
+    return printable(redact(words[:_MAX_CAUSE], secrets))
 
 
 def _judge(
@@ -164,7 +216,8 @@ def _judge(
 ) -> tuple[Reason.ValueType, str, str]:
     """Give reason, message and param."""
     kinds = {told.kind.lower(), told.code.lower()}
-    if status in (401, 402, 403) or _BILLING_WORDS in told.message:
+    refused = status in (401, 402, 403) or told.reason in _KEY_REASONS
+    if refused or _BILLING_WORDS in told.message:
         return (
             errors_pb2.REASON_UPSTREAM_AUTH,
             f"the provider {provider} refused the gateway's credential; "
@@ -173,6 +226,13 @@ def _judge(
         )
     if status == 529 or "overloaded_error" in kinds:
         return errors_pb2.REASON_UPSTREAM_OVERLOADED, f"the provider {provider} is overloaded", ""
+    if status == 508:
+        return (
+            errors_pb2.REASON_LOOP_DETECTED,
+            f"the address of the provider {provider} leads back to this gateway; "
+            "the gateway's operator has to mend its base_url",
+            "",
+        )
     if status == 429:
         return (
             errors_pb2.REASON_UPSTREAM_RATE_LIMITED,
@@ -214,6 +274,18 @@ def _judge_refusal(
     return reason, words or f"{refused} (status {status})", ""
 
 
+def _add_own_words(error: UpstreamError, told: _Told, secrets: Iterable[str]) -> None:
+    """Keep the code and the param of a refusal, which clients of the same dialect go by."""
+    if error.reason not in _REFUSALS:
+        # It is of the gateway's own account or choice of model, or clients know its code.
+        return
+    secrets = tuple(secrets)
+    for name, word in (("upstream_code", told.code), ("upstream_param", told.param)):
+        # A code that is a status says nothing that the reason does not.
+        if _OWN_WORD.fullmatch(word) and redact(word, secrets) == word:
+            setattr(error, name, word)
+
+
 def _read(body: bytes) -> _Told:
     """Find message, type and code in the shapes that providers and their servers use.
 
@@ -244,7 +316,25 @@ def _read(body: bytes) -> _Told:
     code = value.get("code")
     if isinstance(inner, dict) and str(inner.get("code", "")).lower() in _FILTER_CODES:
         code = inner["code"]
-    return _Told(message[:_MAX_WORDS], _word(value.get("type")), _word(code))
+    return _Told(
+        message[:_MAX_WORDS],
+        _word(value.get("type")),
+        _word(code),
+        _word(value.get("param")),
+        *_details(value.get("details")),
+    )
+
+
+def _details(details: Any) -> tuple[str, float | None]:
+    """Read Google's `details`: the reason of an `ErrorInfo`, the delay of a `RetryInfo`."""
+    reason, wait_s = "", None
+    for one in details if isinstance(details, list) else ():
+        match one:
+            case {"retryDelay": str(delay)} if match := _DELAY.fullmatch(delay):
+                wait_s = float(match[1])
+            case {"reason": str(given)}:
+                reason = given[:_MAX_WORD]
+    return reason, wait_s
 
 
 def _as_text(value: object) -> str:

@@ -1,29 +1,32 @@
 """Makes providers from settings."""
 
+import ipaddress
 from collections.abc import Mapping
 
 from yarl import URL
 
 from services.common.settings import Limits
 from services.common.settings import Provider as ProviderSettings
+from services.inference.catalogue import server_facts
 from services.inference.http import Client
-from services.inference.providers import anthropic, openai, sandbox
+from services.inference.providers import anthropic, gemini, openai, sandbox
 from services.inference.providers.base import Provider
 from services.inference.providers.upstream import Gauge, Upstream
 
 SANDBOX = "sandbox"
 
-# Hosts of the providers themselves, and of those who run their models for them: what
-# they take differs a little from what servers of the same dialect take, and they fetch
-# media from addresses.
-_OFFICIAL_HOSTS = frozenset({"api.openai.com", "api.anthropic.com"})
-_OFFICIAL_DOMAINS = (".api.openai.com", ".openai.azure.com", ".cognitiveservices.azure.com")
+_OWN_DOMAINS = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".svc")
 
 
-def is_official(settings: ProviderSettings) -> bool:
-    """Tell whether the provider is the maker of its dialect."""
-    host = URL(settings.base_url).host or ""
-    return host in _OFFICIAL_HOSTS or host.endswith(_OFFICIAL_DOMAINS)
+def is_own(host: str) -> bool:
+    """Return whether a host is of the operator's own network, as far as its name tells.
+
+    A server there would fetch for callers what they cannot reach themselves.
+    """
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return "." not in host or host.endswith(_OWN_DOMAINS)
 
 
 def build(
@@ -46,12 +49,17 @@ def _build_one(
     limits: Limits,
     live: Gauge,
 ) -> Provider:
-    official = is_official(settings)
-    fetches_urls = official if settings.fetches_urls is None else settings.fetches_urls
+    server = server_facts(settings.kind, settings.base_url)
+    fetches_urls = settings.fetches_urls
+    if fetches_urls is None:
+        fetches_urls = server.image_urls and not is_own(URL(settings.base_url).host or "")
 
     def upstream(credentials: Mapping[str, str]) -> Upstream:
         headers = {**credentials, **settings.headers}
-        return Upstream(name, settings.base_url, headers, limits, client, live)
+        missing_key = settings.missing_key()
+        return Upstream(
+            name, settings.base_url, headers, limits, client, live, missing_key=missing_key
+        )
 
     key = settings.key()
     match settings.kind:
@@ -60,13 +68,22 @@ def _build_one(
                 name,
                 upstream({"Authorization": f"Bearer {key}"} if key else {}),
                 pass_stateful=settings.pass_stateful,
-                official=official,
+                newest=server.newest,
                 fetches_urls=fetches_urls,
+                tool_id_length=server.tool_id_length,
             )
         case "anthropic":
             return anthropic.AnthropicProvider(
                 name,
                 upstream(anthropic.headers(key)),
+                pass_stateful=settings.pass_stateful,
+                fetches_urls=fetches_urls,
+                official=server.checks_signatures,
+            )
+        case "gemini":
+            return gemini.GeminiProvider(
+                name,
+                upstream(gemini.headers(key)),
                 pass_stateful=settings.pass_stateful,
                 fetches_urls=fetches_urls,
             )

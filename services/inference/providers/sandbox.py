@@ -39,7 +39,7 @@ from services.common.errors import UpstreamError, invalid, unsupported
 from services.inference.catalogue import Facts
 from services.inference.media import block_path
 from services.inference.offload import offload
-from services.inference.providers import failures
+from services.inference.providers import failures, forms
 from services.inference.providers.base import Call as ProviderCall
 from services.inference.providers.base import Target
 from services.inference.sandbox import behaviours, models, openai_wire, vectors
@@ -117,7 +117,7 @@ class SandboxProvider:
     """
 
     dialect = conversation_pb2.DIALECT_UNSPECIFIED
-    signs_thinking = False
+    signs_thinking = checks_signatures = False
     # It continues a prefill, but can be asked to say it again, which is to be taken out.
     prefills = False
     tells_stop_sequence = True
@@ -189,7 +189,11 @@ def _nameless(request: GenerateRequest) -> list[str]:
     if not request.extra.json:
         return []
     fields = _json_object(request.extra.json, "extra")
-    return [name for name, value in fields.items() if value is not None]
+    nameless = [name for name, value in fields.items() if value is not None]
+    if forms.NAME in nameless:
+        nameless.remove(forms.NAME)
+        nameless += forms.unnamed_fields(fields[forms.NAME], request)
+    return nameless
 
 
 def read_prompt(request: GenerateRequest) -> Prompt:

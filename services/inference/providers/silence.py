@@ -5,10 +5,15 @@ from services.inference import http
 
 
 class PatientReader:
-    """Reads an answer as long as something comes; one timer serves all its reads."""
+    """Reads an answer as long as something comes; one timer serves all its reads.
+
+    Attributes:
+        patience_s: for how many seconds the answer may be silent.
+    """
 
     def __init__(self, response: http.Response, patience_s: float) -> None:
         """Take an answer, and for how many seconds it may be silent while it is read."""
+        self.patience_s = patience_s
         self._response = response
         self._timer = IdleTimer(patience_s, self._expire)
         self._waits = self._is_over = False

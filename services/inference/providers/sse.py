@@ -133,13 +133,3 @@ def _after_nothing(text: bytes, at: int) -> int:
     match = _NOTHING.match(text, at)
     assert match is not None, "it matches anything"
     return match.end()
-
-
-def has_event(text: bytes) -> bool:
-    """Tell whether there is an event in what an `EventCutter` gave."""
-    at = 0
-    while at < len(text):
-        event, at = read_event(text, at)
-        if event is not None:
-            return True
-    return False

@@ -8,8 +8,11 @@ events, one batch for each read. Everything that can go wrong on the way is an
 import asyncio
 import base64
 import math
+import socket
+import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from functools import lru_cache
 from io import BytesIO
 from typing import Any, Protocol
 
@@ -17,17 +20,30 @@ from yarl import URL
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
+from services.common.hops import HOPS_KEY, MAX_HOPS, hops
 from services.common.settings import Limits
+from services.common.texts import printable
 from services.inference import http
 from services.inference.providers import failures, redaction
 from services.inference.providers.bounds import parse
 from services.inference.providers.silence import PatientReader
-from services.inference.providers.sse import EventCutter, SseTooLongError, has_event
+from services.inference.providers.sse import EventCutter, SseTooLongError
 
 # A stream that has said its last word gets this long to end, so that its connection
 # can be used again; most servers end it in the same packet.
 _ENDING_GRACE_S = 0.25
+# The most that is waited for what follows the end of an answer, such as the count of its
+# tokens, and for the body of an error, whose status is known.
+_REST_S = 30.0
 _EVENT_STREAM = "text/event-stream"
+# Paths whose targets are kept; some name a model.
+_TARGETS = 1_000
+# What callers are told of a connection that did not come about.
+_BROKEN: tuple[tuple[type[Exception], str], ...] = (
+    (ConnectionRefusedError, "the provider {}'s server refused the connection"),
+    (socket.gaierror, "the name of the provider {}'s server cannot be resolved"),
+    (ssl.SSLError, "no TLS connection to the provider {}'s server came about"),
+)
 _TRANSLATED = (TimeoutError, http.HttpError, SseTooLongError)
 
 Headers = Mapping[str, str]
@@ -41,6 +57,28 @@ class Gauge(Protocol):
 
     def dec(self) -> None:
         """A call is over."""
+
+
+class Progress(Protocol):
+    """How far the reader of a stream has come.
+
+    Attributes:
+        has_content: whether some of the answer has come.
+        is_complete: whether all of it has; what is known of it may follow.
+        ended: whether an event has said that nothing follows.
+    """
+
+    @property
+    def has_content(self) -> bool:
+        """See the class."""
+
+    @property
+    def is_complete(self) -> bool:
+        """See the class."""
+
+    @property
+    def ended(self) -> bool:
+        """See the class."""
 
 
 class Upstream:
@@ -57,6 +95,8 @@ class Upstream:
         client: the shared client; it belongs to whoever made it, and is not closed here.
         live: counts the calls under way.
         now: Unix seconds.
+        missing_key: the variable that the key was to be in, where it is not set; every
+            request is refused then, as it would go out without credentials.
     """
 
     def __init__(
@@ -68,17 +108,22 @@ class Upstream:
         client: http.Client,
         live: Gauge,
         now: Callable[[], float] = time.time,
+        missing_key: str = "",
     ) -> None:
         self.name = name
+        self._missing_key = missing_key
         self._base = URL(base_url)
         self._origin = http.origin_of(self._base)
         sent = {key.lower(): value for key, value in headers.items()}
         if self._base.user is not None:
             pair = f"{self._base.user}:{self._base.password or ''}".encode()
             sent.setdefault("authorization", f"Basic {base64.b64encode(pair).decode()}")
-        self._fields = http.fields(
-            {"content-type": "application/json", "user-agent": "llm-gateway", **sent}.items()
-        )
+        sent = {"content-type": "application/json", "user-agent": "llm-gateway", **sent}
+        # By the number of gateways that a request has passed before this one.
+        self._fields = [
+            http.fields((sent | {HOPS_KEY: str(passed + 1)}).items())
+            for passed in range(MAX_HOPS + 1)
+        ]
         self._secrets = redaction.secrets_of(headers)
         if self._base.password:
             self._secrets += (self._base.password,)
@@ -86,7 +131,7 @@ class Upstream:
         self._client = client
         self._live = live
         self._now = now
-        self._targets: dict[str, str] = {}
+        self._target = lru_cache(_TARGETS)(self._target_of)
 
     async def post(
         self,
@@ -115,7 +160,7 @@ class Upstream:
         """Post JSON and give the body of a whole 2xx answer; the caller bounds the time.
 
         Args:
-            path: appended to the base URL, such as `/chat/completions`; few and fixed.
+            path: appended to the base URL, such as `/chat/completions`; it may have a query.
             body: JSON.
             headers: for this request alone, names in lower case.
 
@@ -139,20 +184,21 @@ class Upstream:
         path: str,
         body: bytes,
         *,
-        has_ended: Callable[[], bool],
+        progress: Progress,
         headers: Collection[tuple[str, str]] = (),
     ) -> AsyncGenerator[bytes, None]:
         """Post JSON and give the events of a 2xx answer, the text of those that a read completed.
 
-        How long the first event may take is for the caller to say; each later read may
-        take `limits.stream_idle_s`. The stream ends when the caller has read the event that is
+        How long the first content may take is for the caller to say: a model may think
+        long after the provider has begun to answer. From then on each read may take
+        `limits.stream_idle_s`. The stream ends when the caller has read the event that is
         the protocol's last, or where the provider ends it: whether that is too early is
         for the caller to say. Close the iterator when it is not read to its end.
 
         Args:
-            path: appended to the base URL; few and fixed.
+            path: appended to the base URL; it may have a query.
             body: JSON.
-            has_ended: tells whether an event has said that nothing follows.
+            progress: of whoever reads the events.
             headers: for this request alone, names in lower case.
 
         Raises:
@@ -168,14 +214,12 @@ class Upstream:
             cutter = EventCutter(self.limits.max_sse_line)
             chunk = await response.read()
             while chunk:
-                text = cutter.feed(chunk)
-                if reader is None and has_event(text):
-                    reader = PatientReader(response, self.limits.stream_idle_s)
-                if text and reader is not None:
+                if text := cutter.feed(chunk):
                     yield text
-                    if has_ended():
+                    if progress.ended:
                         await self._let_end(response)
                         break
+                    reader = self._watch(response, reader, progress)
                 chunk = await (response if reader is None else reader).read()
         except _TRANSLATED as error:
             raise self._failure(error) from error
@@ -185,6 +229,21 @@ class Upstream:
             if response is not None:
                 response.close()
             self._live.dec()
+
+    def _watch(
+        self, response: http.Response, reader: PatientReader | None, progress: Progress
+    ) -> PatientReader | None:
+        """Return who reads on: nobody's patience is bounded before the first content."""
+        patience_s = self.limits.stream_idle_s
+        if progress.is_complete:
+            patience_s = min(patience_s, _REST_S)
+        elif not progress.has_content:
+            return None
+        if reader is not None:
+            if reader.patience_s == patience_s:
+                return reader
+            reader.stop()
+        return PatientReader(response, patience_s)
 
     def in_band(self, body: bytes) -> UpstreamError:
         """Give the failure that an error object inside a stream or a 200 stands for."""
@@ -213,12 +272,20 @@ class Upstream:
         self, path: str, body: bytes, headers: Collection[tuple[str, str]]
     ) -> http.Response:
         """Send the request; give the answer with its body unread, if it is 2xx."""
-        fields = self._fields + http.fields(headers) if headers else self._fields
+        if self._missing_key:
+            raise UpstreamError(
+                errors_pb2.REASON_UPSTREAM_AUTH,
+                f"the provider {self.name} has no key: providers.{self.name}.api_key_env names "
+                f"{self._missing_key}, which is not set in the gateway's environment",
+            )
+        fields = self._fields[min(hops.get(), MAX_HOPS)]
+        if headers:
+            fields += http.fields(headers)
         response = await self._client.send(self._origin, "POST", self._target(path), fields, body)
         if 200 <= response.status < 300:
             return response
         try:
-            async with asyncio.timeout(self.limits.stream_idle_s):
+            async with asyncio.timeout(min(self.limits.stream_idle_s, _REST_S)):
                 told = await self._read(response, failures.MAX_ERROR_BODY)
         except (http.HttpError, TimeoutError):
             told = b""  # the status says enough
@@ -233,12 +300,10 @@ class Upstream:
             now=self._now,
         )
 
-    def _target(self, path: str) -> str:
-        target = self._targets.get(path)
-        if target is None:
-            url = self._base.joinpath(path.lstrip("/")).with_query(self._base.query)
-            target = self._targets[path] = url.raw_path_qs
-        return target
+    def _target_of(self, path: str) -> str:
+        path, _, query = path.partition("?")
+        url = self._base.joinpath(path.lstrip("/")).with_query(self._base.query)
+        return url.extend_query(query).raw_path_qs
 
     async def _read(self, response: http.Response, bound: float = math.inf) -> bytes:
         """Read the body, or just over `bound` bytes of it."""
@@ -287,7 +352,13 @@ class Upstream:
                     "limits.max_sse_line",
                 )
             case _:
+                what = next(
+                    (what for kind, what in _BROKEN if isinstance(error.__cause__, kind)),
+                    "no connection to the provider {}, or it broke",
+                )
+                words = str(error)
                 return UpstreamError(
                     errors_pb2.REASON_UPSTREAM_CONNECTION,
-                    f"no connection to the provider {self.name}, or it broke",
+                    what.format(self.name),
+                    cause=lambda: printable(redaction.redact(words, self._secrets)),
                 )

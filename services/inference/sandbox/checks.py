@@ -56,12 +56,19 @@ Check = Callable[[Body], Problem | None]
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """A check for each kind of request: the first problem of a body, or None."""
+    """A check for each kind of request: the first problem of a body, or None.
+
+    Those called `beta_…` are for requests that name beta features, whose bodies may hold more;
+    `betas` are the names that the SDK lists.
+    """
 
     chat: Check
     embeddings: Check
     messages: Check
     count_tokens: Check
+    beta_messages: Check
+    beta_count_tokens: Check
+    betas: frozenset[str]
 
 
 def out_of_range(body: Body, key: str, low: float, high: float | None) -> Iterator[Problem]:
@@ -80,8 +87,11 @@ def load_checks() -> Checks:
         MissingSdkError: an SDK is not installed.
     """
     try:
+        from anthropic.types import anthropic_beta_param as betas
         from anthropic.types import message_count_tokens_params as count_tokens
         from anthropic.types import message_create_params as messages
+        from anthropic.types.beta import message_count_tokens_params as beta_count_tokens
+        from anthropic.types.beta import message_create_params as beta_messages
         from openai.types import embedding_create_params as embeddings
         from openai.types.chat import completion_create_params as chat
     except ImportError as error:
@@ -100,8 +110,19 @@ def load_checks() -> Checks:
             _check(messages.MessageCreateParamsStreaming, _SAMPLING),
         ),
         count_tokens=_check(count_tokens.MessageCountTokensParams),
+        beta_messages=_when_needed(
+            lambda: _by_stream(
+                _check(beta_messages.MessageCreateParamsNonStreaming, _SAMPLING),
+                _check(beta_messages.MessageCreateParamsStreaming, _SAMPLING),
+            )
+        ),
+        beta_count_tokens=_when_needed(lambda: _check(beta_count_tokens.MessageCountTokensParams)),
+        betas=frozenset(_values(betas.AnthropicBetaParam)),
     )
 
+
+# Fields of the SDK's types that go into a header.
+_HEADERS = frozenset({"betas"})
 
 # The messages API samples by these; the SDK's types have left them out since 2.0.
 _SAMPLING = {
@@ -113,6 +134,12 @@ _SAMPLING = {
 
 def _by_stream(whole: Check, streamed: Check) -> Check:
     return lambda body: (streamed if body.get("stream") is True else whole)(body)
+
+
+def _when_needed(build: Callable[[], Check]) -> Check:
+    """Return a check that is built when it is first used."""
+    built = cache(build)
+    return lambda body: built()(body)
 
 
 def _check(typed: Any, more: Mapping[str, Any] | None = None) -> Check:
@@ -151,6 +178,8 @@ class _Converter:
         required = typed.__required_keys__
         fields: dict[str, Any] = dict(more)
         for name, hint in get_type_hints(typed, include_extras=True).items():
+            if name in _HEADERS:
+                continue
             wrapper = get_origin(hint)
             is_required = wrapper is Required or (wrapper is not NotRequired and name in required)
             inner = get_args(hint)[0] if wrapper in (Required, NotRequired) else hint

@@ -1,4 +1,4 @@
-"""The two providers that the HTTP upstream plays: what each takes and how it talks."""
+"""The providers that the HTTP upstream plays: what each takes and how it talks."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -11,6 +11,7 @@ from services.inference.sandbox import (
     openai_rules,
     openai_wire,
 )
+from services.inference.sandbox.anthropic_betas import betas_of, check_betas
 from services.inference.sandbox.checks import Body, Check, Problem
 from services.inference.sandbox.conversation import Answer, Prompt
 from services.inference.sandbox.models import (
@@ -50,10 +51,12 @@ class Dialect(Protocol):
     Attributes:
         name: for the log.
         request_id_header: the header that carries a request's id.
+        waits_in_header: whether the time to wait is in a header.
     """
 
     name: str
     request_id_header: str
+    waits_in_header: bool
 
     def authenticate(self, headers: Mapping[str, str]) -> None:
         """Refuse a request without the headers that every request needs.
@@ -63,7 +66,7 @@ class Dialect(Protocol):
         """
         ...
 
-    def problem(self, body: Body) -> Problem | None:
+    def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
         """Give the first thing that is wrong with a body, or None."""
         ...
 
@@ -83,6 +86,10 @@ class Dialect(Protocol):
         """Write a failure."""
         ...
 
+    def counted(self, read: int) -> Json:
+        """Write the count of the tokens that a request would read."""
+        ...
+
     def listed(self) -> Json:
         """Write the list of models."""
         ...
@@ -97,6 +104,7 @@ class OpenAI:
 
     name = "openai"
     request_id_header = "x-request-id"
+    waits_in_header = True
 
     def __init__(
         self,
@@ -117,7 +125,7 @@ class OpenAI:
                 "authentication", 401, "You didn't provide an API key: Authorization: Bearer KEY"
             )
 
-    def problem(self, body: Body) -> Problem | None:
+    def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
         """Look at types, then at the other rules."""
         return self._check(body) or self._find_problem(body)
 
@@ -140,6 +148,10 @@ class OpenAI:
     def failure(self, error: SandboxError, request_id: str) -> Json:
         """Write a failure."""
         return openai_wire.error_body(error)
+
+    def counted(self, read: int) -> Json:
+        """Write nothing: the API has no count."""
+        raise SandboxError("not_found", 404, "There is no count of tokens")
 
     def listed(self) -> Json:
         """Write the list of models."""
@@ -181,22 +193,33 @@ class Anthropic:
 
     name = "anthropic"
     request_id_header = "request-id"
+    waits_in_header = True
 
-    def __init__(self, check: Check, new_id: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        check: Check,
+        beta_check: Check,
+        betas: frozenset[str],
+        new_id: Callable[[str], str],
+    ) -> None:
         self._check = check
+        self._beta_check = beta_check
+        self._betas = betas
         self._new_id = new_id
 
     def authenticate(self, headers: Mapping[str, str]) -> None:
-        """Ask for a key in either header, and for a version."""
+        """Ask for a key in either header, for a version, and for beta features that there are."""
         bearer = headers.get("Authorization", "").startswith("Bearer ")
         if not headers.get("x-api-key") and not bearer:
             raise SandboxError("authentication", 401, "x-api-key header is required")
         if not headers.get("anthropic-version"):
             raise SandboxError("invalid", 400, "header is required", path=("anthropic-version",))
+        check_betas(headers, self._betas)
 
-    def problem(self, body: Body) -> Problem | None:
+    def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
         """Look at types, then at the other rules."""
-        return self._check(body) or anthropic_rules.find_problem(body)
+        check = self._beta_check if betas_of(headers) else self._check
+        return check(body) or anthropic_rules.find_problem(body)
 
     def read_prompt(self, body: Body) -> Prompt:
         """Read a body without a problem."""
@@ -213,6 +236,10 @@ class Anthropic:
     def failure(self, error: SandboxError, request_id: str) -> Json:
         """Write a failure."""
         return anthropic_wire.error_body(error, request_id)
+
+    def counted(self, read: int) -> Json:
+        """Write the count of the tokens that a request would read."""
+        return {"input_tokens": read}
 
     def listed(self) -> Json:
         """Write the list of models, all on one page."""

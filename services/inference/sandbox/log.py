@@ -5,7 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-_CREDENTIALS = frozenset({"authorization", "x-api-key", "cookie", "proxy-authorization"})
+_CREDENTIALS = frozenset(
+    {"authorization", "x-api-key", "x-goog-api-key", "cookie", "proxy-authorization"}
+)
 
 
 @dataclass(slots=True)
@@ -14,7 +16,7 @@ class Entry:
 
     Attributes:
         path: where it went.
-        dialect: `openai` or `anthropic`.
+        dialect: `openai`, `anthropic` or `gemini`.
         headers: with lower-case names, credentials blotted out.
         body: the JSON it carried, or None where that was no JSON or too large to keep.
         status: the HTTP status it was answered with; None while it has no answer.

@@ -9,7 +9,7 @@ from typing import Literal
 from services.inference.sandbox.conversation import MediumKind
 
 CONTEXT_WINDOW = 10_000_000
-MAX_OUTPUT_TOKENS = 32_768
+MAX_OUTPUT_TOKENS = 128_000
 
 _SLOW_S = 0.05
 _RETRY_AFTER_S = 1

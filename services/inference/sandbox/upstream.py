@@ -1,4 +1,4 @@
-"""The sandbox behind HTTP, as OpenAI and as Anthropic.
+"""The sandbox behind HTTP, as OpenAI, as Anthropic and as Google's Gemini API.
 
 ==============================  ================================================
 POST /v1/chat/completions       OpenAI's chat completions
@@ -6,13 +6,17 @@ POST /v1/embeddings             OpenAI's vectors of texts
 POST /v1/messages               Anthropic's messages
 POST /v1/messages/count_tokens  Anthropic's count of what it would read
 GET /v1/models[/{id}]           Anthropic's shape where `anthropic-version` came
+POST /v1beta/models/{id}:…      Gemini's generateContent, streamGenerateContent,
+                                countTokens and batchEmbedContents
+GET /v1beta/models[/{id}]       Gemini's models
 GET /sandbox/log                the latest requests, credentials blotted out
 DELETE /sandbox/log             forgets them
 GET /sandbox/live               requests open now, and how many callers left
 ==============================  ================================================
 
-The API paths are there without `/v1` too. Every request is checked: a credential
-(any, but there must be one), the SDK's types, and the rules that types don't tell.
+OpenAI's and Anthropic's paths are there without `/v1` too. Every request is checked: a
+credential (any, but there must be one), the types of the SDK or of Google's discovery
+document, and the rules that types don't tell.
 Failures have the shape, status and headers of the provider that is played.
 """
 
@@ -28,15 +32,23 @@ import orjson
 from aiohttp import web
 
 from services.common import ids
-from services.inference.sandbox import behaviours, openai_embeddings, vectors
+from services.inference.sandbox import (
+    behaviours,
+    gemini_rules,
+    gemini_wire,
+    openai_embeddings,
+    vectors,
+)
 from services.inference.sandbox.checks import Body, load_checks
 from services.inference.sandbox.conversation import Answer
 from services.inference.sandbox.dialects import Anthropic, Dialect, OpenAI
+from services.inference.sandbox.gemini import Gemini
 from services.inference.sandbox.log import Entry, RequestLog
 from services.inference.sandbox.models import Model, SandboxError, find_model
 from services.inference.sandbox.play import CutError, Sleep, play
 
 _MAX_BODY = 256 << 20
+_STREAMED = "streamGenerateContent"  # Gemini's method of streamed answers
 _SHUTDOWN_S = 1.0  # what is still open when the sandbox stops is not waited for any longer
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -71,8 +83,8 @@ def create_app(
     checks = load_checks()
     chat = OpenAI(checks.chat, new_id, now)
     embeddings = OpenAI(checks.embeddings, new_id, now, openai_embeddings.find_problem)
-    messages = Anthropic(checks.messages, new_id)
-    counting = Anthropic(checks.count_tokens, new_id)
+    messages = Anthropic(checks.messages, checks.beta_messages, checks.betas, new_id)
+    counting = Anthropic(checks.count_tokens, checks.beta_count_tokens, checks.betas, new_id)
     server = _Server(RequestLog() if log is None else log, sleep, new_id)
     app = web.Application(client_max_size=_MAX_BODY)
     for prefix in ("/v1", ""):
@@ -84,6 +96,7 @@ def create_app(
         )
         app.router.add_get(f"{prefix}/models", server.models(chat, messages))
         app.router.add_get(f"{prefix}/models/{{name:.+}}", server.models(chat, messages))
+    _add_gemini(app.router, server, new_id)
     app.router.add_get("/sandbox/log", server.show_log)
     app.router.add_delete("/sandbox/log", server.clear_log)
     app.router.add_get("/sandbox/live", server.show_live)
@@ -131,6 +144,11 @@ class _Exchange:
     request_id: str
     entry: Entry
 
+    def model(self, body: Body) -> str:
+        """Return the name of the model: Gemini's is in the path."""
+        name: str = self.request.match_info.get("model") or body["model"]
+        return name
+
     @property
     def headers(self) -> dict[str, str]:
         return {self.dialect.request_id_header: self.request_id}
@@ -147,7 +165,8 @@ class _Exchange:
 
     def failure(self, error: SandboxError) -> web.Response:
         wait = error.retry_after_s
-        more = {} if wait is None else {"retry-after": str(wait)}
+        in_header = wait is not None and self.dialect.waits_in_header
+        more = {"retry-after": str(wait)} if in_header else {}
         return self.json(self.dialect.failure(error, self.request_id), error.status, more)
 
 
@@ -200,23 +219,32 @@ class _Server:
         exchange.dialect.authenticate(exchange.request.headers)
         if not isinstance(body, dict):
             raise SandboxError("invalid", 400, "The body must be a JSON object")
-        if problem := exchange.dialect.problem(body):
+        if problem := exchange.dialect.problem(body, exchange.request.headers):
             raise SandboxError("invalid", 400, problem.message, path=problem.path)
         return body
 
     async def count_tokens(self, exchange: _Exchange, body: Body) -> web.StreamResponse:
-        find_model(body["model"])
-        return exchange.json({"input_tokens": exchange.dialect.read_prompt(body).input_tokens()})
+        find_model(exchange.model(body))
+        read = exchange.dialect.read_prompt(body).input_tokens()
+        return exchange.json(exchange.dialect.counted(read))
 
     async def embed(self, exchange: _Exchange, body: Body) -> web.StreamResponse:
         texts = openai_embeddings.texts_of(body)
         made = vectors.embed(texts, find_model(body["model"]))
         return exchange.json(openai_embeddings.answer(made, body))
 
+    async def embed_batch(self, exchange: _Exchange, body: Body) -> web.StreamResponse:
+        texts = gemini_wire.texts_to_embed(body)
+        made = vectors.embed(texts, find_model(exchange.model(body)))
+        return exchange.json({"embeddings": [{"values": vector} for vector in made]})
+
     async def generate(self, exchange: _Exchange, body: Body) -> web.StreamResponse:
-        model = find_model(body["model"])
+        model = find_model(exchange.model(body))
         answer = behaviours.answer(exchange.dialect.read_prompt(body), model)
-        if body.get("stream"):
+        is_stream = exchange.request.path.endswith(_STREAMED)
+        if is_stream and exchange.request.query.get("alt") != "sse":
+            raise SandboxError("invalid", 400, "The sandbox streams as alt=sse alone")
+        if is_stream or body.get("stream"):
             return await self._stream(exchange, body, answer, model)
         return await self._whole(exchange, answer, model)
 
@@ -251,11 +279,11 @@ class _Server:
             await response.write(writer.failure(error, exchange.request_id))
         return response
 
-    def models(self, openai: OpenAI, anthropic: Anthropic) -> Handler:
+    def models(self, usual: Dialect, anthropic: Dialect) -> Handler:
         """Give a handler that tells of models, or that there is nothing at a path."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
-            dialect = anthropic if "anthropic-version" in request.headers else openai
+            dialect = anthropic if "anthropic-version" in request.headers else usual
             entry = self._log.add(request.path, dialect.name, request.headers.items())
             exchange = _Exchange(request, dialect, self._new_id("req_"), entry)
             name = request.match_info.get("name")
@@ -284,6 +312,24 @@ class _Server:
         return web.Response(
             body=orjson.dumps(asdict(self._log.live)), content_type="application/json"
         )
+
+
+def _add_gemini(router: web.UrlDispatcher, server: _Server, new_id: Callable[[str], str]) -> None:
+    gemini = Gemini(new_id)
+    methods = {
+        "generateContent": server.handler(gemini, server.generate),
+        _STREAMED: server.handler(gemini, server.generate),
+        "countTokens": server.handler(
+            Gemini(new_id, gemini_rules.count_problem), server.count_tokens
+        ),
+        "batchEmbedContents": server.handler(
+            Gemini(new_id, gemini_rules.embed_problem), server.embed_batch
+        ),
+    }
+    for method, handle in methods.items():
+        router.add_post(f"/v1beta/models/{{model:[^:/]+}}:{method}", handle)
+    router.add_get("/v1beta/models", server.models(gemini, gemini))
+    router.add_get("/v1beta/models/{name:.+}", server.models(gemini, gemini))
 
 
 async def _half(exchange: _Exchange, whole: web.Response) -> web.StreamResponse:

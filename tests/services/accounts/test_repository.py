@@ -35,7 +35,9 @@ def _refused(field: str, *words: str) -> "pytest.RaisesExc[GatewayError]":
 
 async def test_a_new_user_has_the_free_plan_and_no_team(repository: AccountRepository) -> None:
     caller = await _caller(repository, await repository.create_key("ada"))
+    (key,) = await repository.list_keys()
     assert caller == Caller("user_000", "", accounts_pb2.PLAN_PERSONAL_FREE)
+    assert caller.key_id == key.id
 
 
 async def test_a_plan_is_the_users_where_there_is_no_team(repository: AccountRepository) -> None:

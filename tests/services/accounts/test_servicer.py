@@ -28,7 +28,10 @@ async def test_identify_tells_the_owner_of_the_key_that_the_call_carries(
         stub = AccountsServiceStub(channel)
         answer = await stub.Identify(IdentifyRequest(), metadata=call_metadata(key, "req_1"))
         assert answer == IdentifyResponse(
-            user_id="user_001", team_id="team_000", plan=accounts_pb2.PLAN_TEAM_PRO
+            user_id="user_001",
+            team_id="team_000",
+            plan=accounts_pb2.PLAN_TEAM_PRO,
+            key_id=(await repository.list_keys())[0].id,
         )
         with pytest.raises(grpc.aio.AioRpcError) as raised:
             unknown = call_metadata(make_key(b"\xff" * 32), "req_2")

@@ -21,6 +21,7 @@ def test_every_reason_survives_the_way_through_a_status(reason):
     sent = GatewayError(
         reason, "why", param="a[0].b", retry_after_s=3, attempts=[attempt], article_code=7
     )
+    sent.upstream_code, sent.upstream_param = "too_hot", "temperature"
     got = errors.from_rpc_error(rpc_error(sent))
     for name in (
         "reason",
@@ -29,6 +30,8 @@ def test_every_reason_survives_the_way_through_a_status(reason):
         "retry_after_s",
         "attempts",
         "article_code",
+        "upstream_code",
+        "upstream_param",
         "http_status",
         "code",
     ):

@@ -36,14 +36,25 @@ def test_the_environment_goes_over_the_file(tmp_path):
         ("[serve]\n", "serve"),
         ("[server", "not TOML"),
         ("[providers.a]\nkind = 'openai'", "providers.a"),
+        ("[providers.gemini]\nkind = 'openai'", "providers.gemini"),
         ("[providers.a]\nkind = 'cohere'\nbase_url = 'http://a'", "providers.a.kind"),
         ("[[models]]\nname = 'a'\nprovider = 'b'", "models[0].provider"),
         ("[server]\nmetrics_host = '10.0.0.0/8'", "server.metrics_host"),
         ("[server]\nmetrics_host = ''", "server.metrics_host"),
+        ("[server]\ncors_origins = ['https://app.example/']", "server.cors_origins"),
+        ("[server]\ncors_origins = ['https://app.example', 'app.example']", "server.cors_origins"),
+        ("[server]\ncors_origins = ['https://*.example']", "server.cors_origins"),
+        ("[server]\ncors_origins = ['null']", "server.cors_origins"),
+        ("[server]\ncors_origins = '*'", "server.cors_origins"),
         (
             "[[models]]\nname = 'a'\nprovider = 'sandbox'\n"
             "[[models]]\nname = 'a'\nprovider = 'sandbox'",
             "models[1].name",
+        ),
+        ("[[models]]\nname = 'a*b'\nprovider = 'sandbox'", "name: takes one *, at its end"),
+        (
+            "[[models]]\nname = 'a*'\nprovider = 'sandbox'\nupstream = 'b*'",
+            "models.0: name: takes one *, at its end; upstream takes none",
         ),
     ],
 )

@@ -3,7 +3,15 @@
 import pytest
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
-from services.inference.catalogue import MAKERS, UNKNOWN, Facts, facts_of, maker_of
+from services.inference.catalogue import (
+    MAKERS,
+    UNKNOWN,
+    Facts,
+    ServerFacts,
+    facts_of,
+    maker_of,
+    server_facts,
+)
 
 IMAGE = conversation.MEDIA_KIND_IMAGE
 DOCUMENT = conversation.MEDIA_KIND_DOCUMENT
@@ -25,6 +33,7 @@ DOCUMENT = conversation.MEDIA_KIND_DOCUMENT
         ("anthropic", "claude-opus-4-1-20250805", 200_000, 32_000),
         ("anthropic", "claude-haiku-4-5", 200_000, 64_000),
         ("anthropic", "claude-opus-4-6", 1_000_000, 128_000),
+        ("gemini", "gemini-2.5-flash", 1_048_576, 65_536),
     ],
 )
 def test_listed_models_have_their_limits_whatever_the_snapshot(
@@ -41,6 +50,8 @@ def test_listed_models_have_their_limits_whatever_the_snapshot(
         ("openai", "gpt-9"),
         ("openai", "o3-pro"),
         ("anthropic", "claude-sonnet-4-9"),
+        ("gemini", "gemini-4-pro"),
+        ("gemini", "gemini-embedding-001"),
         ("anthropic", "claude-opus-4-10"),
         ("anthropic", "claude-3-7-sonnet-20250219"),
     ],
@@ -57,15 +68,18 @@ def test_a_new_model_reads_what_its_family_reads() -> None:
     assert facts_of("openai", "gpt-audio-mini").inputs == {conversation.MEDIA_KIND_AUDIO}
 
 
-@pytest.mark.parametrize("upstream", ["llama3.2", "qwen3:8b", "mistral-large"])
+@pytest.mark.parametrize("upstream", ["llama3.2", "yi:8b", "mistral-large"])
 def test_nothing_is_known_of_models_of_nobody_in_particular(upstream: str) -> None:
     assert facts_of("openai", upstream) == UNKNOWN
     assert maker_of(upstream) == ""
 
 
-@pytest.mark.parametrize("upstream", ["gpt-oss:20b", "deepseek-reasoner", "deepseek-r1:7b"])
+@pytest.mark.parametrize(
+    "upstream", ["openai/gpt-oss-20b", "gpt-oss:20b", "deepseek-reasoner", "deepseek-r1:7b"]
+)
 def test_models_that_always_think_are_known_to(upstream: str) -> None:
-    assert facts_of("openai", upstream) == Facts(thinking=True)
+    facts = facts_of("openai", upstream)
+    assert facts == Facts(thinking=True, efforts=facts.efforts)
 
 
 def test_a_name_says_nothing_behind_a_provider_of_another_dialect() -> None:
@@ -83,6 +97,7 @@ def test_a_name_says_nothing_behind_a_provider_of_another_dialect() -> None:
         ("o4-mini", "openai"),
         ("ft:gpt-4o:acme::id", "openai"),
         ("claude-opus-5", "anthropic"),
+        ("gemini-flash-latest", "gemini"),
         ("claude", ""),
         ("olmo", ""),
         ("", ""),
@@ -106,3 +121,43 @@ def test_every_listed_name_finds_its_own_facts() -> None:
     for kind, maker in MAKERS.items():
         for upstream, facts in maker.models.items():
             assert facts_of(kind, upstream) is facts
+
+
+@pytest.mark.parametrize(
+    ("base_url", "refuses"),
+    [
+        ("https://api.openai.com/v1", {"max_tokens", "top_k", "reasoning_content"}),
+        ("https://us.api.openai.com/v1", {"max_tokens", "top_k", "reasoning_content"}),
+        ("https://acme.openai.azure.com/openai/v1", {"max_tokens", "top_k", "reasoning_content"}),
+        ("https://api.mistral.ai/v1", {"max_completion_tokens", "reasoning_content"}),
+        ("http://localhost:11434/v1", {"max_completion_tokens"}),
+        ("http://localhost:8000/v1", set()),
+        ("https://evilapi.openai.com.test/v1", set()),
+        ("http://[::1]:99999/v1", set()),
+    ],
+)
+def test_a_server_is_known_by_its_host(base_url: str, refuses: set[str]) -> None:
+    assert server_facts("openai", base_url).refuses == refuses
+    assert server_facts("anthropic", base_url) == ServerFacts()
+
+
+@pytest.mark.parametrize(
+    ("upstream", "off"),
+    [
+        ("Qwen/Qwen3-8B", {"chat_template_kwargs": {"enable_thinking": False}}),
+        ("qwen3:8b", {"chat_template_kwargs": {"enable_thinking": False}}),
+        ("google/gemini-2.5-flash", {"reasoning_effort": "none"}),
+        ("myqwen3", {}),
+    ],
+)
+def test_a_family_is_known_behind_the_name_of_its_repository(
+    upstream: str, off: dict[str, object]
+) -> None:
+    assert facts_of("openai", upstream).thinking_off == off
+
+
+def test_models_that_think_take_no_sampling() -> None:
+    assert "temperature" in facts_of("openai", "gpt-5-mini").refuses
+    assert "temperature" in facts_of("openai", "o3-2025-04-16").refuses
+    assert not facts_of("openai", "gpt-4o").refuses
+    assert facts_of("anthropic", "claude-opus-5").refuses == {"prefill"}

@@ -95,6 +95,64 @@ async def test_anthropics_models_are_listed_by_its_own_rules():
     assert asked == [("limit=1000", "k-a")]
 
 
+def test_google_joins_by_its_own_api_with_either_variable():
+    both = {"GEMINI_API_KEY": "k-1", "GOOGLE_API_KEY": "k-2"}
+    for environ, key in ((both, "k-1"), ({"GOOGLE_API_KEY": "k-2"}, "k-2")):
+        found = discovery.from_environment(environ, Server())["gemini"]
+        assert (found.kind, found.key(environ)) == ("gemini", key)
+
+
+async def test_googles_models_are_listed_a_page_at_a_time():
+    asked = []
+    chats = ["generateContent", "countTokens"]
+    pages = {
+        "": {
+            "models": [
+                {"name": "models/gemini-a", "supportedGenerationMethods": chats},
+                {"name": "models/imagen", "supportedGenerationMethods": ["predict"]},
+            ],
+            "nextPageToken": "two",
+        },
+        "two": {"nextPageToken": "three"},
+        "three": {
+            "models": [
+                {"name": "models/embed", "supportedGenerationMethods": ["embedContent"]},
+                {"name": "tunedModels/mine"},
+                {"name": 7},
+                None,
+            ]
+        },
+    }
+
+    async def models(request: web.Request) -> web.Response:
+        asked.append((request.query["pageSize"], request.headers["x-goog-api-key"]))
+        return web.json_response(pages[request.query.get("pageToken", "")])
+
+    app = web.Application()
+    app.router.add_get("/v1beta/models", models)
+    async with serving(app) as url, Client(connect_timeout_s=5) as client:
+        one = Provider(kind="gemini", base_url=f"{url}/v1beta", api_key="k-g")
+        learnt = await discovery.learn(client, {"one": one})
+    assert learnt == {"one": ["gemini-a", "embed", "tunedModels/mine"]}
+    assert asked == [("1000", "k-g")] * 3
+
+
+@pytest.mark.parametrize("answer", [{"error": {"code": 403}}, [], "not JSON", None])
+async def test_what_is_no_list_of_googles_models_tells_none(answer):
+    async with serving(server(answer)) as url, Client(connect_timeout_s=5) as client:
+        one = Provider(kind="gemini", base_url=f"{url}/v1")
+        assert await discovery.learn(client, {"one": one}) == {}
+
+
+async def test_a_list_of_googles_models_without_an_end_is_left():
+    async with (
+        serving(server({"models": [{"name": "models/a"}], "nextPageToken": "x"})) as url,
+        Client(connect_timeout_s=5) as client,
+    ):
+        one = Provider(kind="gemini", base_url=f"{url}/v1")
+        assert await discovery.learn(client, {"one": one}) == {"one": ["a"] * 10}
+
+
 async def test_a_providers_models_stay_known_while_it_does_not_answer():
     app = web.Application()
     asked = []
@@ -131,7 +189,12 @@ async def test_a_providers_models_stay_known_while_it_does_not_answer():
         (
             {"GEMINI_API_KEY": "k"},
             "gemini",
-            "https://generativelanguage.googleapis.com/v1beta/openai",
+            "https://generativelanguage.googleapis.com/v1beta",
+        ),
+        (
+            {"GOOGLE_API_KEY": "k"},
+            "gemini",
+            "https://generativelanguage.googleapis.com/v1beta",
         ),
         (
             {"AZURE_OPENAI_API_KEY": "k", "AZURE_OPENAI_ENDPOINT": "https://me.openai.azure.com/"},

@@ -29,7 +29,7 @@ class Played:
 
     name = "played"
     dialect = conversation.DIALECT_OPENAI
-    signs_thinking = False
+    signs_thinking = checks_signatures = False
     prefills = False
     tells_stop_sequence = False
     pass_stateful = False
@@ -157,6 +157,17 @@ async def test_a_prefill_is_never_repeated():
     wanted.messages.append(prefill)
     whole = await engine(provider).generate(wanted)
     assert whole.choices[0].blocks[0].text == " a time"
+
+
+@pytest.mark.parametrize(("refuses", "said"), [(["prefill"], " a time"), ([], "Once upon a time")])
+async def test_a_model_that_is_known_to_refuse_a_prefill_repeats_none(refuses, said):
+    provider = Played([[start(), *text("Once upon", " a time"), *end()]])
+    provider.prefills = True
+    wanted = request()
+    prefill = Message(role=conversation.ROLE_ASSISTANT, blocks=[Block(text="Once upon")])
+    wanted.messages.append(prefill)
+    whole = await engine(provider, refuses=refuses).generate(wanted)
+    assert whole.choices[0].blocks[0].text == said
 
 
 async def test_thinking_that_nobody_signed_is_signed_by_the_gateway():

@@ -57,6 +57,9 @@ def field(body: str, reason: errors_pb2.Reason.ValueType = errors_pb2.REASON_UPS
             json.dumps({"error": "property 'reasoning_content' is unsupported"}),
             "reasoning_content",
         ),
+        (openai("Thinking level MINIMAL is not supported for this model."), "thinking"),
+        (openai("Thinking is not enabled for models/gemini-2.0-flash"), "thinking"),
+        (openai("thinking_level is not supported by this model"), "thinking"),
         ("user: unexpected keyword argument", "user"),
         (
             anthropic(

@@ -76,6 +76,7 @@ def test_a_configured_model_takes_from_the_catalogue_what_it_does_not_say() -> N
         context_window=128_000,
         max_output_tokens=16_384,
         fallbacks=("claude",),
+        refuses=frozenset({"max_tokens", "top_k", "reasoning_content"}),
     )
     small = there.resolve("small")
     assert (small.inputs, small.context_window, small.max_output_tokens) == (frozenset(), 10, 5)
@@ -126,6 +127,13 @@ def test_a_provider_that_is_called_sandbox_is_what_its_settings_say() -> None:
 def test_a_bare_name_goes_to_its_maker(name: str, provider: str) -> None:
     target = models().resolve(name)
     assert (target.name, target.provider, target.upstream) == (name, provider, name)
+
+
+def test_models_that_think_unasked_are_known_to() -> None:
+    google = Provider(kind="gemini", base_url="https://g.test/v1beta")
+    there = models(providers={"gemini": google})
+    assert there.resolve("gemini-2.5-pro").thinks
+    assert not there.resolve("gemini-2.0-flash").thinks
 
 
 def test_a_maker_is_known_by_its_address_or_its_name() -> None:
@@ -210,3 +218,102 @@ def test_offered_are_configured_and_learnt_models_alone() -> None:
     assert there.offers("ollama", "llama3")
     assert there.offers("sandbox", "echo")
     assert not there.offers("openai", "gpt-4")
+
+
+def test_a_wildcard_maps_every_name_that_begins_so() -> None:
+    there = models([Model(name="claude-*", provider="ollama", fallbacks=["sandbox/echo"])])
+    target = there.resolve("claude-sonnet-4-5")
+    assert (target.name, target.provider, target.upstream) == (
+        "claude-sonnet-4-5",
+        "ollama",
+        "claude-sonnet-4-5",
+    )
+    assert target.fallbacks == ("sandbox/echo",)
+    assert there.get("claude-next").name == "claude-next"
+
+
+def test_a_wildcard_may_stand_for_one_model_of_another_provider() -> None:
+    there = models([Model(name="claude-*", provider="openai", upstream="gpt-4o", inputs=["text"])])
+    target = there.resolve("claude-opus-4-5")
+    assert (target.name, target.provider, target.upstream) == (
+        "claude-opus-4-5",
+        "openai",
+        "gpt-4o",
+    )
+    assert (target.inputs, target.max_output_tokens) == (frozenset(), 16_384)
+    assert there.offers("openai", "gpt-4o")
+
+
+def test_the_most_specific_of_names_and_wildcards_counts() -> None:
+    there = models(
+        [
+            Model(name="*", provider="ollama", upstream="any"),
+            Model(name="claude-*", provider="ollama", upstream="claude"),
+            Model(name="claude-haiku-*", provider="ollama", upstream="haiku"),
+            Model(name="claude-haiku-4-5", provider="ollama", upstream="exact"),
+        ]
+    )
+    found = {
+        name: there.resolve(name).upstream
+        for name in ("claude-haiku-4-5", "claude-haiku-3", "claude-opus-4", "gpt-4o", "claude")
+    }
+    assert found == {
+        "claude-haiku-4-5": "exact",
+        "claude-haiku-3": "haiku",
+        "claude-opus-4": "claude",
+        "gpt-4o": "any",
+        "claude": "any",
+    }
+
+
+def test_a_wildcard_leaves_models_to_the_provider_that_a_name_begins_with() -> None:
+    everything = Model(name="*", provider="ollama", upstream="any")
+    there = models([everything], learnt={"openai": ["gpt-5"]})
+    assert there.resolve("openai/gpt-4o").provider == "openai"
+    assert there.resolve("openai/gpt-5").provider == "openai"
+    assert there.resolve("sandbox/echo").upstream == "echo"
+    assert there.resolve("elsewhere/gpt-4o").upstream == "any"
+
+    named = Model(name="openai/gpt-*", provider="ollama", upstream="mine")
+    there = models([everything, named], learnt={"openai": ["gpt-5"]})
+    assert there.resolve("openai/gpt-4o").upstream == "mine"
+    assert there.resolve("openai/gpt-5").upstream == "mine"
+    assert there.resolve("openai/o3").provider == "openai"
+
+
+def test_wildcards_are_no_models_to_list_or_to_ask_for() -> None:
+    there = models([Model(name="claude-*", provider="ollama")], {"ollama": LOCAL})
+    assert "claude-*" not in [model.name for model in there.list()]
+    not_found(there, "claude-*")
+    not_found(there, "gpt-4o")
+
+
+def test_a_model_is_what_its_server_and_its_family_are_and_the_settings_above() -> None:
+    there = models(
+        [
+            Model(name="o3", provider="openai"),
+            Model(
+                name="mine",
+                provider="openai",
+                upstream="o3",
+                refuses=["seed"],
+                thinking=False,
+                efforts=["low"],
+                thinking_off={"think": False},
+            ),
+        ]
+    )
+    known = there.resolve("o3")
+    assert {"temperature", "max_tokens"} <= known.refuses
+    assert (known.thinks, known.efforts) == (True, ("low", "medium", "high"))
+    mine = there.resolve("mine")
+    assert (mine.refuses, mine.thinks, mine.efforts) == ({"seed"}, False, ("low",))
+    assert mine.thinking_off == {"think": False}
+    assert (there.get("o3").thinking, there.get("mine").thinking) == (True, False)
+
+
+def test_a_servers_own_switch_counts_before_that_of_a_family() -> None:
+    assert models().resolve("ollama/qwen3:8b").thinking_off == {"reasoning_effort": "none"}
+    vllm = {"vllm": Provider(kind="openai", base_url="http://10.0.0.5:8000/v1")}
+    off = models(providers=vllm).resolve("vllm/Qwen/Qwen3-8B").thinking_off
+    assert off == {"chat_template_kwargs": {"enable_thinking": False}}

@@ -47,7 +47,7 @@ def conversation(*blocks: Block, strategy: int = 0) -> GenerateRequest:
 
 def answer(request: GenerateRequest, *, signs: bool, dialect: int = NONE) -> list[Block]:
     """Give what is left of the assistant's message."""
-    treated = apply_strategy(request, target_signs=signs, target_dialect=dialect, signer=SIGNER)
+    treated = apply_strategy(request, target_checks=signs, target_dialect=dialect, signer=SIGNER)
     return [
         block
         for message in treated.messages
@@ -63,6 +63,39 @@ def test_a_signature_of_the_gateway_is_valid_for_its_text(text: str, model: str)
     assert SIGNER.verify(signature, text)
     assert is_gateway_signature(signature)
     assert not is_provider_signature(signature)
+
+
+@settings(deadline=None)
+@given(TEXTS, TEXTS, TEXTS)
+def test_a_signature_gives_back_what_it_carries(text: str, model: str, carried: str) -> None:
+    signature = SIGNER.sign(text, model, carried)
+    assert SIGNER.carried(signature, text) == carried
+    assert SIGNER.carried(signature, text + "x") is None
+    assert not is_provider_signature(signature)
+
+
+@settings(deadline=None)
+@given(TEXTS, TEXTS, TEXTS.filter(bool))
+def test_what_is_carried_cannot_be_changed(text: str, model: str, carried: str) -> None:
+    *head, packed, code = SIGNER.sign(text, model, carried).split(".")
+    assert SIGNER.carried(".".join((*head, code)), text) is None
+    other = base64.urlsafe_b64encode(b"other").decode().rstrip("=")
+    forged = ".".join((*head, other, code))
+    assert SIGNER.carried(forged, text) == (carried if packed == other else None)
+
+
+def test_what_is_carried_takes_the_signatures_place_for_a_target_that_signs_nothing() -> None:
+    thinking = thought("a", SIGNER.sign("a", "m", "own"))
+    redacted = Block(redacted_thinking=SIGNER.sign("", "m", "hidden"))
+    request = conversation(thinking, redacted, strategy=PRESERVE)
+    assert answer(request, signs=False) == [thought("a", "own"), Block(redacted_thinking="hidden")]
+    assert answer(request, signs=True, dialect=ANTHROPIC) == []
+
+
+@pytest.mark.parametrize("data", [SIGNER.sign("", "m"), "gw1.a.b.c", "gw1.", PROVIDERS_OWN])
+def test_redacted_thinking_that_carries_nothing_goes(data: str) -> None:
+    request = conversation(Block(redacted_thinking=data), strategy=PRESERVE)
+    assert answer(request, signs=False) == []
 
 
 @settings(deadline=None)
@@ -133,7 +166,9 @@ def test_a_providers_signature_is_base64(signature: str, is_one: bool) -> None:
 
 def test_a_request_without_thinking_is_given_back_itself() -> None:
     request = conversation(Block(text="hello"), strategy=DISCARD)
-    assert apply_strategy(request, target_signs=True, target_dialect=NONE, signer=SIGNER) is request
+    assert (
+        apply_strategy(request, target_checks=True, target_dialect=NONE, signer=SIGNER) is request
+    )
 
 
 def test_the_request_itself_is_never_changed() -> None:
@@ -200,7 +235,7 @@ def test_flatten_makes_text_of_thinking_and_leaves_out_what_nobody_can_read() ->
 
 def test_a_message_that_was_thinking_alone_goes() -> None:
     request = conversation(thought("a"), strategy=DISCARD)
-    treated = apply_strategy(request, target_signs=False, target_dialect=OPENAI, signer=SIGNER)
+    treated = apply_strategy(request, target_checks=False, target_dialect=OPENAI, signer=SIGNER)
     assert [message.blocks[0].text for message in treated.messages] == ["hi", "and now?"]
 
 
@@ -213,7 +248,7 @@ def test_everything_else_of_a_message_and_request_stays() -> None:
     expected.CopyFrom(request)
     del expected.messages[1].blocks[0]
     assert (
-        apply_strategy(request, target_signs=False, target_dialect=OPENAI, signer=SIGNER)
+        apply_strategy(request, target_checks=False, target_dialect=OPENAI, signer=SIGNER)
         == expected
     )
 
@@ -225,7 +260,7 @@ def test_a_long_conversation_is_treated_in_linear_time() -> None:
             for _ in range(20_000)
         ]
     )
-    treated = apply_strategy(request, target_signs=True, target_dialect=ANTHROPIC, signer=SIGNER)
+    treated = apply_strategy(request, target_checks=True, target_dialect=ANTHROPIC, signer=SIGNER)
     assert len(treated.messages) == 20_000
     assert all(len(message.blocks) == 1 for message in treated.messages)
 
@@ -257,17 +292,31 @@ def test_thinking_that_begins_with_text_is_signed_whole() -> None:
     assert signed[1] == Event(signature=SIGNER.sign("all of it", "model"))
 
 
+def test_what_is_no_thinking_goes_on_untouched() -> None:
+    events = [Event(block_start=Block(text="a")), Event(text="b"), Event(block_stop=BlockStop())]
+    assert SignThinking(SIGNER, "model").feed(events) is events
+
+
 @pytest.mark.parametrize(
     "events",
     [
         thinking_events("a", signature="own"),
         [Event(block_start=thought("a", "own")), Event(block_stop=BlockStop())],
-        [Event(block_start=Block(text="a")), Event(text="b"), Event(block_stop=BlockStop())],
-        [Event(block_start=Block(redacted_thinking="a")), Event(block_stop=BlockStop())],
     ],
 )
-def test_what_is_signed_or_no_thinking_goes_on_untouched(events: list[Event]) -> None:
-    assert SignThinking(SIGNER, "model").feed(events) is events
+def test_the_gateways_signature_carries_the_providers_own(events: list[Event]) -> None:
+    signed = SignThinking(SIGNER, "model").feed(events)
+    given = [event.signature for event in signed if event.signature]
+    assert given == [SIGNER.sign("a", "model", "own")]
+    assert not any(event.block_start.thinking.signature for event in signed)
+
+
+def test_redacted_thinking_is_carried_by_a_signature() -> None:
+    events = [Event(block_start=Block(redacted_thinking="own")), Event(block_stop=BlockStop())]
+    signed = SignThinking(SIGNER, "model").feed(events)
+    assert signed[0].block_start.redacted_thinking == SIGNER.sign("", "model", "own")
+    assert signed[1:] == events[1:]
+    assert events[0].block_start.redacted_thinking == "own"
 
 
 def test_choices_that_think_at_once_are_signed_each_for_itself() -> None:
@@ -278,3 +327,22 @@ def test_choices_that_think_at_once_are_signed_each_for_itself() -> None:
         (0, SIGNER.sign("ab", "model")),
         (1, SIGNER.sign("cd", "model")),
     ]
+
+
+@pytest.mark.parametrize(
+    "signature", ["0b6a2c1e-7d1f-4b0e-9a55-0c9d7f1c2a3b", PROVIDERS_OWN, "x y"]
+)
+def test_servers_that_check_nothing_get_what_they_may_have_signed(signature: str) -> None:
+    own = thought("a", signature)
+    request = conversation(own, Block(redacted_thinking="r"), Block(text="b"))
+    kept = answer(request, signs=False, dialect=ANTHROPIC)
+    assert kept == [own, Block(redacted_thinking="r"), Block(text="b")]
+    assert answer(request, signs=False, dialect=OPENAI) == [Block(text="b")]
+
+
+def test_servers_that_check_nothing_get_nothing_unsigned_or_forged() -> None:
+    signed = thought("a", SIGNER.sign("a", "model"))
+    request = conversation(signed, thought("b"), thought("c", signed.thinking.signature))
+    assert answer(request, signs=False, dialect=ANTHROPIC) == [signed]
+    request.dialect = OPENAI
+    assert len(answer(request, signs=False, dialect=ANTHROPIC)) == 3

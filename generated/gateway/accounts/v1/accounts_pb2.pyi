@@ -80,22 +80,26 @@ class IdentifyResponse(_message.Message):
     USER_ID_FIELD_NUMBER: _builtins.int
     TEAM_ID_FIELD_NUMBER: _builtins.int
     PLAN_FIELD_NUMBER: _builtins.int
+    KEY_ID_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
     """Required. Id of the user, 1 to 64 characters."""
     team_id: _builtins.str
     """Optional. Id of the user's team; empty when the user belongs to none."""
     plan: Global___Plan.ValueType
     """Required. The team's plan where there is a team, else the user's."""
+    key_id: _builtins.str
+    """Required. Id of the key, as `gateway keys list` shows it; logs name it."""
     def __init__(
         self,
         *,
         user_id: _builtins.str = ...,
         team_id: _builtins.str = ...,
         plan: Global___Plan.ValueType = ...,
+        key_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan", "team_id", b"team_id", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key_id", b"key_id", "plan", b"plan", "team_id", b"team_id", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -204,7 +204,7 @@ class Message(_message.Message):
     """Optional. The participant's name (OpenAI's `name`)."""
     @_builtins.property
     def blocks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Block]:
-        """Required, at least one block. Order is the order of reading."""
+        """Required, at least one block unless `extra` is set. Order is the order of reading."""
 
     @_builtins.property
     def extra(self) -> Global___Opaque:
@@ -364,19 +364,25 @@ class Thinking(_message.Message):
 
     TEXT_FIELD_NUMBER: _builtins.int
     SIGNATURE_FIELD_NUMBER: _builtins.int
+    FIELD_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Optional. The text; empty where a provider shows none of it."""
     signature: _builtins.str
     """Optional. Proof of origin: a provider's own, or the gateway's for providers that sign nothing."""
+    field: _builtins.str
+    """Optional, in answers. The field of OpenAI's dialect that the provider wrote it in, where
+    it was another than `reasoning_content`.
+    """
     def __init__(
         self,
         *,
         text: _builtins.str = ...,
         signature: _builtins.str = ...,
+        field: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["signature", b"signature", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["field", b"field", "signature", b"signature", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

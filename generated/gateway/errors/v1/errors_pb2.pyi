@@ -100,6 +100,8 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """UNAVAILABLE, 502: no connection to the provider, or it broke before the answer was whole."""
     REASON_UPSTREAM_TIMEOUT: _Reason.ValueType  # 28
     """DEADLINE_EXCEEDED, 504: the provider stayed silent beyond a time limit."""
+    REASON_LOOP_DETECTED: _Reason.ValueType  # 29
+    """The request has passed too many gateways: a provider's address leads back to one of them."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Why a call failed: stable names, safe to branch on. The comment of each value
@@ -176,6 +178,8 @@ REASON_UPSTREAM_CONNECTION: Reason.ValueType  # 27
 """UNAVAILABLE, 502: no connection to the provider, or it broke before the answer was whole."""
 REASON_UPSTREAM_TIMEOUT: Reason.ValueType  # 28
 """DEADLINE_EXCEEDED, 504: the provider stayed silent beyond a time limit."""
+REASON_LOOP_DETECTED: Reason.ValueType  # 29
+"""The request has passed too many gateways: a provider's address leads back to one of them."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 @_typing.final
@@ -190,6 +194,8 @@ class ErrorDetail(_message.Message):
     RETRY_AFTER_S_FIELD_NUMBER: _builtins.int
     ATTEMPTS_FIELD_NUMBER: _builtins.int
     ARTICLE_CODE_FIELD_NUMBER: _builtins.int
+    UPSTREAM_CODE_FIELD_NUMBER: _builtins.int
+    UPSTREAM_PARAM_FIELD_NUMBER: _builtins.int
     reason: Global___Reason.ValueType
     """Required. Why."""
     message: _builtins.str
@@ -206,6 +212,11 @@ class ErrorDetail(_message.Message):
     """
     article_code: _builtins.int
     """Optional. Number of the failure in the document editing API, such as 40401."""
+    upstream_code: _builtins.str
+    """Optional. The `code` and the `param` of a provider of OpenAI's dialect that refused the
+    request, as it wrote them.
+    """
+    upstream_param: _builtins.str
     @_builtins.property
     def attempts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attempt]:
         """Optional. Every attempt made at a provider, in order; empty when none was made."""
@@ -219,10 +230,12 @@ class ErrorDetail(_message.Message):
         retry_after_s: _builtins.int | None = ...,
         attempts: _abc.Iterable[Global___Attempt] | None = ...,
         article_code: _builtins.int | None = ...,
+        upstream_code: _builtins.str = ...,
+        upstream_param: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "article_code", b"article_code", "retry_after_s", b"retry_after_s"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "article_code", b"article_code", "attempts", b"attempts", "message", b"message", "param", b"param", "reason", b"reason", "retry_after_s", b"retry_after_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "article_code", b"article_code", "attempts", b"attempts", "message", b"message", "param", b"param", "reason", b"reason", "retry_after_s", b"retry_after_s", "upstream_code", b"upstream_code", "upstream_param", b"upstream_param"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__article_code: _TypeAlias = _typing.Literal["article_code"]  # noqa: Y015
     _WhichOneofArgType__article_code: _TypeAlias = _typing.Literal["_article_code", b"_article_code"]  # noqa: Y015

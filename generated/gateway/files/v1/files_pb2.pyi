@@ -33,6 +33,12 @@ class _PurposeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Purpose.Value
     """`batch`."""
     PURPOSE_FINE_TUNE: _Purpose.ValueType  # 3
     """`fine-tune`."""
+    PURPOSE_VISION: _Purpose.ValueType  # 4
+    """`vision`."""
+    PURPOSE_USER_DATA: _Purpose.ValueType  # 5
+    """`user_data`."""
+    PURPOSE_EVALS: _Purpose.ValueType  # 6
+    """`evals`."""
 
 class Purpose(_Purpose, metaclass=_PurposeEnumTypeWrapper):
     """What a file is for."""
@@ -45,6 +51,12 @@ PURPOSE_BATCH: Purpose.ValueType  # 2
 """`batch`."""
 PURPOSE_FINE_TUNE: Purpose.ValueType  # 3
 """`fine-tune`."""
+PURPOSE_VISION: Purpose.ValueType  # 4
+"""`vision`."""
+PURPOSE_USER_DATA: Purpose.ValueType  # 5
+"""`user_data`."""
+PURPOSE_EVALS: Purpose.ValueType  # 6
+"""`evals`."""
 Global___Purpose: _TypeAlias = Purpose  # noqa: Y015
 
 @_typing.final

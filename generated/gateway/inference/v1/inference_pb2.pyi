@@ -240,6 +240,7 @@ class GenerateRequest(_message.Message):
     TOOLS_FIELD_NUMBER: _builtins.int
     TOOL_CHOICE_FIELD_NUMBER: _builtins.int
     MAX_TOKENS_FIELD_NUMBER: _builtins.int
+    NAMES_MAX_COMPLETION_TOKENS_FIELD_NUMBER: _builtins.int
     TEMPERATURE_FIELD_NUMBER: _builtins.int
     TOP_P_FIELD_NUMBER: _builtins.int
     TOP_K_FIELD_NUMBER: _builtins.int
@@ -270,6 +271,10 @@ class GenerateRequest(_message.Message):
     """Optional. The dialect the request was written in, which `extra` and the opaque parts are in."""
     max_tokens: _builtins.int
     """Optional, at least 1. Upper bound on the tokens written, thinking included."""
+    names_max_completion_tokens: _builtins.bool
+    """Optional. Whether the caller wrote `max_tokens` as `max_completion_tokens`, OpenAI's newer
+    name of it.
+    """
     temperature: _builtins.float
     """Optional, 0 to 2 (0 to 1 in Anthropic's dialect)."""
     top_p: _builtins.float
@@ -361,6 +366,7 @@ class GenerateRequest(_message.Message):
         tools: _abc.Iterable[Global___Tool] | None = ...,
         tool_choice: Global___ToolChoice | None = ...,
         max_tokens: _builtins.int | None = ...,
+        names_max_completion_tokens: _builtins.bool | None = ...,
         temperature: _builtins.float | None = ...,
         top_p: _builtins.float | None = ...,
         top_k: _builtins.int | None = ...,
@@ -386,9 +392,9 @@ class GenerateRequest(_message.Message):
         takes_verbatim: _builtins.bool = ...,
         lowers_max_tokens: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "extra", b"extra", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "max_tokens", b"max_tokens", "memory", b"memory", "multimodal", b"multimodal", "n", b"n", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "temperature", b"temperature", "thinking", b"thinking", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "extra", b"extra", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "max_tokens", b"max_tokens", "memory", b"memory", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "temperature", b"temperature", "thinking", b"thinking", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "betas", b"betas", "dialect", b"dialect", "end_user", b"end_user", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "lowers_max_tokens", b"lowers_max_tokens", "max_tokens", b"max_tokens", "memory", b"memory", "messages", b"messages", "model", b"model", "multimodal", b"multimodal", "n", b"n", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "service_tier", b"service_tier", "stop_sequences", b"stop_sequences", "takes_verbatim", b"takes_verbatim", "temperature", b"temperature", "thinking", b"thinking", "thinking_block_strategy", b"thinking_block_strategy", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "use_built_in_tools", b"use_built_in_tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "betas", b"betas", "dialect", b"dialect", "end_user", b"end_user", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "lowers_max_tokens", b"lowers_max_tokens", "max_tokens", b"max_tokens", "memory", b"memory", "messages", b"messages", "model", b"model", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "service_tier", b"service_tier", "stop_sequences", b"stop_sequences", "takes_verbatim", b"takes_verbatim", "temperature", b"temperature", "thinking", b"thinking", "thinking_block_strategy", b"thinking_block_strategy", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "use_built_in_tools", b"use_built_in_tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__frequency_penalty: _TypeAlias = _typing.Literal["frequency_penalty"]  # noqa: Y015
     _WhichOneofArgType__frequency_penalty: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty"]  # noqa: Y015
@@ -398,6 +404,8 @@ class GenerateRequest(_message.Message):
     _WhichOneofArgType__max_tokens: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens"]  # noqa: Y015
     _WhichOneofReturnType__n: _TypeAlias = _typing.Literal["n"]  # noqa: Y015
     _WhichOneofArgType__n: _TypeAlias = _typing.Literal["_n", b"_n"]  # noqa: Y015
+    _WhichOneofReturnType__names_max_completion_tokens: _TypeAlias = _typing.Literal["names_max_completion_tokens"]  # noqa: Y015
+    _WhichOneofArgType__names_max_completion_tokens: _TypeAlias = _typing.Literal["_names_max_completion_tokens", b"_names_max_completion_tokens"]  # noqa: Y015
     _WhichOneofReturnType__presence_penalty: _TypeAlias = _typing.Literal["presence_penalty"]  # noqa: Y015
     _WhichOneofArgType__presence_penalty: _TypeAlias = _typing.Literal["_presence_penalty", b"_presence_penalty"]  # noqa: Y015
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
@@ -418,6 +426,8 @@ class GenerateRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_tokens) -> _WhichOneofReturnType__max_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__n) -> _WhichOneofReturnType__n | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__names_max_completion_tokens) -> _WhichOneofReturnType__names_max_completion_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__presence_penalty) -> _WhichOneofReturnType__presence_penalty | None: ...
     @_typing.overload
@@ -600,7 +610,9 @@ class ThinkingConfig(_message.Message):
     budget_tokens: _builtins.int
     """Required with MODE_ENABLED: at least 1024 and below `max_tokens`."""
     effort: _builtins.str
-    """Optional. The effort by name: none, minimal, low, medium, high, xhigh or max."""
+    """Optional. The effort by name: none, minimal, low, medium, high, xhigh or max; any other is
+    for providers of the request's dialect alone.
+    """
     @_builtins.property
     def extra(self) -> _conversation_pb2.Opaque:
         """Optional. Fields without a name here."""
@@ -1289,6 +1301,7 @@ class Choice(_message.Message):
     BLOCKS_FIELD_NUMBER: _builtins.int
     FINISH_FIELD_NUMBER: _builtins.int
     LOGPROBS_FIELD_NUMBER: _builtins.int
+    EXTRA_FIELD_NUMBER: _builtins.int
     logprobs: _builtins.bytes
     """Optional. Log probabilities, in OpenAI's shape: one JSON object, UTF-8."""
     @_builtins.property
@@ -1299,16 +1312,23 @@ class Choice(_message.Message):
     def finish(self) -> Global___Finish:
         """Required."""
 
+    @_builtins.property
+    def extra(self) -> _conversation_pb2.Opaque:
+        """Optional. The message's fields without a name here; `extra` of the message that goes
+        back in the next turn.
+        """
+
     def __init__(
         self,
         *,
         blocks: _abc.Iterable[_conversation_pb2.Block] | None = ...,
         finish: Global___Finish | None = ...,
         logprobs: _builtins.bytes = ...,
+        extra: _conversation_pb2.Opaque | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["finish", b"finish"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra", "finish", b"finish"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "finish", b"finish", "logprobs", b"logprobs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "extra", b"extra", "finish", b"finish", "logprobs", b"logprobs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1329,7 +1349,7 @@ class Finish(_message.Message):
     """The caller's string that ended it; set with STOP_SEQUENCE."""
     @_builtins.property
     def extra(self) -> _conversation_pb2.Opaque:
-        """Optional. The end's fields without a name here."""
+        """Optional. Fields of the end, and of the choice, without a name here."""
 
     def __init__(
         self,
@@ -1395,6 +1415,7 @@ class Event(_message.Message):
     BLOCK_STOP_FIELD_NUMBER: _builtins.int
     FINISH_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
+    FURTHER_FIELD_NUMBER: _builtins.int
     VERBATIM_FIELD_NUMBER: _builtins.int
     LOGPROBS_FIELD_NUMBER: _builtins.int
     PIECES_FIELD_NUMBER: _builtins.int
@@ -1439,6 +1460,12 @@ class Event(_message.Message):
         """Tokens so far."""
 
     @_builtins.property
+    def further(self) -> Global___Further:
+        """Fields without a name here, of the answer around its blocks. They stand anywhere between
+        `start` and the choice's `finish`, those of the answer alone after it too.
+        """
+
+    @_builtins.property
     def verbatim(self) -> Global___Verbatim:
         """The whole answer, with no event before or after it. Never in StreamGenerate."""
 
@@ -1466,19 +1493,61 @@ class Event(_message.Message):
         block_stop: Global___BlockStop | None = ...,
         finish: Global___Finish | None = ...,
         usage: _conversation_pb2.Usage | None = ...,
+        further: Global___Further | None = ...,
         verbatim: Global___Verbatim | None = ...,
         logprobs: _builtins.bytes = ...,
         pieces: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["block_start", b"block_start", "block_stop", b"block_stop", "finish", b"finish", "input", b"input", "kind", b"kind", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "usage", b"usage", "verbatim", b"verbatim"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["block_start", b"block_start", "block_stop", b"block_stop", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "usage", b"usage", "verbatim", b"verbatim"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "finish", b"finish", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "usage", b"usage", "verbatim", b"verbatim"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "usage", b"usage", "verbatim", b"verbatim"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["start", "block_start", "text", "thinking", "signature", "input", "refusal", "opaque", "block_stop", "finish", "usage", "verbatim"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["start", "block_start", "text", "thinking", "signature", "input", "refusal", "opaque", "block_stop", "finish", "usage", "further", "verbatim"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___Event: _TypeAlias = Event  # noqa: Y015
+
+@_typing.final
+class Further(_message.Message):
+    """More of an answer's fields without a name here, each a JSON object.
+
+    A field of the answer or of the choice replaces what came under its name before. Of the
+    message's, which come a little at a time, texts and lists are joined: an item of a list to
+    the one of the same `index`, where it has one.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANSWER_FIELD_NUMBER: _builtins.int
+    CHOICE_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def answer(self) -> _conversation_pb2.Opaque:
+        """Optional. Of the answer as a whole."""
+
+    @_builtins.property
+    def choice(self) -> _conversation_pb2.Opaque:
+        """Optional. Of the choice."""
+
+    @_builtins.property
+    def message(self) -> _conversation_pb2.Opaque:
+        """Optional. Of the choice's message."""
+
+    def __init__(
+        self,
+        *,
+        answer: _conversation_pb2.Opaque | None = ...,
+        choice: _conversation_pb2.Opaque | None = ...,
+        message: _conversation_pb2.Opaque | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "choice", b"choice", "message", b"message"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "choice", b"choice", "message", b"message"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Further: _TypeAlias = Further  # noqa: Y015
 
 @_typing.final
 class Verbatim(_message.Message):

@@ -43,6 +43,8 @@ class AnthropicProvider:
         upstream: the server; its base URL ends before `/v1`.
         pass_stateful: whether callers may name things kept at the provider.
         fetches_urls: whether the server fetches media by address.
+        official: whether it is Anthropic itself. Others sign thinking with anything or
+            nothing, and want it back all the same.
     """
 
     dialect: Dialect.ValueType = conversation_pb2.DIALECT_ANTHROPIC
@@ -51,26 +53,33 @@ class AnthropicProvider:
     tells_stop_sequence = True
 
     def __init__(
-        self, name: str, upstream: Upstream, *, pass_stateful: bool, fetches_urls: bool
+        self,
+        name: str,
+        upstream: Upstream,
+        *,
+        pass_stateful: bool,
+        fetches_urls: bool,
+        official: bool,
     ) -> None:
         self.name = name
+        self.checks_signatures = official
         self._upstream = upstream
         self.pass_stateful = pass_stateful
-        self._fetches_urls = fetches_urls
+        self._rules = {
+            "pass_stateful": pass_stateful,
+            "fetches_urls": fetches_urls,
+            "official": official,
+        }
 
     async def generate(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
         """Answer, as `Provider.generate` says."""
-        body = await offload(
-            build_request, call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls
-        )
+        body = await offload(build_request, call, **self._rules)
         betas = beta_header(call.request)
         if not call.stream:
             yield await self._whole(call, body, betas)
             return
         reader = StreamReader(self._upstream)
-        stream = self._upstream.stream(
-            _MESSAGES, body, headers=betas, has_ended=lambda: reader.ended
-        )
+        stream = self._upstream.stream(_MESSAGES, body, headers=betas, progress=reader)
         async with aclosing(stream) as texts:
             async for text in texts:
                 events = reader.feed(text)
@@ -91,9 +100,7 @@ class AnthropicProvider:
 
     async def count_tokens(self, call: Call) -> int:
         """Give the provider's own count of the input tokens."""
-        body = await offload(
-            build_count, call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls
-        )
+        body = await offload(build_count, call, **self._rules)
         whole = await self._upstream.post(_COUNT, body, headers=beta_header(call.request))
         try:
             return tokens(self._upstream.json_object(whole).get("input_tokens"))

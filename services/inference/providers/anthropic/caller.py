@@ -8,6 +8,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Opaque
 from services.common.errors import GatewayError, invalid
 from services.inference.providers.base import Call
+from services.inference.refusals import UNSIGNED_THINKING
 
 # What a field of the canonical request is called in each dialect, where names differ.
 _NAMES = {
@@ -36,14 +37,18 @@ class Caller:
         speaks_openai: whether it was written in OpenAI's.
         pass_stateful: whether callers may name things kept at the provider.
         fetches_urls: whether the provider fetches media by address.
+        takes_unsigned: whether it may be sent thinking that no provider has signed.
     """
 
-    def __init__(self, call: Call, *, pass_stateful: bool, fetches_urls: bool) -> None:
+    def __init__(
+        self, call: Call, *, pass_stateful: bool, fetches_urls: bool, official: bool
+    ) -> None:
         dialect = call.request.dialect
         self.speaks_anthropic = dialect == conversation_pb2.DIALECT_ANTHROPIC
         self.speaks_openai = dialect == conversation_pb2.DIALECT_OPENAI
         self.pass_stateful = pass_stateful
         self.fetches_urls = fetches_urls
+        self.takes_unsigned = not official and UNSIGNED_THINKING not in call.without
         self._names = _NAMES.get(dialect, {})
         self._dropped = call.dropped
         self._told = set(call.dropped)

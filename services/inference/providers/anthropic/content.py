@@ -7,7 +7,14 @@ from typing import Any
 import orjson
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, ToolResult, ToolUse
+from gateway.conversation.v1.conversation_pb2 import (
+    Block,
+    Media,
+    Message,
+    Thinking,
+    ToolResult,
+    ToolUse,
+)
 from services.common.errors import GatewayError, invalid, unsupported
 from services.inference.providers.anthropic import shaping
 from services.inference.providers.anthropic.caller import Caller, json_object, kept_at_provider
@@ -150,7 +157,7 @@ class Conversation:
         elif kind == "tool_result":
             translated = self._tool_result(block.tool_result)
         elif kind == "thinking":
-            translated = _thinking(block)
+            translated = self._thinking(block.thinking)
         elif kind == "redacted_thinking":
             translated = {"type": "redacted_thinking", "data": block.redacted_thinking}
         elif kind == "refusal":
@@ -160,6 +167,16 @@ class Conversation:
         if translated is not None:
             self._decorate(translated, block)
         return translated
+
+    def _thinking(self, thinking: Thinking) -> Json | None:
+        signature = thinking.signature
+        if not signature or is_gateway_signature(signature):
+            # Anthropic refuses a message over any but its own; servers that sign nothing want
+            # what they thought back as they wrote it.
+            if not (self._caller.takes_unsigned and thinking.text):
+                return None
+            signature = ""
+        return {"type": "thinking", "thinking": thinking.text, "signature": signature}
 
     def _text(self, text: str) -> Json | None:
         # Anthropic refuses blocks of white space, which other dialects' clients send.
@@ -178,9 +195,13 @@ class Conversation:
             for name, value in own.items():
                 translated.setdefault(name, value)
 
-    def _opaque(self, block: Block) -> Json:
+    def _opaque(self, block: Block) -> Json | None:
         path = self._path()
         if block.opaque.dialect != conversation_pb2.DIALECT_ANTHROPIC:
+            if self._all[self._message].role == conversation_pb2.ROLE_ASSISTANT:
+                # What another provider said beside its words, such as a reference.
+                self._caller.drop("messages[].content[]")
+                return None
             raise refuse(path, "a part of this type")
         content = json_object(block.opaque.json, path)
         self._caller.check_state(content, path)
@@ -304,14 +325,6 @@ class Conversation:
 def refuse(path: str, what: str) -> GatewayError:
     """Refuse a part of a request that Anthropic's API has no place for."""
     return unsupported(path, f"{path}: this model's provider cannot take {what}")
-
-
-def _thinking(block: Block) -> Json | None:
-    # A provider that checks signatures refuses a message over any but its own.
-    signature = block.thinking.signature
-    if not signature or is_gateway_signature(signature):
-        return None
-    return {"type": "thinking", "thinking": block.thinking.text, "signature": signature}
 
 
 def _without_trailing_space(content: str | list[Json]) -> str | list[Json]:

@@ -12,6 +12,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, Opaque, Thinking, To
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish, Start
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
+from services.inference.content import is_content
 from services.inference.providers.bounds import Bounds, dump, name_of, tokens
 from services.inference.providers.failures import broken_answer, cut_off
 from services.inference.providers.frames import Frames, delta_of
@@ -106,12 +107,13 @@ class StreamReader:
 
     Attributes:
         ended: whether the provider has said that nothing follows.
+        has_content: whether some of the answer has come.
         failure: what broke the answer off, or None; the events before it stay good.
     """
 
     def __init__(self, upstream: Failures) -> None:
         """Return a reader; `upstream` makes failures of what the provider says."""
-        self.ended = False
+        self.ended = self.has_content = False
         self.failure: UpstreamError | None = None
         self._upstream = upstream
         self._bounds = Bounds(upstream.name, upstream.limits)
@@ -131,6 +133,11 @@ class StreamReader:
             "message_delta": self._message_delta,
             "message_stop": self._message_stop,
         }
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer has ended, so that nothing but the last event can be missing."""
+        return self._finished
 
     def feed(self, text: bytes) -> list[Event]:
         """Give the events that the text of server-sent events makes.
@@ -153,6 +160,7 @@ class StreamReader:
                 self._take(sent, events)
                 if len(events) > known:
                     self._learn(text[began:at], events[-1])
+        self.has_content = self.has_content or any(map(is_content, events))
         return events
 
     def _take(self, sent: ServerSentEvent, events: list[Event]) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig, ToolChoice
-from services.common.errors import invalid
 from services.inference.providers.anthropic.caller import Caller
 from services.inference.providers.base import Target
 
@@ -85,8 +84,8 @@ class Reasoning:
             self.config = {"type": "disabled"}
             return
         if effort not in _BUDGETS:
-            names = ", ".join(_BUDGETS)
-            raise invalid(field, f"{field}: none, {names} can be asked for, not {effort!r}")
+            caller.drop(field)  # a name of another provider's, such as Groq's `default`
+            return
         if target.adaptive:
             self.config = {"type": "adaptive"}
             self.effort = _adaptive_effort(effort, target.efforts)
@@ -135,5 +134,6 @@ def _can_begin_to_think(messages: Sequence[Message]) -> bool:
             continue
         *_, first = run
         is_prefill = place == 0
-        return not is_prefill and first.blocks[0].WhichOneof("kind") in _THOUGHTS
+        kinds = [block.WhichOneof("kind") for block in first.blocks[:1]]
+        return not is_prefill and kinds != [] and kinds[0] in _THOUGHTS
     return True

@@ -14,6 +14,7 @@ from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, Tool, ToolChoice
 from services.common.errors import invalid, unsupported
 from services.inference.prefill import CONTINUE, prefill_of
+from services.inference.providers import forms
 from services.inference.providers.anthropic import shaping
 from services.inference.providers.anthropic.caller import Caller, json_object, kept_at_provider
 from services.inference.providers.anthropic.content import Conversation, Json, refuse, shortest
@@ -56,19 +57,20 @@ _CHOICES = {
 }
 
 
-def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> bytes:
+def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, official: bool) -> bytes:
     """Give the body that asks for an answer.
 
     Args:
         call: `call.dropped` is added to; nothing else changes.
         pass_stateful: whether callers may name things kept at the provider.
         fetches_urls: whether the provider fetches media by address.
+        official: whether it is Anthropic itself.
 
     Raises:
         GatewayError: invalid or unsupported, naming the field at fault.
     """
     request = call.request
-    caller = Caller(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
+    caller = Caller(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls, official=official)
     _refuse_what_has_no_place(request, caller)
     reasoning = Reasoning(request, caller, call.target)
     body = _what_is_read(call, caller, reasoning)
@@ -94,12 +96,12 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
     return orjson.dumps(body)
 
 
-def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> bytes:
+def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool, official: bool) -> bytes:
     """Give the body that asks how many tokens a request would read.
 
     It is `build_request` without what matters to writing alone.
     """
-    caller = Caller(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
+    caller = Caller(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls, official=official)
     reasoning = Reasoning(call.request, caller, call.target)
     body = _what_is_read(call, caller, reasoning)
     _add_extra(body, call.request, caller)
@@ -253,9 +255,8 @@ def _add_extra(body: Json, request: GenerateRequest, caller: Caller) -> None:
     if not request.HasField("extra"):
         return
     if request.extra.dialect == conversation_pb2.DIALECT_OPENAI:
-        for name, value in json_object(request.extra.json, "").items():
-            if value is not None and name in _REFUSED and _REFUSED[name](value):
-                raise refuse(name, f"`{name}`")
+        _leave_out_foreign(json_object(request.extra.json, ""), request, caller)
+        return
     for name, value in caller.own_fields(request.extra, "").items():
         if name in _STATEFUL and value and not caller.pass_stateful:
             raise kept_at_provider(name)
@@ -263,3 +264,14 @@ def _add_extra(body: Json, request: GenerateRequest, caller: Caller) -> None:
             body[name] = value | body.get(name, {})
         elif name not in _NEVER_FROM_EXTRA:
             body.setdefault(name, value)
+
+
+def _leave_out_foreign(fields: Json, request: GenerateRequest, caller: Caller) -> None:
+    """Note OpenAI's fields without a name here as dropped; refuse those that are needed."""
+    for name, value in fields.items():
+        if value is None or name == "cache_control":
+            continue
+        if name in _REFUSED and _REFUSED[name](value):
+            raise refuse(name, f"`{name}`")
+        for path in forms.unnamed_fields(value, request) if name == forms.NAME else (name,):
+            caller.drop(path)

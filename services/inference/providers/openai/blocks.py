@@ -10,14 +10,14 @@ are a whole JSON value, else at the end of the choice.
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import orjson
 
-from gateway.conversation.v1.conversation_pb2 import Block, ToolUse
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Block, Opaque, ToolUse
 from gateway.inference.v1.inference_pb2 import BlockStop, Event
 from services.inference.pieces import keep
-from services.inference.providers.bounds import Bounds
+from services.inference.providers.bounds import Bounds, dump
 from services.inference.providers.frames import delta_of
 
 TextKind = Literal["text", "thinking", "refusal"]
@@ -62,6 +62,7 @@ class ToolCall:
         said: the arguments that have gone out.
         queued: whether it has its place among the blocks.
         closed: whether its block has ended.
+        extra: what it has no name for.
     """
 
     waiting: _Waiting
@@ -71,6 +72,7 @@ class ToolCall:
     said: list[str] = field(default_factory=list)
     queued: bool = False
     closed: bool = False
+    extra: dict[str, Any] = field(default_factory=dict)
 
     def is_whole(self) -> bool:
         """Tell whether nothing can follow but white space."""
@@ -91,6 +93,13 @@ class _Text:
     waiting: _Waiting
 
 
+@dataclass(slots=True)
+class _Part:
+    """A content part without a name that came behind a tool call that is not done."""
+
+    json: bytes
+
+
 class Blocks:
     """Writes the block events of one choice into lists that it is handed.
 
@@ -101,10 +110,12 @@ class Blocks:
 
     Attributes:
         kinds: what there has been so far.
+        thoughts_field: what the provider calls its thoughts, where that is told callers.
     """
 
     def __init__(self, choice: int, new_id: Callable[[str], str], bounds: Bounds) -> None:
-        self.kinds: set[TextKind | Literal["tool"]] = set()
+        self.kinds: set[TextKind | Literal["tool", "part"]] = set()
+        self.thoughts_field = ""
         self._choice = choice
         self._new_id = new_id
         self._bounds = bounds
@@ -112,7 +123,7 @@ class Blocks:
         self._open: TextKind | ToolCall | None = None
         # What comes after the open block, in order: behind a call that is not done, or
         # from one on that has no name yet.
-        self._pending: deque[_Text | ToolCall] = deque()
+        self._pending: deque[_Text | _Part | ToolCall] = deque()
 
     def text(self, kind: TextKind, text: str, logprobs: bytes, out: list[Event]) -> None:
         """Take a piece of text, thinking or refusal."""
@@ -156,6 +167,25 @@ class Blocks:
             self._close(out)
             self._play(self._pending.popleft(), out)
 
+    def keep(self, call: ToolCall, fields: dict[str, Any], out: list[Event]) -> None:
+        """Take fields of a call that have no name; those that say what is known say nothing."""
+        changed = {name: value for name, value in fields.items() if call.extra.get(name) != value}
+        if not changed:
+            return
+        json = self._bounds.keep_delta(changed)
+        call.extra |= changed
+        if self._open is call:
+            opaque = Opaque(dialect=DIALECT_OPENAI, json=json)
+            out.append(Event(choice=self._choice, block=self._number, opaque=opaque))
+
+    def part(self, json: bytes, out: list[Event]) -> None:
+        """Take a content part without a name."""
+        self._make_way(out)
+        if isinstance(self._open, ToolCall) or self._pending:
+            self._pending.append(_Part(json))
+        else:
+            self._say_part(json, out)
+
     def go_on(self, pieces: Sequence[bytes], out: list[Event]) -> None:
         """Take more of what the last event out of here said, the insides of JSON strings."""
         call = self._open if isinstance(self._open, ToolCall) else None
@@ -188,9 +218,11 @@ class Blocks:
             return
         self._close(out)
 
-    def _play(self, pending: _Text | ToolCall, out: list[Event]) -> None:
+    def _play(self, pending: _Text | _Part | ToolCall, out: list[Event]) -> None:
         """Open a block that waited and write what it holds."""
-        if isinstance(pending, ToolCall):
+        if isinstance(pending, _Part):
+            self._say_part(pending.json, out)
+        elif isinstance(pending, ToolCall):
             self._begin_call(pending, out)
             for text, logprobs in pending.waiting.take():
                 self._say_input(pending, text, logprobs, out)
@@ -208,6 +240,7 @@ class Blocks:
         elif kind == "refusal":
             block.refusal = ""
         else:
+            block.thinking.field = self.thoughts_field
             block.thinking.SetInParent()
         self._open = kind
         self.kinds.add(kind)
@@ -218,7 +251,17 @@ class Blocks:
         use = ToolUse(id=call.id, name=call.name, freeform=call.freeform)
         self._open = call
         self.kinds.add("tool")
-        out.append(Event(choice=self._choice, block=self._number, block_start=Block(tool_use=use)))
+        block = Block(tool_use=use)
+        if call.extra:
+            block.extra.CopyFrom(Opaque(dialect=DIALECT_OPENAI, json=dump(call.extra)))
+        out.append(Event(choice=self._choice, block=self._number, block_start=block))
+
+    def _say_part(self, json: bytes, out: list[Event]) -> None:
+        self.kinds.add("part")
+        block = Block(opaque=Opaque(dialect=DIALECT_OPENAI, json=json))
+        out.append(Event(choice=self._choice, block=self._number, block_start=block))
+        out.append(Event(choice=self._choice, block=self._number, block_stop=_STOP))
+        self._number += 1
 
     def _say(self, kind: TextKind, text: str, logprobs: bytes, out: list[Event]) -> None:
         choice, block = self._choice, self._number

@@ -9,12 +9,17 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Opaque
 from services.common.errors import GatewayError, invalid, unsupported
 from services.inference.providers.base import Call
+from services.inference.providers.openai import shaping
 
 Json = dict[str, Any]
 Part = Json | orjson.Fragment  # of a message's content
 
 # What Anthropic's dialect calls fields of the canonical request, where names differ.
-_ANTHROPIC_NAMES = {"end_user": "metadata.user_id", "betas": "anthropic-beta"}
+_ANTHROPIC_NAMES = {
+    "end_user": "metadata.user_id",
+    "betas": "anthropic-beta",
+    "thinking.effort": "output_config.effort",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +28,18 @@ class Server:
 
     Attributes:
         name: the provider's name in the settings, for messages.
-        official: whether it is OpenAI itself. Others know older names and shorter
-            shapes of some fields, and take `top_k`.
+        newest: whether it knows OpenAI's newest shapes of messages. Others know older and
+            shorter ones.
         fetches_urls: whether it fetches images by address.
         pass_stateful: whether callers may name things kept there.
+        tool_id_length: letters and digits of the id of a tool call; 0 where any id will do.
     """
 
     name: str
-    official: bool
+    newest: bool
     fetches_urls: bool
     pass_stateful: bool
+    tool_id_length: int = 0
 
 
 class Caller:
@@ -46,6 +53,7 @@ class Caller:
         self.without = call.without
         # What the caller's own dialect calls the thoughts of a message.
         self.thoughts = "content[].thinking" if self.speaks_anthropic else "reasoning_content"
+        self._tool_names = call.tool_names
         self._dropped = call.dropped
         self._told = set(call.dropped)
 
@@ -59,6 +67,15 @@ class Caller:
         if path not in self._told:
             self._told.add(path)
             self._dropped.append(path)
+
+    def tool_name(self, given: str) -> str:
+        """Return the name that the server is to know a tool by, and note it where it differs."""
+        if self.speaks_openai:
+            return given
+        name = shaping.tool_name(given)
+        if name != given:
+            self._tool_names[name] = given
+        return name
 
     def own_fields(self, opaque: Opaque, path: str, told_as: str) -> Json:
         """Give the fields of an opaque object that are OpenAI's; tell those that are not.

@@ -4,20 +4,23 @@ A whole answer goes through the same reader as a stream: its messages are read a
 deltas that hold everything.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import FinishReason, Opaque
+from gateway.conversation.v1.conversation_pb2 import FinishReason
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
+from services.inference.content import is_content
 from services.inference.providers import failures
 from services.inference.providers.base import Call
-from services.inference.providers.bounds import Bounds, dump, name_of, tokens
+from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.frames import Frames
-from services.inference.providers.openai.blocks import Blocks, TextKind, ToolCall
+from services.inference.providers.openai import unnamed
 from services.inference.providers.openai.caller import Json
+from services.inference.providers.openai.choice import Choice
+from services.inference.providers.openai.usage import read_usage
 from services.inference.providers.sse import ServerSentEvent, read_event
 
 DONE = b"[DONE]"
@@ -32,12 +35,9 @@ _REASONS = {
 }
 # Ends that are none: OpenRouter, DeepSeek and vLLM tell a failure so.
 _FAILURES = frozenset({"error", "insufficient_system_resource", "abort"})
-# Fields of an answer that the canonical model has names for, or that serve one chunk alone.
-_NAMED = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation"})
 # What reading a value raises that has another type than it has to have, at whatever depth.
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-# Fields of a delta that say something.
-_SAID = frozenset({"content", "reasoning_content", "reasoning", "refusal", "tool_calls"})
+_NOTHING = object()
 
 
 class Failures(Protocol):
@@ -60,21 +60,24 @@ class StreamReader:
 
     Attributes:
         ended: whether the provider has said that nothing follows.
+        has_content: whether some of the answer has come.
     """
 
     def __init__(self, call: Call, upstream: Failures, new_id: Callable[[str], str]) -> None:
         self._call = call
         self._upstream = upstream
         self._new_id = new_id
-        self.ended = False
+        self.ended = self.has_content = False
         self._started = False
         self._bounds = Bounds(upstream.name, upstream.limits)
-        self._choices: dict[int, _Choice] = {}
+        self._choices: dict[int, Choice] = {}
         self._n = max(1, call.request.n)
         self._running = self._n  # choices that have not ended
         self._dialect = call.request.dialect
+        self._told: Json = {}  # of the answer's fields without a name, as told last
+        self._early: Json = {}  # those that came before its beginning
         self._frames = Frames(_said, "obfuscation")
-        self._speaker: _Choice | None = None  # whose delta the frames know again
+        self._speaker: Choice | None = None  # whose delta the frames know again
 
     @property
     def is_complete(self) -> bool:
@@ -88,7 +91,7 @@ class StreamReader:
             UpstreamError: one tells an error, or is nothing that can be read; what came
                 before it is in `out`.
         """
-        frames, at = self._frames, 0
+        frames, at, already = self._frames, 0, len(out)
         while at < len(text) and not self.ended:
             pieces, at = frames.repeats(text, at)
             if pieces and self._speaker is not None:
@@ -102,6 +105,7 @@ class StreamReader:
                 self._take(sent, out)
                 if len(out) > known:
                     self._learn(text[began:at], out[-1])
+        self.has_content = self.has_content or any(map(is_content, out[already:]))
 
     def _take(self, sent: ServerSentEvent, out: list[Event]) -> None:
         """Read one server-sent event."""
@@ -142,32 +146,60 @@ class StreamReader:
         """Read one chunk, or a whole answer; `key` is where its choices hold what is said."""
         choices = chunk.get("choices")
         usage = chunk.get("usage")
-        if not self._started and (choices or usage):
-            # Azure sends chunks of its filter before, which have neither id nor model.
-            self._start(chunk, out)
+        fields = self._changed(chunk)
+        if not self._started:
+            if not (choices or usage):
+                # Azure sends chunks of its filter before, which have neither id nor model.
+                self._early |= fields
+                return
+            self._start(chunk, fields, out)
+        elif fields:
+            self._tell(fields, out)
         for given in choices or ():
             number = given.get("index") or 0
             choice = self._choices.get(number) or self._begin(number)
             if choice.ended:
                 continue
-            choice.read(given.get(key) or {}, given.get("logprobs"), out)
+            extra = choice.read(given, key, out)
             if reason := given.get("finish_reason"):
-                self._finish(choice, reason, given.get("stop_reason"), out)
+                self._finish(choice, reason, extra, out)
         if usage:
-            out.append(_usage(usage))
+            out.append(read_usage(usage))
 
-    def _begin(self, number: object) -> "_Choice":
+    def _changed(self, chunk: Json) -> Json:
+        """Return the answer's fields without a name that say something new."""
+        if chunk.keys() <= unnamed.OF_ANSWERS:
+            return {}
+        told, changed = self._told, dict[str, Any]()
+        for name, value in chunk.items():
+            if name in unnamed.OF_ANSWERS or value is None:
+                continue
+            if told.get(name, _NOTHING) != value:
+                told[name] = changed[name] = value
+        return changed
+
+    def _tell(self, fields: Json, out: list[Event]) -> None:
+        event = Event()
+        opaque = event.further.answer
+        opaque.dialect = conversation_pb2.DIALECT_OPENAI
+        opaque.json = self._bounds.keep_fields(fields)
+        out.append(event)
+
+    def _begin(self, number: object) -> Choice:
         """Return a new choice; raise ValueError where it was not asked for."""
         if type(number) is not int or not 0 <= number < self._n:
             raise ValueError("a choice that was not asked for")
-        choice = self._choices[number] = _Choice(number, self._new_id, self._bounds)
+        choice = self._choices[number] = Choice(
+            number,
+            self._new_id,
+            self._bounds,
+            self._call.tool_names,
+            translates=self._dialect != conversation_pb2.DIALECT_OPENAI,
+        )
         return choice
 
-    def _start(self, chunk: Json, out: list[Event]) -> None:
+    def _start(self, chunk: Json, extra: Json, out: list[Event]) -> None:
         self._started = True
-        extra = {
-            name: value for name, value in chunk.items() if name not in _NAMED and value is not None
-        }
         event = Event()
         start = event.start
         start.id = name_of(chunk.get("id") or self._new_id("chatcmpl-"))
@@ -176,13 +208,20 @@ class StreamReader:
             start.extra.dialect = conversation_pb2.DIALECT_OPENAI
             start.extra.json = dump(extra)
         out.append(event)
+        if self._early:
+            # Told once, and not with each chunk as what stands in the first one.
+            self._tell(self._early, out)
 
-    def _finish(self, choice: "_Choice", reason: str, matched: object, out: list[Event]) -> None:
+    def _finish(self, choice: Choice, reason: str, extra: Json, out: list[Event]) -> None:
         if reason in _FAILURES:
             raise self._broken(f"ended its answer with {reason!r}")
         event = Event(choice=choice.number)
         finish = event.finish
         finish.reason = _REASONS.get(reason, conversation_pb2.FINISH_REASON_END_TURN)
+        if extra:
+            finish.extra.dialect = conversation_pb2.DIALECT_OPENAI
+            finish.extra.json = dump(extra)
+        matched = extra.get("stop_reason")
         if isinstance(matched, str) and matched in self._call.request.stop_sequences:
             # vLLM tells which one it was.
             finish.reason = conversation_pb2.FINISH_REASON_STOP_SEQUENCE
@@ -194,7 +233,7 @@ class StreamReader:
         out.append(event)
         self._running -= 1
 
-    def _end_of_turn(self, choice: "_Choice") -> FinishReason.ValueType:
+    def _end_of_turn(self, choice: Choice) -> FinishReason.ValueType:
         """Tell a plain `stop` apart, for callers whose dialect has finer words.
 
         OpenAI says `stop` after a refusal and after a call that was demanded by name.
@@ -218,7 +257,7 @@ class StreamReader:
         for choice in self._choices.values():
             if not choice.ended:
                 called = "tool" in choice.blocks.kinds
-                self._finish(choice, "tool_calls" if called else "stop", None, out)
+                self._finish(choice, "tool_calls" if called else "stop", {}, out)
         self._running = 0
 
     def _broken(self, what: str, data: bytes = b"") -> UpstreamError:
@@ -245,155 +284,27 @@ def events_from_whole(
     return out
 
 
-class _Choice:
-    """One of the answers to one request, as it comes."""
-
-    __slots__ = ("_bounds", "_calls", "_last", "_next", "blocks", "ended", "number")
-
-    def __init__(self, number: int, new_id: Callable[[str], str], bounds: Bounds) -> None:
-        self.number = number
-        self.ended = False
-        self.blocks = Blocks(number, new_id, bounds)
-        self._bounds = bounds
-        self._calls: dict[int, ToolCall] = {}
-        self._last = -1  # index of the call that came last
-        self._next = 0  # index after all of them
-
-    def read(self, delta: Json, given_logprobs: object, out: list[Event]) -> None:
-        """Read a delta; fields without a name here say nothing."""
-        logprobs = b""
-        if given_logprobs:
-            if not isinstance(given_logprobs, dict):
-                raise TypeError("logprobs")
-            logprobs = dump(given_logprobs)
-        said: list[tuple[TextKind, str]] = []
-        if thoughts := delta.get("reasoning_content") or delta.get("reasoning"):
-            said.append(("thinking", thoughts))
-        content = delta.get("content")
-        if isinstance(content, list):
-            said += _from_parts(content)
-        elif content:
-            said.append(("text", content))
-        if refusal := delta.get("refusal"):
-            said.append(("refusal", refusal))
-        calls = delta.get("tool_calls")
-        if logprobs and not said and not calls:
-            said.append(("text", ""))  # a token of no text of its own, such as half a character
-        blocks = self.blocks
-        for kind, text in said:
-            # Log probabilities are of the answer's own tokens, which end the delta.
-            is_last = kind != "thinking"
-            blocks.text(kind, text, logprobs if is_last else b"", out)
-            if is_last:
-                logprobs = b""
-        for call in calls or ():
-            self._read_call(call, logprobs, out)
-            logprobs = b""
-
-    def end(self, out: list[Event]) -> bool:
-        """Close all; tell whether every call had a name."""
-        self.ended = True
-        return self.blocks.end(out)
-
-    def _read_call(self, given: Json, logprobs: bytes, out: list[Event]) -> None:
-        function: Json = given.get("function") or given.get("custom") or {}
-        call = self._call_of(given, function)
-        call.id = call.id or _text(given.get("id"))
-        call.name = call.name or _text(function.get("name"))
-        piece = function.get("arguments")
-        if given.get("type") == "custom" or given.get("custom") is not None:
-            call.freeform = True
-            piece = function.get("input")
-        if piece is not None and not isinstance(piece, str):
-            piece = dump(piece).decode()  # some servers parse the arguments
-        self.blocks.tool(call, piece or "", logprobs, out)
-
-    def _call_of(self, given: Json, function: Json) -> ToolCall:
-        """Find the call that a piece belongs to.
-
-        Pieces say so by their index. Servers that leave it out, or give every call the
-        same one, begin a call with an id and a name.
-        """
-        index = given.get("index")
-        begins = bool(given.get("id") and function.get("name"))
-        if not isinstance(index, int) or index < 0:
-            index = self._last + 1 if begins or self._last < 0 else self._last
-        elif begins and index in self._calls and self._calls[index].id not in ("", given["id"]):
-            index = self._next
-        self._last = index
-        call = self._calls.get(index)
-        if call is None:
-            self._bounds.part()
-            self._next = max(self._next, index + 1)
-            call = self._calls[index] = self.blocks.new_call()
-        return call
-
-
-def _text(value: object) -> str:
-    """Return a text, "" where there is none."""
-    if not value:
-        return ""
-    if not isinstance(value, str):
-        raise TypeError("no text")
-    return value
-
-
 def _said(chunk: Any) -> str | None:
     """Give the string that a chunk says, if it says one alone; see `frames.Said`.
 
-    What else a chunk can do gives an event after the one of what it says.
+    What else a chunk can do gives an event after the one of what it says, or is as it was in
+    the chunk before, but for what a list or a message has without a name.
     """
     match chunk:
-        case {"choices": [{"delta": dict(delta)}]}:
-            said = {name: value for name, value in delta.items() if value and name in _SAID}
+        case {"choices": [{"delta": dict(delta)} as choice]}:
+            said = {name: value for name, value in delta.items() if value and name != "role"}
         case _:
             return None
-    if len(said) != 1:
+    if len(said) != 1 or any(
+        isinstance(value, list) for name, value in choice.items() if name not in unnamed.OF_CHOICES
+    ):
         return None
     match said:
-        case {"tool_calls": [{"function": {"arguments": str(piece)}} as call]}:
+        case {"tool_calls": [{"function": {"arguments": str(piece), **function}, **call}]}:
             # Arguments in another place are rare, and read each for itself.
             is_plain = call.get("type") != "custom" and call.get("custom") is None
-            return piece if is_plain else None
+            is_known = call.keys() <= unnamed.OF_CALLS and function.keys() <= {"name"}
+            return piece if is_plain and is_known else None
         case {"content": str(text)} | {"reasoning_content": str(text)} | {"reasoning": str(text)}:
             return text
     return None
-
-
-def _from_parts(parts: Sequence[Json]) -> list[tuple[TextKind, str]]:
-    """Read content that is a list of parts, as Mistral's reasoning models give it."""
-    said: list[tuple[TextKind, str]] = []
-    for part in parts:
-        if part.get("type") == "text":
-            said.append(("text", part["text"]))
-        elif part.get("type") == "thinking":
-            said += [("thinking", inner["text"]) for inner in part["thinking"] if "text" in inner]
-    return said
-
-
-def _usage(given: Json) -> Event:
-    """Read token counts. OpenAI's `prompt_tokens` include those that came from its cache."""
-    prompt: Json = {**(given.get("prompt_tokens_details") or {})}
-    completion: Json = {**(given.get("completion_tokens_details") or {})}
-    total = tokens(given.get("prompt_tokens") or 0)
-    # DeepSeek has names of its own.
-    cached = prompt.pop("cached_tokens", None) or given.get("prompt_cache_hit_tokens")
-    read, written = tokens(cached or 0), tokens(prompt.pop("cache_write_tokens", None) or 0)
-    event = Event()
-    usage = event.usage
-    usage.input_tokens = max(0, total - read - written)
-    usage.output_tokens = tokens(given.get("completion_tokens") or 0)
-    usage.cache_creation_input_tokens = written
-    usage.cache_read_input_tokens = read
-    usage.reasoning_tokens = tokens(completion.pop("reasoning_tokens", None) or 0)
-    further: dict[str, Any] = {
-        "prompt_tokens_details": _told(prompt),
-        "completion_tokens_details": _told(completion),
-    }
-    if further := _told(further):
-        usage.extra.CopyFrom(Opaque(dialect=conversation_pb2.DIALECT_OPENAI, json=dump(further)))
-    return event
-
-
-def _told(fields: Json) -> Json:
-    return {name: value for name, value in fields.items() if value}

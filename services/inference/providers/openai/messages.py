@@ -11,10 +11,12 @@ from gateway.conversation.v1.conversation_pb2 import (
     Media,
     Message,
     Opaque,
+    Thinking,
     ToolResult,
     ToolUse,
 )
 from services.common.errors import GatewayError, invalid
+from services.inference.providers.openai import shaping
 from services.inference.providers.openai.caller import Caller, Json, Part
 from services.inference.refusals import REASONING_CONTENT
 
@@ -65,8 +67,21 @@ class Conversation:
         if role == conversation_pb2.ROLE_ASSISTANT:
             self._add_assistant(message)
         else:
-            newest = role == conversation_pb2.ROLE_DEVELOPER and self._caller.server.official
+            message = self._without_billing(message)
+            newest = role == conversation_pb2.ROLE_DEVELOPER and self._caller.server.newest
             self._put(self.messages, "developer" if newest else "system", message)
+
+    def _without_billing(self, message: Message) -> Message:
+        """Return a system prompt without the text that tells Anthropic whom to bill."""
+        if not (
+            self._caller.speaks_anthropic and message.blocks[0].text.startswith(shaping.BILLING)
+        ):
+            return message
+        self._caller.drop(shaping.BILLING)
+        rest = Message()
+        rest.CopyFrom(message)
+        del rest.blocks[0]
+        return rest
 
     def _say_waiting(self) -> None:
         self.messages += self._waiting
@@ -92,17 +107,24 @@ class Conversation:
         if message.name:
             written["name"] = message.name
         own = self._own_fields(message)
+        if "audio" in own and not written["content"]:
+            written["content"] = None
         if written["content"] or own or len(written.keys() - {"role", "content", "name"}):
             into.append({**own, **written})
 
     def _own_fields(self, message: Message) -> Json:
         if not message.HasField("extra"):
             return {}
-        path = self._message_path()
-        own = self._caller.own_fields(message.extra, path, "messages[]")
-        if own.get("audio") is not None and not self._caller.server.pass_stateful:
-            raise self._caller.kept_at_provider(f"{path}.audio")
-        return own
+        # An `audio` among them names what the model said, which nobody else was told of.
+        own = self._caller.own_fields(message.extra, self._message_path(), "messages[]")
+        return self._taken(own, "messages[]")
+
+    def _taken(self, fields: Json, told_as: str) -> Json:
+        """Return the fields that the model has not refused."""
+        refused = fields.keys() & self._caller.without
+        for name in refused:
+            self._caller.drop(f"{told_as}.{name}")
+        return {name: value for name, value in fields.items() if name not in refused}
 
     def _add_user(self, message: Message) -> None:
         if not any(block.HasField("tool_result") for block in message.blocks):
@@ -143,7 +165,7 @@ class Conversation:
         return {
             **own,
             "role": "tool",
-            "tool_call_id": result.tool_use_id,
+            "tool_call_id": self._call_id(result.tool_use_id),
             "content": self._shortest(parts),
         }
 
@@ -156,15 +178,15 @@ class Conversation:
         parts: list[Part] = []
         calls: list[Json] = []
         refusals: list[str] = []
-        thoughts: list[str] = []
+        thoughts: list[Thinking] = []
         for self._block, block in enumerate(message.blocks):
             kind = block.WhichOneof("kind")
             if kind == "tool_use":
-                calls.append({**self._kept(block), **_tool_call(block.tool_use)})
-            elif kind == "refusal" and self._caller.server.official:
+                calls.append(self._tool_call(block.tool_use, self._kept(block)))
+            elif kind == "refusal" and self._caller.server.newest:
                 refusals.append(block.refusal)
             elif kind == "thinking":
-                thoughts.append(block.thinking.text)
+                thoughts.append(block.thinking)
             elif kind != "redacted_thinking":
                 parts += self._parts(block, media=False)
         texts = _texts(parts)
@@ -175,18 +197,37 @@ class Conversation:
         if calls:
             written["tool_calls"] = calls
         if thoughts and (content or refusals or calls):
-            self._add_thoughts(written, "".join(thoughts))
+            self._add_thoughts(written, thoughts)
         self._close(self.messages, written, message)
 
-    def _add_thoughts(self, message: Json, thoughts: str) -> None:
+    def _add_thoughts(self, message: Json, thoughts: Sequence[Thinking]) -> None:
         """Send what the model thought back to servers that may want it.
 
-        DeepSeek and others refuse a tool loop without. OpenAI's own API has no such field.
+        DeepSeek and others refuse a tool loop without.
         """
-        if self._caller.server.official or REASONING_CONTENT in self._caller.without:
+        text = "".join(thinking.text for thinking in thoughts)
+        fields = {REASONING_CONTENT: text}
+        if field := thoughts[-1].field:
+            fields[field] = text
+        if REASONING_CONTENT in self._caller.without:
             self._caller.drop(f"messages[].{self._caller.thoughts}")
-        else:
-            message[REASONING_CONTENT] = thoughts
+            del fields[REASONING_CONTENT]
+        # OpenAI's own API has neither.
+        if not self._caller.server.newest:
+            message |= self._taken(fields, "messages[]")
+
+    def _tool_call(self, call: ToolUse, own: Json) -> Json:
+        """Return a call, with what its caller told of it beside its names here."""
+        kind, field = ("custom", "input") if call.freeform else ("function", "arguments")
+        inner = own.get(kind)
+        called: Json = {**inner} if isinstance(inner, dict) else {}
+        called["name"] = self._caller.tool_name(call.name)
+        called[field] = call.input if call.freeform else call.input or "{}"
+        return {**own, "id": self._call_id(call.id), "type": kind, kind: called}
+
+    def _call_id(self, given: str) -> str:
+        length = self._caller.server.tool_id_length
+        return shaping.tool_call_id(given, length) if length else given
 
     def _parts(self, block: Block, *, media: bool) -> list[Part]:
         """Give the content part of a block, or none where nothing is left of it."""
@@ -199,6 +240,7 @@ class Conversation:
         path = self._path()
         if kind == "opaque":
             if tool_name := _referenced_tool(block.opaque):
+                tool_name = self._caller.tool_name(tool_name)
                 return [_text(f"[The tool {tool_name} can be called.]")]
             return [self._caller.own_value(block.opaque, path, "a part of this type")]
         raise self._caller.unsupported(path, f"{kind or 'an empty block'} at this place")
@@ -209,7 +251,8 @@ class Conversation:
             self._caller.drop("messages[].content[].cache_control")
         if not block.HasField("extra"):
             return {}
-        return self._caller.own_fields(block.extra, self._path(), "messages[].content[]")
+        own = self._caller.own_fields(block.extra, self._path(), "messages[].content[]")
+        return self._taken(own, "messages[].content[]")
 
     def _is_plain(self, block: Block) -> bool:
         return bool(block.text) and not block.cache_control and not block.HasField("extra")
@@ -220,7 +263,7 @@ class Conversation:
         Servers other than OpenAI's often take nothing else for text.
         """
         texts = _texts(parts)
-        if texts is None or (len(texts) > 1 and self._caller.server.official):
+        if texts is None or (len(texts) > 1 and self._caller.server.newest):
             return parts
         return "\n".join(texts)
 
@@ -243,7 +286,11 @@ class Conversation:
             raise self._caller.unsupported(self._path(), "an image by the id of a file")
         if media.HasField("url"):
             if not self._caller.server.fetches_urls:
-                raise self._by_value("an image")
+                raise self._caller.unsupported(
+                    self._path(),
+                    "an image by reference; send its bytes, in base64 (with the setting "
+                    "fetches_urls the provider would fetch it)",
+                )
             image["url"] = media.url
         else:
             image["url"] = _data_url(media.mime_type, media.data)
@@ -332,14 +379,6 @@ def _texts(parts: Sequence[Part]) -> list[str] | None:
             return None
         texts.append(part["text"])
     return texts
-
-
-def _tool_call(call: ToolUse) -> Json:
-    if call.freeform:
-        custom = {"name": call.name, "input": call.input}
-        return {"id": call.id, "type": "custom", "custom": custom}
-    function = {"name": call.name, "arguments": call.input or "{}"}
-    return {"id": call.id, "type": "function", "function": function}
 
 
 def _mime_type(media: Media) -> str:

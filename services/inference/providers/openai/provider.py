@@ -29,13 +29,14 @@ class OpenAIProvider:
         name: its name in the settings.
         upstream: its server.
         pass_stateful: whether callers may name things kept there.
-        official: whether it is OpenAI itself.
+        newest: whether it knows OpenAI's newest shapes of messages.
         fetches_urls: whether it fetches images by address.
+        tool_id_length: letters and digits of the id of a tool call; 0 where any id will do.
         new_id: makes ids where the server gives none.
     """
 
     dialect = conversation_pb2.DIALECT_OPENAI
-    signs_thinking = False
+    signs_thinking = checks_signatures = False
     prefills = False
     tells_stop_sequence = False
 
@@ -45,14 +46,15 @@ class OpenAIProvider:
         upstream: Upstream,
         *,
         pass_stateful: bool,
-        official: bool,
+        newest: bool,
         fetches_urls: bool,
+        tool_id_length: int = 0,
         new_id: Callable[[str], str] = new_id,
     ) -> None:
         self.name = name
         self._upstream = upstream
         self.pass_stateful = pass_stateful
-        self._server = Server(name, official, fetches_urls, pass_stateful)
+        self._server = Server(name, newest, fetches_urls, pass_stateful, tool_id_length)
         self._new_id = new_id
 
     async def generate(self, call: Call) -> AsyncGenerator[list[Event], None]:
@@ -63,7 +65,7 @@ class OpenAIProvider:
             return
         reader = StreamReader(call, self._upstream, self._new_id)
         try:
-            stream = self._upstream.stream(_PATH, body, has_ended=lambda: reader.ended)
+            stream = self._upstream.stream(_PATH, body, progress=reader)
             async with aclosing(stream) as texts:
                 async for text in texts:
                     events: list[Event] = []

@@ -13,13 +13,15 @@ from gateway.inference.v1.inference_pb2 import (
     ToolChoice,
 )
 from services.inference.prefill import CONTINUE, prefill_of
-from services.inference.providers.base import Call
+from services.inference.providers.base import Call, Target
+from services.inference.providers.openai import shaping
 from services.inference.providers.openai.caller import Caller, Json, Server, fragment, read_object
 from services.inference.providers.openai.messages import Conversation
 
 # The smallest effort whose budget holds the one that was asked for; above all: high.
 _EFFORTS = (("minimal", 1024), ("low", 2048), ("medium", 8192))
 _MOST_EFFORT = "high"
+_ORDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 # What models know of which nothing else is known.
 _USUAL_EFFORTS = ("minimal", "low", "medium", "high")
 _CHOICES = {
@@ -79,9 +81,9 @@ def build_request(call: Call, server: Server) -> bytes:
     own.pop("stream_options", None)
     _add_sampling(body, request, caller)
     _add_tools(body, request, caller)
-    if effort := _effort(request.thinking, caller, call.target.efforts):
-        body["reasoning_effort"] = effort
-    if request.HasField("output_format"):
+    body |= _thinking(request.thinking, caller, call.target)
+    # One with fields that have no name here is among the caller's own, as a whole.
+    if request.HasField("output_format") and "response_format" not in own:
         body["response_format"] = _response_format(request.output_format)
     body = {**own, **body}
     if call.without:
@@ -133,18 +135,16 @@ def _add_sampling(body: Json, request: GenerateRequest, caller: Caller) -> None:
     if request.n > 1:
         body["n"] = request.n
     if request.HasField("max_tokens"):
-        # OpenAI's newer models refuse the old name, most other servers don't know the new one.
-        limit = "max_completion_tokens" if caller.server.official else "max_tokens"
-        body[limit] = request.max_tokens
+        # Most servers other than OpenAI's know the old name alone.
+        newer = request.names_max_completion_tokens
+        body["max_completion_tokens" if newer else "max_tokens"] = request.max_tokens
     if request.HasField("top_k"):
-        if caller.server.official:
-            caller.drop("top_k")
-        else:
-            body["top_k"] = request.top_k
+        body["top_k"] = request.top_k
     if request.stop_sequences:
         body["stop"] = list(request.stop_sequences)
     if request.end_user:
-        body["user"] = request.end_user
+        foreign = not caller.speaks_openai or caller.server.newest
+        body["user"] = shaping.end_user(request.end_user) if foreign else request.end_user
     if request.service_tier:
         # The two dialects have tiers of other names.
         if caller.speaks_anthropic:
@@ -165,11 +165,19 @@ def _add_tools(body: Json, request: GenerateRequest, caller: Caller) -> None:
     if choice.mode in _CHOICES:
         body["tool_choice"] = _CHOICES[choice.mode]
     elif choice.mode == ToolChoice.MODE_TOOL:
-        body["tool_choice"] = {"type": "function", "function": {"name": choice.name}}
+        body["tool_choice"] = _named_choice(choice, caller)
     elif choice.HasField("extra"):
         body["tool_choice"] = caller.own_value(choice.extra, "tool_choice", "this choice")
     if choice.HasField("disable_parallel_tool_use"):
         body["parallel_tool_calls"] = not choice.disable_parallel_tool_use
+
+
+def _named_choice(choice: ToolChoice, caller: Caller) -> Json:
+    own = caller.own_fields(choice.extra, "tool_choice", "tool_choice")
+    inner = own.get("function")
+    function: Json = {**inner} if isinstance(inner, dict) else {}
+    function["name"] = caller.tool_name(choice.name)
+    return {**own, "type": "function", "function": function}
 
 
 def _tool(tool: Tool, path: str, caller: Caller) -> Json | orjson.Fragment:
@@ -180,7 +188,7 @@ def _tool(tool: Tool, path: str, caller: Caller) -> Json | orjson.Fragment:
     own = caller.own_fields(tool.extra, path, "tools[]")
     inner = own.get("function")
     function: Json = {**inner} if isinstance(inner, dict) else {}
-    function["name"] = tool.name
+    function["name"] = caller.tool_name(tool.name)
     if tool.description:
         function["description"] = tool.description
     # Left out means no arguments to OpenAI, and an error to some other servers.
@@ -196,27 +204,39 @@ def _tool(tool: Tool, path: str, caller: Caller) -> Json | orjson.Fragment:
 
 def _known(effort: str, efforts: Sequence[str]) -> str:
     """Return the strongest effort that a model knows and that is no stronger than another."""
-    order = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-    known = [name for name in order if name in (efforts or _USUAL_EFFORTS)]
-    if effort not in order:
-        return effort
-    weaker = [name for name in known if order.index(name) <= order.index(effort)]
+    known = [name for name in _ORDER if name in (efforts or _USUAL_EFFORTS)]
+    weaker = [name for name in known if _ORDER.index(name) <= _ORDER.index(effort)]
     return weaker[-1] if weaker else known[0]
 
 
-def _effort(thinking: ThinkingConfig, caller: Caller, efforts: Sequence[str]) -> str:
-    """Give the `reasoning_effort`, or "" to leave it to the model."""
+def _thinking(thinking: ThinkingConfig, caller: Caller, target: Target) -> Json:
+    """Return the fields that say how much the model is to think; none leave it to the model."""
     if thinking.mode == ThinkingConfig.MODE_OPAQUE:
         raise caller.unsupported("thinking", "this mode of thinking")
     caller.own_fields(thinking.extra, "thinking", "thinking")
-    if thinking.effort:
-        return thinking.effort if caller.speaks_openai else _known(thinking.effort, efforts)
-    if thinking.mode == ThinkingConfig.MODE_DISABLED and "none" in efforts:
-        return "none"
+    if thinking.mode == ThinkingConfig.MODE_DISABLED:
+        return _no_thinking(caller, target)
+    if effort := thinking.effort:
+        if caller.speaks_openai:
+            return {"reasoning_effort": effort}
+        if effort in _ORDER:
+            return {"reasoning_effort": _known(effort, target.efforts)}
+        caller.drop("thinking.effort")
     if thinking.mode != ThinkingConfig.MODE_ENABLED:
-        return ""
+        return {}
     wanted = thinking.budget_tokens
-    return next((name for name, budget in _EFFORTS if budget >= wanted), _MOST_EFFORT)
+    effort = next((name for name, budget in _EFFORTS if budget >= wanted), _MOST_EFFORT)
+    return {"reasoning_effort": _known(effort, target.efforts)}
+
+
+def _no_thinking(caller: Caller, target: Target) -> Json:
+    if target.thinking_off:
+        return dict(target.thinking_off)
+    if "none" in target.efforts:
+        return {"reasoning_effort": "none"}
+    if target.thinks is not False:
+        caller.drop("thinking")
+    return {}
 
 
 def _response_format(form: OutputFormat) -> Json:

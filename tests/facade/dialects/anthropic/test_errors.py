@@ -40,6 +40,7 @@ TYPES = {
     "UPSTREAM_ERROR": (502, "api_error"),
     "UPSTREAM_CONNECTION": (502, "api_error"),
     "UPSTREAM_TIMEOUT": (504, "timeout_error"),
+    "LOOP_DETECTED": (508, "api_error"),
 }
 
 

@@ -144,7 +144,7 @@ TABLE: list[tuple[dict[str, Any], str, str]] = [
      "thinking.budget_tokens", "below max_tokens (4096)"),
     ({"thinking": {"type": "enabled", "budget_tokens": 2048.5}},
      "thinking.budget_tokens", "must be an integer"),
-    ({"output_config": {"effort": "huge"}}, "output_config.effort", "'low'"),
+    ({"output_config": {"effort": ""}}, "output_config.effort", "must not be empty"),
     ({"output_config": {"format": {"type": "json_schema"}}},
      "output_config.format.schema", "is required"),
     ({"output_config": {"format": {"type": "xml", "schema": {}}}},

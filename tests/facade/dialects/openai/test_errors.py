@@ -39,6 +39,7 @@ def test_an_error_names_its_field_and_reason() -> None:
         ("UPSTREAM_OVERLOADED", 503, "server_error"),
         ("UPSTREAM_AUTH", 502, "server_error"),
         ("UPSTREAM_TIMEOUT", 504, "server_error"),
+        ("LOOP_DETECTED", 508, "server_error"),
         ("CONTEXT_LENGTH_EXCEEDED", 400, "invalid_request_error"),
     ],
 )
@@ -48,6 +49,13 @@ def test_a_reason_has_its_status_and_type(reason: str, status: int, kind: str) -
     told = json.loads(raw)["error"]
     assert (found, told["type"], told["code"]) == (status, kind, reason.lower())
     assert told["param"] is None
+
+
+def test_a_provider_of_this_dialect_has_its_own_code_and_param() -> None:
+    error = GatewayError(errors_pb2.REASON_UPSTREAM_REJECTED, "what happened")
+    error.upstream_code, error.upstream_param = "unsupported_value", "messages[0].content"
+    told = json.loads(render_error(error, "req_1")[1])["error"]
+    assert (told["code"], told["param"]) == ("unsupported_value", "messages[0].content")
 
 
 def test_attempts_are_told_in_order() -> None:

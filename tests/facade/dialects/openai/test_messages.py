@@ -157,6 +157,37 @@ def test_what_has_no_name_stays_where_it_was() -> None:
     assert json_of(call.extra) == {"extra_content": {"google": {"thought_signature": "s"}}}
 
 
+@pytest.mark.parametrize(
+    ("fields", "field", "rest"),
+    [
+        ({"reasoning": "hm"}, "reasoning", {}),
+        ({"reasoning": "hm", "reasoning_content": "hm"}, "reasoning", {}),
+        ({"reasoning": "a", "reasoning_content": "hm"}, "", {"reasoning": "a"}),
+        ({"reasoning": {"a": 1}, "reasoning_content": "hm"}, "", {"reasoning": {"a": 1}}),
+    ],
+)
+def test_thoughts_keep_the_name_they_came_under(
+    fields: dict[str, Any], field: str, rest: dict[str, Any]
+) -> None:
+    told = message(role="assistant", content="a", **fields)
+    thinking = told.blocks[0].thinking
+    assert (thinking.text, thinking.field) == ("hm", field)
+    assert (json_of(told.extra) if rest else {}) == rest
+    assert told.HasField("extra") == bool(rest)
+
+
+@pytest.mark.parametrize("content", [{}, {"content": None}, {"content": ""}])
+def test_a_message_may_be_a_recording_alone(content: dict[str, Any]) -> None:
+    told = message(role="assistant", audio={"id": "audio_1"}, **content)
+    assert (list(told.blocks), json_of(told.extra)) == ([], {"audio": {"id": "audio_1"}})
+
+
+def test_fields_of_a_function_without_a_name_stay_in_it() -> None:
+    call = {**CALL, "function": {**CALL["function"], "v": 1}}
+    (block,) = message(role="assistant", tool_calls=[call]).blocks
+    assert json_of(block.extra) == {"function": {"v": 1}}
+
+
 def test_parts_of_an_unknown_type_stay_as_they_are() -> None:
     film = {"type": "video_url", "video_url": {"url": "https://example.com/a.mp4"}}
     assert json_of(part(**film).opaque) == film
@@ -257,7 +288,7 @@ PART = "messages[0].content[0]"
         ([{"role": "system", "content": None}], "messages[0].content"),
         ([{"role": "assistant"}], "messages[0].content"),
         ([{"role": "assistant", "content": None, "tool_calls": []}], "messages[0].content"),
-        ([{"role": "assistant", "function_call": {"name": "f"}}], "messages[0].content"),
+        ([{"role": "assistant", "function_call": None}], "messages[0].content"),
         ([{"role": "tool", "content": "x"}], "messages[0].tool_call_id"),
         ([{"role": "tool", "content": "x", "tool_call_id": ""}], "messages[0].tool_call_id"),
         ([{"role": "tool", "tool_call_id": "c"}], "messages[0].content"),

@@ -112,8 +112,7 @@ def test_a_parameter_keeps_its_name_and_value(field: str, value: object) -> None
         ({"logprobs": False, "top_logprobs": 0}, "top_logprobs"),
         ({"response_format": "json"}, "response_format"),
         ({"response_format": {}}, "response_format.type"),
-        ({"response_format": {"type": "xml"}}, "response_format.type"),
-        ({"response_format": {"type": "text", "grammar": 1}}, "response_format.grammar"),
+        ({"response_format": {"type": ""}}, "response_format.type"),
         ({"response_format": {"type": "json_schema"}}, "response_format.json_schema"),
         (
             {"response_format": {"type": "json_schema", "json_schema": {"name": "a"}}},
@@ -127,7 +126,8 @@ def test_a_parameter_keeps_its_name_and_value(field: str, value: object) -> None
             {"response_format": {"type": "json_schema", "json_schema": {"name": "a" * 65}}},
             "response_format.json_schema.name",
         ),
-        ({"reasoning_effort": "extreme"}, "reasoning_effort"),
+        ({"reasoning_effort": ""}, "reasoning_effort"),
+        ({"reasoning_effort": "a" * 65}, "reasoning_effort"),
         ({"reasoning_effort": 3}, "reasoning_effort"),
         ({"parallel_tool_calls": "yes"}, "parallel_tool_calls"),
         ({"user": 5}, "user"),
@@ -219,6 +219,31 @@ def test_either_name_of_the_token_limit_counts(name: str) -> None:
     assert request(**{name: 7}).max_tokens == 7
 
 
+def test_the_callers_name_of_the_token_limit_is_kept() -> None:
+    assert request(max_completion_tokens=7).names_max_completion_tokens
+    assert not request(max_tokens=7).HasField("names_max_completion_tokens")
+    assert not request(max_tokens=7, max_completion_tokens=7).names_max_completion_tokens
+
+
+@pytest.mark.parametrize(
+    ("form", "kind"),
+    [
+        ({"type": "grammar", "grammar": "root ::= 'a'"}, None),
+        ({"type": "json_schema", "schema": {"type": "object"}}, None),
+        ({"type": "json_object", "schema": {"type": "object"}}, OutputFormat.KIND_JSON_OBJECT),
+        (
+            {"type": "json_schema", "json_schema": {"name": "a", "schema": {}, "mine": 1}},
+            OutputFormat.KIND_JSON_SCHEMA,
+        ),
+    ],
+)
+def test_a_form_with_more_than_is_known_is_kept_whole(form: dict[str, Any], kind: Any) -> None:
+    parsed = request(response_format=form)
+    assert json_of(parsed.extra) == {"response_format": form}
+    assert parsed.HasField("output_format") == (kind is not None)
+    assert kind is None or parsed.output_format.kind == kind
+
+
 def test_both_names_of_the_token_limit_may_agree() -> None:
     assert request(max_tokens=7, max_completion_tokens=7).max_tokens == 7
 
@@ -233,7 +258,9 @@ def test_alternatives_are_asked_for_with_log_probabilities() -> None:
     assert (changed.logprobs, changed.top_logprobs) == (True, 20)
 
 
-@pytest.mark.parametrize("effort", ["none", "minimal", "low", "medium", "high", "xhigh", "max"])
+@pytest.mark.parametrize(
+    "effort", ["none", "minimal", "low", "medium", "high", "xhigh", "max", "default"]
+)
 def test_reasoning_effort_keeps_its_name(effort: str) -> None:
     thinking = request(reasoning_effort=effort).thinking
     assert thinking == inference.ThinkingConfig(effort=effort)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from facade.dialects.openai import render_completion
-from gateway.conversation.v1.conversation_pb2 import Block, Opaque, Usage
+from gateway.conversation.v1.conversation_pb2 import Block, Opaque, Thinking, Usage
 from gateway.inference.v1.inference_pb2 import Choice
 from tests.facade.dialects.openai.answers import (
     CREATED,
@@ -131,12 +131,46 @@ def test_thinking_is_told_as_reasoning_content() -> None:
 def test_what_this_dialect_wrote_comes_back_at_its_place() -> None:
     signed = call("c1", "f", "{}")
     signed.extra.CopyFrom(own(extra_content={"google": {"thought_signature": "s"}}, id="other"))
-    told = message(text("a", own(annotations=[])), signed, Block(opaque=own(images=["x"])))
+    one = choice(text("a", own(annotations=[])), signed, extra=own(images=["x"], content="no"))
+    told = json.loads(render_completion(answer(one), CREATED))["choices"][0]["message"]
     assert told["annotations"] == []
     assert told["images"] == ["x"]
     (only,) = told["tool_calls"]
     assert only["extra_content"] == {"google": {"thought_signature": "s"}}
     assert only["id"] == "c1"
+    assert told["content"] == "a"
+
+
+def rendered(one: Choice) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(render_completion(answer(one), CREATED))
+    return told["choices"][0]["message"]
+
+
+def test_an_answer_without_text_has_no_content() -> None:
+    spoken = rendered(choice(extra=own(audio={"id": "y", "transcript": "hi"})))
+    assert (spoken["content"], spoken["audio"]) == (None, {"id": "y", "transcript": "hi"})
+
+
+def test_thinking_has_the_provider_s_name_for_it_too() -> None:
+    block = Block(thinking=Thinking(text="hm", field="reasoning"))
+    told = rendered(choice(block, text("a")))
+    assert (told["reasoning_content"], told["reasoning"]) == ("hm", "hm")
+    assert "reasoning" not in rendered(choice(thinking("hm"), text("a")))
+
+
+def test_parts_without_a_name_make_content_a_list() -> None:
+    part = {"type": "reference", "reference_ids": [1]}
+    assert rendered(choice(text("a"), Block(opaque=own(**part))))["content"] == [
+        {"type": "text", "text": "a"},
+        part,
+    ]
+
+
+def test_fields_of_a_function_without_a_name_stay_in_it() -> None:
+    block = call("c1", "f", "{}")
+    block.extra.CopyFrom(own(function={"v": 1, "name": "other"}))
+    (told,) = rendered(choice(block))["tool_calls"]
+    assert told["function"] == {"v": 1, "name": "f", "arguments": "{}"}
 
 
 def test_what_another_dialect_wrote_stays_out() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.inference.v1.inference_pb2 import GenerateRequest, ToolChoice
+from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, ToolChoice
 from tests.facade.dialects.openai.bodies import HELLO, json_of, refused, request
 
 TOOL = {"type": "function", "function": {"name": "f"}}
@@ -37,8 +37,16 @@ def step(parameters: dict[str, Any], **outer: Any) -> GenerateRequest:
         ({"temperature": 1}, {"temperature": 1.0}, GenerateRequest()),
         ({"temperature": 1}, {"temperature": None}, GenerateRequest()),
         ({"stop": "a"}, {"stop": ["b", "c"]}, GenerateRequest(stop_sequences=["b", "c"])),
-        ({"max_tokens": 5}, {"max_completion_tokens": 6}, GenerateRequest(max_tokens=6)),
-        ({"max_completion_tokens": 5}, {"max_tokens": 6}, GenerateRequest(max_tokens=6)),
+        (
+            {"max_tokens": 5},
+            {"max_completion_tokens": 6},
+            GenerateRequest(max_tokens=6, names_max_completion_tokens=True),
+        ),
+        (
+            {"max_completion_tokens": 5},
+            {"max_tokens": 6},
+            GenerateRequest(max_tokens=6, names_max_completion_tokens=False),
+        ),
         ({"user": "a"}, {"user": "b"}, GenerateRequest(end_user="b")),
     ],
 )
@@ -52,6 +60,12 @@ def test_fields_without_a_name_are_laid_over_those_of_the_request() -> None:
     told = step({"verbosity": "high", "logit_bias": {"1": 1}}, verbosity="low", mine=True)
     assert json_of(told.extra) == {"verbosity": "high", "mine": True, "logit_bias": {"1": 1}}
     assert not step({"top_p": 1}, mine=True).HasField("extra")
+
+
+def test_a_step_takes_a_form_without_a_name_away() -> None:
+    told = step({"response_format": {"type": "text"}}, response_format={"type": "regex"})
+    assert json_of(told.extra) == {}
+    assert told.output_format.kind == OutputFormat.KIND_TEXT
 
 
 def test_a_step_is_checked_together_with_the_request() -> None:

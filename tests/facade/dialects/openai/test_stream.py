@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionChunk
 
 from facade.dialects.openai import ChatStream
-from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Block, Opaque, Usage
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Block, Opaque, Thinking, Usage
 from gateway.errors.v1 import errors_pb2
-from gateway.inference.v1.inference_pb2 import BlockStop, Choice, Event, Start
+from gateway.inference.v1.inference_pb2 import BlockStop, Choice, Event, Further, Start
 from services.common.errors import GatewayError
 from tests.facade.dialects.openai.answers import (
     CREATED,
@@ -199,14 +199,77 @@ def test_what_this_dialect_wrote_comes_back_at_its_place() -> None:
         Event(block=0, opaque=own(obfuscation="x")),
         Event(block=0, block_stop=BlockStop()),
         opened(signed, 1),
-        opened(Block(opaque=own(audio={"id": "y"})), 2),
+        Event(block=1, opaque=own(extra_content={"google": {"thought_signature": "t"}})),
+        Event(further=Further(message=own(audio={"id": "y"}))),
+        opened(Block(opaque=own(type="reference", ids=[1])), 2),
     )
     assert told_deltas[0] == {"role": "assistant", "content": "a", "annotations": []}
     assert told_deltas[1] == {"obfuscation": "x"}
     assert told_deltas[2]["tool_calls"][0]["extra_content"] == {
         "google": {"thought_signature": "s"}
     }
-    assert told_deltas[3] == {"audio": {"id": "y"}}
+    assert told_deltas[3]["tool_calls"] == [
+        {"index": 0, "extra_content": {"google": {"thought_signature": "t"}}}
+    ]
+    assert told_deltas[4] == {"audio": {"id": "y"}}
+    assert told_deltas[5] == {"content": [{"type": "reference", "ids": [1]}]}
+
+
+def test_thinking_has_the_provider_s_name_for_it_too() -> None:
+    block = Block(thinking=Thinking(field="reasoning"))
+    pieces = [b"a", rb"\n", b"b"]
+    told_deltas = deltas(
+        opened(block),
+        Event(thinking="h"),
+        Event(thinking="a\nb", pieces=pieces),
+        opened(text(""), 1),
+    )
+    assert [delta.get("reasoning") for delta in told_deltas[1:5]] == ["h", "a", "\n", "b"]
+    assert [delta.get("reasoning_content") for delta in told_deltas[1:5]] == ["h", "a", "\n", "b"]
+
+
+def late(**fields: Any) -> Event:
+    return Event(further=Further(answer=own(**fields)))
+
+
+def test_fields_that_come_later_are_told_once() -> None:
+    first = start(answer(extra=own(system_fingerprint="fp", provider="p")))
+    text_events = [opened(text("")), Event(text="a"), late(citations=[1], provider="q")]
+    rest = [Event(text="b"), Event(block_stop=BlockStop()), Event(finish=choice().finish)]
+    *_, before, told_late, after, ended, _ = streamed([[first, *text_events, *rest]])
+    assert (before["provider"], before["system_fingerprint"]) == ("p", "fp")
+    assert (told_late["provider"], told_late["citations"]) == ("q", [1])
+    assert told_late["choices"] == [
+        {"index": 0, "delta": {}, "logprobs": None, "finish_reason": None}
+    ]
+    # What has changed is not repeated with its old value.
+    assert "provider" not in after and "citations" not in after
+    assert ended["system_fingerprint"] == "fp"
+    assert after["choices"][0]["delta"] == {"content": "b"}
+
+
+def test_fields_of_a_choice_are_in_it() -> None:
+    sent = streamed([[start(answer()), Event(further=Further(choice=own(flags={"a": 1})))]])
+    assert sent[0]["choices"] == [
+        {
+            "flags": {"a": 1},
+            "index": 0,
+            "delta": {"role": "assistant", "content": None},
+            "logprobs": None,
+            "finish_reason": None,
+        }
+    ]
+
+
+@pytest.mark.parametrize("include_usage", [True, False])
+def test_fields_behind_the_end_come_last(include_usage: bool) -> None:
+    events = [*stream_events(answer(choice(text("a")))), late(timings={"ms": 1})]
+    sent = streamed([events], include_usage=include_usage)
+    assert sent[-1]["timings"] == {"ms": 1}
+    assert ("usage" in sent[-1]) is include_usage
+    if include_usage:
+        assert sent[-1]["choices"] == []
+    assert accumulated(sent).choices[0].finish_reason == "stop"
 
 
 def test_fields_of_the_answer_are_in_every_chunk() -> None:

@@ -78,6 +78,7 @@ def test_parallel_calls_are_limited_under_the_model_s_own_choice() -> None:
         {"type": "custom", "custom": {"name": "k"}},
         {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [function()]}},
         {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "x"}]}},
+        {"type": "web_search", "effort": 3},
     ],
 )
 def test_a_choice_that_only_this_dialect_knows_stays_as_it_is(choice: dict[str, Any]) -> None:
@@ -85,6 +86,13 @@ def test_a_choice_that_only_this_dialect_knows_stays_as_it_is(choice: dict[str, 
     assert changed.tool_choice.mode == ToolChoice.MODE_UNSPECIFIED
     assert changed.tool_choice.disable_parallel_tool_use
     assert json_of(changed.tool_choice.extra) == choice
+
+
+def test_a_named_choice_keeps_what_else_it_says() -> None:
+    choice = {"type": "function", "function": {"name": "f", "mine": 1}, "yours": 2}
+    chosen = request(tools=[function()], tool_choice=choice).tool_choice
+    assert (chosen.mode, chosen.name) == (ToolChoice.MODE_TOOL, "f")
+    assert json_of(chosen.extra) == choice
 
 
 @pytest.mark.parametrize("choice", ["auto", "none", None])
@@ -124,10 +132,10 @@ def allowed(**fields: Any) -> dict[str, Any]:
         ({"tool_choice": "any"}, "tool_choice"),
         ({"tool_choice": 5}, "tool_choice"),
         ({"tool_choice": {}}, "tool_choice.type"),
-        ({"tool_choice": {"type": "auto"}}, "tool_choice.type"),
+        ({"tool_choice": {"type": ""}}, "tool_choice.type"),
         ({"tool_choice": {"type": "function"}}, "tool_choice.function"),
         ({"tool_choice": {"type": "function", "function": {}}}, "tool_choice.function.name"),
-        ({"tool_choice": {"type": "function", "name": "f"}}, "tool_choice.name"),
+        ({"tool_choice": {"type": "function", "name": "f"}}, "tool_choice.function"),
         ({"tool_choice": function("g")}, "tool_choice.function.name"),
         (
             {"tool_choice": {"type": "custom", "custom": {"name": "g"}}},

@@ -43,7 +43,7 @@ class Scripted:
     """
 
     dialect = conversation.DIALECT_OPENAI
-    signs_thinking = False
+    signs_thinking = checks_signatures = False
     tells_stop_sequence = True
     pass_stateful = False
 

@@ -3,7 +3,14 @@
 import pytest
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
-from gateway.conversation.v1.conversation_pb2 import Block, Message, Thinking, ToolUse, Usage
+from gateway.conversation.v1.conversation_pb2 import (
+    Block,
+    Message,
+    Opaque,
+    Thinking,
+    ToolUse,
+    Usage,
+)
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1.inference_pb2 import BlockStop, Event
@@ -28,6 +35,7 @@ from tests.services.inference.fallback.scripted import (
 )
 from tests.services.inference.fallback.virtual_time import in_no_time
 
+OPENAI = conversation.DIALECT_OPENAI
 SAID = "One, two,"
 REST = " three, four."
 
@@ -239,6 +247,7 @@ class TestRepeating:
             ]
 
         house = House(fallbacks=("b", "c"))
+        house.p.signs_thinking = house.p.checks_signatures = True
         sent = [start(), *thinks("hmm", "s1"), *calls("id1", '{"a')]
         house.p.plays("a", [sent, silence()])
         house.p.plays("b", [[start(), *thinks("hmm", "s2"), *calls("id2", '{"', name="g")]])
@@ -249,8 +258,35 @@ class TestRepeating:
         assert call.tool_use == ToolUse(id="id1", name="f", input='{"a":1}')
 
     @in_no_time
+    async def test_fields_that_came_with_thoughts_are_not_told_twice(self):
+        def details(text: str) -> Event:
+            json = b'{"reasoning_details":[{"index":0,"text":"%b"}]}' % text.encode()
+            return Event(further=pb.Further(message=Opaque(dialect=OPENAI, json=json)))
+
+        begun = Event(block_start=Block(thinking=Thinking()))
+        first = [start(), details("hm"), begun, Event(thinking="hm"), ending()[0]]
+        house = House(fallbacks=("b",))
+        house.p.plays("a", [[*first, *opening("so", 1)], silence()])
+        again = [start(), begun, details("h"), Event(thinking="h"), details("m")]
+        again += [Event(thinking="m"), ending()[0], *opening("so it is", 1)]
+        house.p.plays("b", [again, ending(block=1)])
+        told = whole(await house.stream(request())).choices[0]
+        assert [block.text for block in told.blocks] == ["", "so it is"]
+        assert told.extra.json == b'{"reasoning_details":[{"index":0,"text":"hm"}]}'
+
+    @in_no_time
+    async def test_half_of_what_has_no_name_is_not_gone_on_with(self):
+        json = b'{"audio":{"data":"AA"}}'
+        further = Event(further=pb.Further(message=Opaque(dialect=OPENAI, json=json)))
+        house = House(fallbacks=("b",))
+        house.p.plays("a", [[start(), further], silence()])
+        with pytest.raises(UpstreamError):
+            await house.stream(request())
+
+    @in_no_time
     async def test_half_a_thought_gets_the_signature_of_the_whole(self):
         house = House(fallbacks=("b",))
+        house.p.signs_thinking = house.p.checks_signatures = True
         begun = Event(block_start=Block(thinking=Thinking()))
         house.p.plays("a", [[start(), begun, Event(thinking="hm")], silence()])
         thought = [begun, Event(thinking="hmm"), Event(signature="s2"), ending()[0]]

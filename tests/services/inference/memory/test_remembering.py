@@ -6,7 +6,7 @@ from contextlib import aclosing
 import pytest
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
-from gateway.conversation.v1.conversation_pb2 import Block, Thinking
+from gateway.conversation.v1.conversation_pb2 import Block, Opaque, Thinking
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Event, Finish, GenerateRequest, Memory
@@ -186,6 +186,24 @@ async def test_of_several_answers_the_first_is_remembered(stream: bool) -> None:
     else:
         await house.engine.generate(asked)
     assert committed(house) == [["one"]]
+
+
+@BOTH
+@in_no_time
+async def test_of_a_recording_the_transcript_is_remembered(stream: bool) -> None:
+    def further(transcript: str) -> Event:
+        json = b'{"audio":{"id":"a1","transcript":"%b"}}' % transcript.encode()
+        opaque = Opaque(dialect=conversation.DIALECT_OPENAI, json=json)
+        return Event(further=pb.Further(message=opaque))
+
+    house = House()
+    house.p.plays("a", [[start(), further("I "), further("am a")], ending()[1:]])
+    if stream:
+        await house.stream(request(user("Hi")))
+    else:
+        await house.engine.generate(request(user("Hi")))
+    assert committed(house) == [["I am a"]]
+    assert not house.memories.turns[0].answers[0].HasField("extra")
 
 
 @BOTH
@@ -396,7 +414,7 @@ async def test_a_model_that_would_miss_its_thoughts_does_not_think(
     signs: bool, thoughtful: bool
 ) -> None:
     house = House()
-    house.p.signs_thinking = signs
+    house.p.signs_thinking = house.p.checks_signatures = signs
     house.p.dialect = conversation.DIALECT_ANTHROPIC
     asked = request(user(result("1")))
     asked.thinking.mode = pb.ThinkingConfig.MODE_ENABLED

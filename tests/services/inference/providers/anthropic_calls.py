@@ -56,14 +56,15 @@ def body_of(
 
     Where the test is about fields the SDK knows nothing of, `official` is False.
     """
-    body = orjson.loads(build_request(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls))
+    rules = {"pass_stateful": pass_stateful, "fetches_urls": fetches_urls}
+    body = orjson.loads(build_request(call, **rules, official=official))
     if official:
         assert checks().messages(body) is None
     return body
 
 
 def count_body_of(call: Call) -> dict[str, Any]:
-    body = orjson.loads(build_count(call, pass_stateful=False, fetches_urls=False))
+    body = orjson.loads(build_count(call, pass_stateful=False, fetches_urls=False, official=True))
     assert checks().count_tokens(body) is None
     return body
 

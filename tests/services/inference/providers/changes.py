@@ -40,7 +40,7 @@ def changed(answer: Mapping[str, Any], changes: Mapping[Path, Any]) -> dict[str,
 
 
 def _set(holder: Any, key: str | int, value: Any) -> None:
-    if isinstance(holder, dict):
+    if isinstance(holder, dict) and isinstance(key, str):
         if value is GONE:
             holder.pop(key, None)
         else:

@@ -25,7 +25,7 @@ from tests.services.inference.kept import Kept
 from tests.services.inference.providers.scripted import Live
 from tests.services.inference.remembering import Memories
 
-Kind = Literal["openai", "anthropic"]
+Kind = Literal["openai", "anthropic", "gemini"]
 OPENAI = conversation_pb2.DIALECT_OPENAI
 ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC
 

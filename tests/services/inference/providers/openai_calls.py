@@ -1,5 +1,6 @@
 """Calls to OpenAI's adapter, and what it makes of them, held against the official SDK."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -18,6 +19,7 @@ from gateway.conversation.v1.conversation_pb2 import (
 from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError
+from services.inference.catalogue import server_facts
 from services.inference.providers.base import Call, Target
 from services.inference.providers.openai.caller import Server
 from services.inference.providers.openai.request import build_request
@@ -64,7 +66,7 @@ def call_of(
 def body_of(
     call: Call,
     *,
-    official: bool = True,
+    newest: bool = True,
     fetches_urls: bool = False,
     pass_stateful: bool = False,
     known: bool = True,
@@ -73,7 +75,10 @@ def body_of(
 
     Where the test is about fields the SDK knows nothing of, `known` is False.
     """
-    server = Server("acme", official, fetches_urls, pass_stateful)
+    if newest:
+        refuses = server_facts("openai", "https://api.openai.com/v1").refuses
+        call = replace(call, target=replace(call.target, refuses=refuses))
+    server = Server("acme", newest, fetches_urls, pass_stateful)
     body: dict[str, Any] = orjson.loads(build_request(call, server))
     if known:
         assert _checks().chat(body) is None

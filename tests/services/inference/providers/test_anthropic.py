@@ -92,7 +92,9 @@ async def provider(server: Server) -> AsyncIterator[AnthropicProvider]:
         upstream = Upstream(
             "claude", f"http://{host}:{port}", headers("sk-key"), Limits(), client, server.live
         )
-        yield AnthropicProvider("claude", upstream, pass_stateful=False, fetches_urls=False)
+        yield AnthropicProvider(
+            "claude", upstream, pass_stateful=False, fetches_urls=False, official=True
+        )
     await runner.cleanup()
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Thinking, ToolResult, ToolUse
 from services.inference.providers.anthropic.request import build_request
+from services.inference.refusals import UNSIGNED_THINKING
 from services.inference.thinking import Signer
 from tests.services.inference.providers.anthropic_calls import (
     ANTHROPIC,
@@ -244,7 +245,9 @@ def test_a_tool_call_keeps_its_id_and_the_text_of_its_arguments() -> None:
     call = call_of(says(USER, "a"), says(ASSISTANT, use("call_1-A", arguments)), says(USER, "b"))
     sent = body_of(call)["messages"][1]["content"][0]
     assert sent["id"] == "call_1-A"
-    assert arguments.encode() in build_request(call, pass_stateful=False, fetches_urls=False)
+    assert arguments.encode() in build_request(
+        call, pass_stateful=False, fetches_urls=False, official=True
+    )
 
 
 @pytest.mark.parametrize("arguments", ["", " ", "{}"])
@@ -468,3 +471,31 @@ def test_fields_of_a_message_that_is_not_sent_go_with_it() -> None:
 def test_a_hundred_thousand_messages_are_translated() -> None:
     messages = [says((USER, ASSISTANT)[index % 2], "x") for index in range(100_000)]
     assert len(body_of(call_of(*messages), official=False)["messages"]) == 100_000
+
+
+@pytest.mark.parametrize("signature", ["", Signer({"k": b"0" * 32}, "k").sign("x", "m")])
+def test_servers_that_sign_nothing_get_their_thinking_back_unsigned(signature: str) -> None:
+    block = Block(thinking=Thinking(text="x", signature=signature))
+    call = call_of(says(USER, "a"), says(ASSISTANT, block, "b"), says(USER, "c"))
+    assert body_of(call, official=False)["messages"][1]["content"] == [
+        {"type": "thinking", "thinking": "x", "signature": ""},
+        {"type": "text", "text": "b"},
+    ]
+    call.without = frozenset({UNSIGNED_THINKING})
+    assert body_of(call, official=False)["messages"][1]["content"] == "b"
+
+
+def test_a_signature_of_any_form_goes_back() -> None:
+    block = Block(thinking=Thinking(text="x", signature="0b6a2c1e-7d1f"))
+    call = call_of(says(USER, "a"), says(ASSISTANT, block, "b"), says(USER, "c"))
+    sent = body_of(call, official=False)["messages"][1]["content"][0]
+    assert sent["signature"] == "0b6a2c1e-7d1f"
+
+
+def test_what_another_provider_said_beside_its_words_is_left_out() -> None:
+    part = Block(opaque=opaque({"type": "reference", "reference_ids": [1]}, OPENAI))
+    call = call_of(says(USER, "a"), says(ASSISTANT, "b", part), says(USER, "c"), dialect=OPENAI)
+    assert body_of(call)["messages"][1]["content"] == "b"
+    assert call.dropped == ["messages[].content[]"]
+    asked = call_of(says(USER, "a", part), dialect=OPENAI)
+    assert refusal_of(asked) == ("UNSUPPORTED", "messages[0].content[1]")

@@ -366,3 +366,13 @@ def test_a_whole_answer_of_the_wrong_shape_is_the_providers_failure(change: dict
 def test_a_whole_answer_without_content_is_empty_and_not_a_failure() -> None:
     answer = added_up(events_from_whole({**WHOLE, "content": []}, Provider()))
     assert list(answer.choices[0].blocks) == []
+
+
+def test_content_begins_with_what_says_something() -> None:
+    reading = reader()
+    quiet = [BEGIN, {"type": "ping"}, started(0, {"type": "text", "text": ""})]
+    for event in quiet:
+        reading.feed(wire([event]))
+        assert not reading.has_content
+    reading.feed(wire([delta(0, "text_delta", text="a")]))
+    assert reading.has_content and not reading.is_complete

@@ -369,8 +369,24 @@ def test_effort_none_turns_thinking_off() -> None:
     assert body["temperature"] == 0.5
 
 
-def test_an_unknown_effort_is_refused() -> None:
-    assert refusal_of(call_of(thinking=thinking("huge"))) == ("INVALID_REQUEST", "reasoning_effort")
+def test_an_effort_of_another_providers_is_dropped() -> None:
+    call = call_of(thinking=thinking("default"))
+    assert "thinking" not in body_of(call)
+    assert call.dropped == ["reasoning_effort"]
+
+
+def test_what_a_form_says_beside_its_schema_is_dropped() -> None:
+    described = {"name": "a", "schema": {"type": "object"}, "mine": 1}
+    form = {"type": "json_schema", "json_schema": described, "yours": 2}
+    kept = OutputFormat(kind=OutputFormat.KIND_JSON_SCHEMA, name="a", schema=b'{"type": "object"}')
+    call = call_of(output_format=kept, extra=opaque({"response_format": form}, OPENAI))
+    assert body_of(call)["output_config"]["format"]["type"] == "json_schema"
+    assert call.dropped == ["response_format.yours", "response_format.json_schema.mine"]
+
+
+def test_a_form_that_has_no_name_here_is_refused() -> None:
+    extra = opaque({"response_format": {"type": "regex", "regex": "a+"}}, OPENAI)
+    assert refusal_of(call_of(extra=extra)) == ("UNSUPPORTED", "response_format")
 
 
 def test_an_effort_of_anthropics_own_dialect_goes_on() -> None:
@@ -507,10 +523,9 @@ def test_a_beta_feature_cannot_smuggle_another_header(beta: str) -> None:
 
 def adaptive_call(*messages: Message, **fields: Any) -> Call:
     call = call_of(*messages, **fields)
-    call.target = replace(
-        call.target, adaptive=True, prefills=False, efforts=("low", "medium", "high")
-    )
-    return call
+    efforts, refuses = ("low", "medium", "high"), frozenset({"prefill"})
+    target = replace(call.target, adaptive=True, refuses=refuses, efforts=efforts)
+    return replace(call, target=target)
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,18 @@ def test_a_chat_has_so_many_parts(chunks: list[bytes]) -> None:
     read_chat(*chunks[:4])
 
 
+def test_fields_without_a_name_have_so_many_values_in_all() -> None:
+    detail = data(says(reasoning_details=[{"type": "reasoning.text", "text": "a", "index": 0}]))
+    read_chat(*[detail] * 100)
+    with pytest.raises(UpstreamError) as raised:
+        read_chat(*[detail] * 300)
+    assert limit_of(raised) == "limits.max_answer_values"
+    growing = [data({**says(content="a"), f"n{number}": 1}) for number in range(1000)]
+    with pytest.raises(UpstreamError) as raised:
+        read_chat(*growing)
+    assert limit_of(raised) == "limits.max_answer_values"
+
+
 def test_text_behind_a_call_is_one_part_however_it_comes() -> None:
     read_chat(
         data(says(**calls(0, "{", id="c", name="f"))),

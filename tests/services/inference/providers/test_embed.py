@@ -25,7 +25,7 @@ async def here() -> AsyncIterator[Setting]:
 
 
 def openai_provider(upstream: Upstream) -> OpenAIProvider:
-    return OpenAIProvider("acme", upstream, pass_stateful=False, official=False, fetches_urls=False)
+    return OpenAIProvider("acme", upstream, pass_stateful=False, newest=False, fetches_urls=False)
 
 
 def target(upstream: str = "embed") -> Target:
@@ -120,7 +120,7 @@ async def test_what_goes_wrong_in_this_process_goes_wrong_as_over_http(
 
 async def test_a_provider_that_makes_none_refuses_before_anything_is_sent(here: Setting) -> None:
     anthropic = AnthropicProvider(
-        "acme", here.upstream(None), pass_stateful=False, fetches_urls=False
+        "acme", here.upstream(None), pass_stateful=False, fetches_urls=False, official=True
     )
     with pytest.raises(GatewayError) as raised:
         await anthropic.embed(target(), ["a"])

@@ -164,6 +164,34 @@ def test_how_long_to_wait_is_read_in_every_form(
     assert retry_after(headers, lambda: NOW) == seconds
 
 
+GOOGLE = "type.googleapis.com/google.rpc."
+
+
+@pytest.mark.parametrize(
+    ("delay", "wait"),
+    [("34s", 34), ("0.5s", 1), ("90000s", 86_400), ("-1s", None), ("x", None), (7, None)],
+)
+def test_google_tells_how_long_to_wait_in_the_body(delay: object, wait: int | None) -> None:
+    details = [{"@type": f"{GOOGLE}QuotaFailure"}, 7, None, {"retryDelay": delay}]
+    body = error_body(code=429, status="RESOURCE_EXHAUSTED", details=details)
+    assert judged(429, body).asked_wait_s == wait
+    assert judged(429, body, {"retry-after": "3"}).asked_wait_s == 3
+    assert judged(400, body).asked_wait_s is None
+    assert in_band("acme", body).asked_wait_s == wait
+
+
+@pytest.mark.parametrize("details", [None, "x", 7, {"reason": "API_KEY_INVALID"}, [[]]])
+def test_details_of_another_shape_say_nothing(details: object) -> None:
+    assert reason_of(judged(400, error_body(details=details))) == "UPSTREAM_REJECTED"
+
+
+def test_googles_invalid_key_is_the_operators_matter_although_it_is_told_as_400() -> None:
+    details = [{"@type": f"{GOOGLE}ErrorInfo", "reason": "API_KEY_INVALID"}]
+    error = judged(400, error_body("API key not valid.", details=details))
+    assert reason_of(error) == "UPSTREAM_AUTH"
+    assert "API key not valid" not in error.message
+
+
 def test_a_rate_limit_and_a_failing_server_carry_the_wait() -> None:
     waits = [judged(status, headers={"retry-after": "4"}).retry_after_s for status in (429, 503)]
     assert waits == [4, 4]
@@ -193,3 +221,33 @@ def test_an_error_inside_an_answer_stands_for_the_status_it_tells(
 ) -> None:
     found = in_band("acme", orjson.dumps({"error": error}))
     assert (reason_of(found), found.status) == (reason, status)
+
+
+def test_a_refusal_keeps_the_code_and_the_param_that_the_provider_wrote() -> None:
+    told = {"message": "m", "code": "unsupported_value", "param": "messages[0].content[1].type"}
+    for found in (
+        judged(400, orjson.dumps({"error": told})),
+        in_band("acme", orjson.dumps({"error": told | {"type": "invalid_request_error"}})),
+    ):
+        assert (found.upstream_code, found.upstream_param) == (told["code"], told["param"])
+        assert found.param == ""
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (401, {"code": "invalid_api_key", "param": "key"}),  # of the gateway's own account
+        (429, {"code": "insufficient_quota"}),
+        (404, {"code": "model_not_found", "param": "model"}),
+        (500, {"code": "oops"}),
+        (400, {"type": "context_length_exceeded", "code": "too_long"}),
+        (400, {"code": 400, "param": None}),
+        (400, {"code": "400", "param": "a b"}),
+        (400, {"code": "sk-own-key-1", "param": "sk-own-key-1"}),
+        (400, {"code": ["x"], "param": {"a": 1}}),
+        (400, {"code": "x\n", "param": "<b>"}),
+    ],
+)
+def test_other_codes_and_params_stay_here(status: int, told: dict[str, object]) -> None:
+    found = judged(status, orjson.dumps({"error": {"message": "m", **told}}))
+    assert (found.upstream_code, found.upstream_param) == ("", "")

@@ -19,6 +19,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 from gateway.inference.v1.inference_pb2 import Memory as WantedMemory
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.providers.base import Target
+from tests.services.inference.providers import gemini_answers
 from tests.services.inference.providers.anthropic_answers import STREAM as MESSAGE_EVENTS
 from tests.services.inference.providers.anthropic_answers import WHOLE as MESSAGE
 from tests.services.inference.providers.changes import GONE, Path, changed, spread, values
@@ -213,10 +214,12 @@ WHOLES: dict[str, tuple[Kind, Mapping[str, Any]]] = {
     "a plain completion": ("openai", PLAIN_COMPLETION),
     "a message": ("anthropic", MESSAGE),
     "a plain message": ("anthropic", PLAIN_MESSAGE),
+    "Gemini's answer": ("gemini", gemini_answers.WHOLE),
 }
 STREAMS: dict[str, tuple[Kind, Sequence[Mapping[str, Any]]]] = {
     "chunks": ("openai", CHUNKS),
     "events": ("anthropic", MESSAGE_EVENTS),
+    "Gemini's events": ("gemini", gemini_answers.CHUNKS),
 }
 
 
@@ -250,11 +253,11 @@ async def ask_stream(house: House, text: bytes, ways: Sequence[str] = EVERY_WAY)
 
 
 def _is_possible(house: House, way: str, *, whole: bool) -> bool:
-    """Return whether the provider is asked that way: n is OpenAI's alone.
+    """Return whether the provider is asked that way: Anthropic knows no n.
 
     Where the gateway looks for stop sequences itself it never asks for a whole answer.
     """
-    if house.kind == "openai":
+    if house.kind != "anthropic":
         return not (whole and "stop" in way)
     return way != "two choices"
 
@@ -348,7 +351,7 @@ RAW = {
 
 
 @pytest.mark.parametrize("raw", RAW.values(), ids=RAW)
-@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "gemini"])
 async def test_what_is_no_answer(kind: Kind, raw: bytes) -> None:
     for told in await ask_whole(House(kind), raw):
         assert isinstance(told, UpstreamError)
@@ -365,7 +368,7 @@ async def test_any_bytes_in_the_middle_of_a_stream(junk: bytes, at: int, stream:
     await ask_stream(House(kind), text[:at] + junk + text[at:], EVERY_WAY[:2])
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "gemini"])
 @pytest.mark.parametrize("status", [100, 199, 200, 204, 300, 304, 400, 401, 404, 413, 418, 429])
 async def test_any_value_as_the_body_of_a_failure(kind: Kind, status: int) -> None:
     house = House(kind)

@@ -64,15 +64,15 @@ def test_messages_keep_their_order_roles_and_names() -> None:
     ]
 
 
-@pytest.mark.parametrize(("official", "role"), [(True, "developer"), (False, "system")])
-def test_only_openai_itself_knows_the_role_developer(official: bool, role: str) -> None:
-    assert sent(says(DEVELOPER, "a"), says(USER, "b"), official=official)[0]["role"] == role
+@pytest.mark.parametrize(("newest", "role"), [(True, "developer"), (False, "system")])
+def test_only_openai_itself_knows_the_role_developer(newest: bool, role: str) -> None:
+    assert sent(says(DEVELOPER, "a"), says(USER, "b"), newest=newest)[0]["role"] == role
 
 
 def test_several_texts_are_parts_to_openai_and_one_string_to_other_servers() -> None:
     message = says(USER, "a", "b")
     assert sent(message) == [{"role": "user", "content": [text("a"), text("b")]}]
-    assert sent(message, official=False) == [{"role": "user", "content": "a\nb"}]
+    assert sent(message, newest=False) == [{"role": "user", "content": "a\nb"}]
 
 
 def test_pieces_of_what_the_model_said_run_on() -> None:
@@ -84,7 +84,7 @@ def test_a_call_of_a_tool_and_its_result_become_tool_calls_and_a_tool_message() 
         says(USER, "go"),
         says(ASSISTANT, "so", use("c1", "f", '{"a":1}'), use("c2", "g", "")),
         says(USER, result("c1", "x"), result("c2", "y", "z"), "and"),
-        official=False,
+        newest=False,
     ) == [
         {"role": "user", "content": "go"},
         {
@@ -155,7 +155,7 @@ def test_redacted_thinking_is_never_sent_and_a_message_of_nothing_else_neither()
 def test_a_refusal_has_its_field_at_openai_and_is_text_elsewhere() -> None:
     messages = (says(ASSISTANT, Block(refusal="no")), says(USER, "b"))
     assert sent(*messages)[0] == {"role": "assistant", "content": None, "refusal": "no"}
-    assert sent(*messages, official=False)[0] == {"role": "assistant", "content": "no"}
+    assert sent(*messages, newest=False)[0] == {"role": "assistant", "content": "no"}
 
 
 def test_images_go_as_data_urls_with_their_detail() -> None:
@@ -281,7 +281,7 @@ def test_fields_of_another_dialect_are_dropped_and_told_once() -> None:
     cited = Block(text="a", extra=opaque({"citations": [], "none": None}, ANTHROPIC))
     cached = Block(text="b", cache_control=b'{"type":"ephemeral"}')
     call = call_of(says(USER, cited, cited, cached, cached), dialect=ANTHROPIC)
-    assert body_of(call, official=False)["messages"] == [{"role": "user", "content": "a\na\nb\nb"}]
+    assert body_of(call, newest=False)["messages"] == [{"role": "user", "content": "a\na\nb\nb"}]
     assert call.dropped == ["messages[].content[].citations", "messages[].content[].cache_control"]
 
 
@@ -298,10 +298,45 @@ def test_a_file_kept_at_the_provider_may_not_be_named(message: Any) -> None:
     assert sent(message, pass_stateful=True, known=False)
 
 
-def test_sound_kept_at_the_provider_may_not_be_named() -> None:
-    call = call_of(says(ASSISTANT, "a", extra=opaque({"audio": {"id": "x"}})), says(USER, "b"))
-    assert refusal_of(call) == ("INVALID_REQUEST", "messages[0].audio")
-    assert body_of(call, pass_stateful=True)["messages"][0]["audio"] == {"id": "x"}
+def test_a_recording_of_the_model_s_own_goes_back_by_its_id() -> None:
+    audio = {"id": "audio_1"}
+    first, _ = sent(says(ASSISTANT, extra=opaque({"audio": audio})), says(USER, "b"))
+    assert first == {"role": "assistant", "content": None, "audio": audio}
+
+
+def test_what_other_servers_call_thoughts_goes_back_under_both_names() -> None:
+    thought = Block(thinking=Thinking(text="hm", field="reasoning"))
+    first, _ = sent(says(ASSISTANT, thought, "a"), says(USER, "b"), newest=False, known=False)
+    assert (first["reasoning"], first["reasoning_content"]) == ("hm", "hm")
+    first, _ = sent(says(ASSISTANT, thought, "a"), says(USER, "b"))
+    assert first == {"role": "assistant", "content": "a"}
+
+
+def test_fields_of_messages_that_a_model_refuses_are_left_out() -> None:
+    signed = use()
+    signed.extra.CopyFrom(opaque({"extra_content": {"google": 1}, "kept": 1}))
+    extra = opaque({"reasoning_details": [1], "annotations": [2]})
+    thought = Block(thinking=Thinking(text="hm", field="reasoning"))
+    call = call_of(says(USER, "a"), says(ASSISTANT, thought, signed, extra=extra))
+    call.without = frozenset({"reasoning_details", "extra_content", "reasoning"})
+    message = body_of(call, known=False, newest=False)["messages"][1]
+    assert message["annotations"] == [2] and "reasoning_details" not in message
+    assert "reasoning" not in message and message["reasoning_content"] == "hm"
+    assert "extra_content" not in message["tool_calls"][0]
+    assert message["tool_calls"][0]["kept"] == 1
+    assert set(call.dropped) == {
+        "messages[].reasoning_details",
+        "messages[].content[].extra_content",
+        "messages[].reasoning",
+    }
+
+
+def test_fields_of_a_function_without_a_name_go_back_in_it() -> None:
+    called = use()
+    called.extra.CopyFrom(opaque({"function": {"v": 1, "name": "other"}}))
+    messages = sent(says(USER, "a"), says(ASSISTANT, called), known=False)
+    function = messages[1]["tool_calls"][0]["function"]
+    assert function == {"v": 1, "name": called.tool_use.name, "arguments": function["arguments"]}
 
 
 def test_a_message_at_the_end_from_the_model_is_followed_by_the_wish_to_continue_it() -> None:
@@ -317,7 +352,7 @@ def test_after_a_call_of_a_tool_there_is_nothing_to_continue() -> None:
 
 def test_who_uses_the_servers_own_way_to_continue_is_not_helped() -> None:
     call = call_of(says(USER, "a"), says(ASSISTANT, "b", extra=opaque({"prefix": True})))
-    assert body_of(call, official=False, known=False)["messages"][1] == {
+    assert body_of(call, newest=False, known=False)["messages"][1] == {
         "role": "assistant",
         "content": "b",
         "prefix": True,
@@ -325,7 +360,7 @@ def test_who_uses_the_servers_own_way_to_continue_is_not_helped() -> None:
     call = call_of(
         says(USER, "a"), says(ASSISTANT, "b"), extra=opaque({"continue_final_message": True})
     )
-    assert len(body_of(call, official=False, known=False)["messages"]) == 2
+    assert len(body_of(call, newest=False, known=False)["messages"]) == 2
 
 
 THOUGHT = Block(thinking=Thinking(text="Hm. "))
@@ -335,7 +370,7 @@ CALL = Block(tool_use=ToolUse(id="c1", name="f", input="{}"))
 @pytest.mark.parametrize("dialect", [OPENAI, ANTHROPIC])
 def test_thoughts_go_back_beside_what_came_of_them(dialect) -> None:
     (message,) = sent(
-        says(ASSISTANT, THOUGHT, THOUGHT, CALL), dialect=dialect, official=False, known=False
+        says(ASSISTANT, THOUGHT, THOUGHT, CALL), dialect=dialect, newest=False, known=False
     )
     assert message["reasoning_content"] == "Hm. Hm. "
     assert message["tool_calls"][0]["id"] == "c1"
@@ -354,12 +389,12 @@ def test_openai_itself_gets_no_thoughts_and_that_is_told(dialect, path) -> None:
 def test_a_server_that_refuses_thoughts_gets_none() -> None:
     call = call_of(says(ASSISTANT, THOUGHT, "Well."), says(USER, "And?"))
     call.without = frozenset({"reasoning_content"})
-    assert "reasoning_content" not in body_of(call, official=False)["messages"][0]
+    assert "reasoning_content" not in body_of(call, newest=False)["messages"][0]
     assert call.dropped == ["messages[].reasoning_content"]
 
 
 def test_thoughts_alone_are_no_message() -> None:
-    assert len(sent(says(ASSISTANT, THOUGHT), says(USER, "hi"), official=False)) == 1
+    assert len(sent(says(ASSISTANT, THOUGHT), says(USER, "hi"), newest=False)) == 1
 
 
 def test_a_reference_to_a_tool_is_told_in_words() -> None:
@@ -368,6 +403,6 @@ def test_a_reference_to_a_tool_is_told_in_words() -> None:
         says(ASSISTANT, use()),
         says(USER, result("c1", Block(opaque=reference))),
         dialect=ANTHROPIC,
-        official=False,
+        newest=False,
     )
     assert answer["content"] == "[The tool grep can be called.]"

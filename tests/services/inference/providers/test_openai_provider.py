@@ -35,7 +35,7 @@ def provider(here: Setting, **limits: float) -> OpenAIProvider:
         "acme",
         here.upstream(None, **limits),
         pass_stateful=False,
-        official=True,
+        newest=True,
         fetches_urls=False,
     )
 

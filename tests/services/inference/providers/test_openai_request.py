@@ -71,8 +71,8 @@ def test_the_limit_on_tokens_has_its_new_name_at_openai_alone() -> None:
     call = call_of(max_tokens=7)
     assert body_of(call)["max_completion_tokens"] == 7
     assert "max_tokens" not in body_of(call)
-    assert body_of(call, official=False)["max_tokens"] == 7
-    assert "max_completion_tokens" not in body_of(call, official=False)
+    assert body_of(call, newest=False)["max_tokens"] == 7
+    assert "max_completion_tokens" not in body_of(call, newest=False)
 
 
 def test_top_k_goes_to_other_servers_and_is_told_as_dropped_for_openai() -> None:
@@ -80,7 +80,7 @@ def test_top_k_goes_to_other_servers_and_is_told_as_dropped_for_openai() -> None
     assert "top_k" not in body_of(call)
     assert call.dropped == ["top_k"]
     call = call_of(top_k=5)
-    assert body_of(call, official=False, known=False)["top_k"] == 5
+    assert body_of(call, newest=False, known=False)["top_k"] == 5
     assert call.dropped == []
 
 
@@ -280,16 +280,16 @@ def test_what_a_model_has_refused_is_left_out_and_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("official", "refused", "name"),
+    ("newest", "refused", "name"),
     [
         (False, "max_tokens", "max_completion_tokens"),
         (True, "max_completion_tokens", "max_tokens"),
     ],
 )
-def test_a_limit_that_is_refused_goes_by_its_other_name(official, refused, name) -> None:
+def test_a_limit_that_is_refused_goes_by_its_other_name(newest, refused, name) -> None:
     call = call_of(max_tokens=50)
     call.without = frozenset({refused})
-    body = body_of(call, official=official)
+    body = body_of(call, newest=newest)
     assert refused not in body
     assert body[name] == 50
     assert call.dropped == []
@@ -318,5 +318,9 @@ def test_not_to_think_is_said_to_models_that_can_be_told() -> None:
     disabled = ThinkingConfig(mode=ThinkingConfig.MODE_DISABLED)
     call = call_of(thinking=disabled, dialect=ANTHROPIC)
     assert "reasoning_effort" not in body_of(call)
+    call.target = replace(call.target, efforts=("none", "low", "medium", "high"))
+    assert body_of(call)["reasoning_effort"] == "none"
+    told = ThinkingConfig(mode=ThinkingConfig.MODE_DISABLED, effort="high")
+    call = call_of(thinking=told, dialect=ANTHROPIC)
     call.target = replace(call.target, efforts=("none", "low", "medium", "high"))
     assert body_of(call)["reasoning_effort"] == "none"

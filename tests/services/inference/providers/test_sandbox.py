@@ -275,6 +275,14 @@ async def test_what_only_a_provider_has_a_name_for_is_refused(fields, param):
     assert raised.value.message.startswith(param)
 
 
+@pytest.mark.parametrize("form", [b'{"type":"regex"}', b'"regex"'])
+async def test_a_form_that_only_another_dialect_knows_is_refused(form):
+    asked = call("hi", extra=Opaque(json=b'{"response_format":' + form + b"}"))
+    with pytest.raises(GatewayError) as refused:
+        await batches(asked)
+    assert refused.value.param == "response_format"
+
+
 async def test_fields_of_a_dialect_alone_are_told_as_dropped():
     asked = call("hi", extra=Opaque(json=b'{"verbosity":"low","audio":null}'))
     await batches(asked)

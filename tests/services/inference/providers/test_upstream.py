@@ -4,12 +4,14 @@ import gzip
 import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import dataclass
 
 import pytest
 
 from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import UpstreamError
 from services.inference.http import Client
+from services.inference.providers import upstream as upstream_module
 from services.inference.providers.silence import PatientReader
 from services.inference.providers.upstream import Upstream
 from tests.services.inference.http.reference import ReferenceClient
@@ -33,13 +35,26 @@ async def here(request: pytest.FixtureRequest) -> AsyncIterator[Setting]:
         assert made.live.now == 0, "every call that began is over"
 
 
+@dataclass
+class Progress:
+    """How far whoever reads a stream has come."""
+
+    has_content: bool = False
+    is_complete: bool = False
+    ended: bool = False
+
+
 async def streamed(upstream: Upstream) -> list[list[bytes]]:
     """Give what events hold, those of a read together; one that holds "last" is the last."""
     batches: list[list[bytes]] = []
-    texts = upstream.stream("/x", b"{}", has_ended=lambda: batches[-1][-1:] == [b"last"])
+    progress = Progress()
+    texts = upstream.stream("/x", b"{}", progress=progress)
     async with aclosing(texts):
         async for text in texts:
-            batches.append(re.findall(rb"data: (.*)\n\n", text))
+            if found := re.findall(rb"data: (.*)\n\n", text):
+                batches.append(found)
+                progress.has_content = progress.has_content or found != [b"role"]
+                progress.ended = found[-1:] == [b"last"]
     return batches
 
 
@@ -75,6 +90,14 @@ async def test_the_query_of_the_base_url_goes_with_every_request(here: Setting) 
     here.server.plays(lambda c: c.answer(b"{}"))
     await here.upstream(here.server.url + "/?api-version=a%20b").post("/x", b"{}")
     assert here.server.requests[0].target == "/v1/x?api-version=a+b"
+
+
+async def test_a_path_may_name_a_model_and_have_a_query(here: Setting) -> None:
+    here.server.plays(lambda c: c.answer(b"{}"))
+    upstream = here.upstream(here.server.url + "?api-version=a")
+    await upstream.post("/models/gemini-2.5-pro:stream?alt=sse", b"{}")
+    target = here.server.requests[0].target
+    assert target == "/v1/models/gemini-2.5-pro:stream?api-version=a&alt=sse"
 
 
 async def test_a_gzipped_answer_is_unpacked(here: Setting) -> None:
@@ -114,7 +137,7 @@ async def test_a_stream_whose_end_comes_after_its_last_event_gives_its_connectio
     here.server.plays(script)
     for _ in range(2):
         seen.clear()
-        async for _text in here.upstream().stream("/x", b"{}", has_ended=lambda: True):
+        async for _text in here.upstream().stream("/x", b"{}", progress=Progress(ended=True)):
             seen.set()
     assert here.server.connections == 1
 
@@ -139,6 +162,20 @@ async def test_a_refusal_is_classified_with_its_body_and_wait(here: Setting, str
     error = await failure(here.upstream(), stream=stream)
     assert (reason_of(error), error.status) == ("UPSTREAM_RATE_LIMITED", 429)
     assert (error.body, error.retry_after_s) == ('{"error":"slow down"}', 2)
+
+
+@pytest.mark.parametrize("status", [401, 429, 500])
+async def test_the_log_is_told_what_callers_are_not(here: Setting, status: int) -> None:
+    told = b'{"error":{"type":"t","code":"c","message":"Org o1\\nowes, I saw very-secret-word"}}'
+    here.server.plays(lambda c: c.answer(told, status))
+    error = await failure(here.upstream(), stream=False)
+    assert "Org" not in error.message
+    assert error.cause() == r"t/c: Org o1\nowes, I saw [redacted]"
+
+
+async def test_the_log_has_the_beginning_of_long_words(here: Setting) -> None:
+    here.server.plays(lambda c: c.answer(b'{"error":"%s"}' % (b"x" * 10_000), 500))
+    assert len((await failure(here.upstream(), stream=False)).cause()) == 500
 
 
 async def test_the_key_sent_is_taken_out_of_the_providers_words(here: Setting) -> None:
@@ -212,7 +249,7 @@ async def test_a_large_read_lets_others_have_their_turn() -> None:
     between: list[int] = []
     async with setting() as here:
         here.server.plays(script)
-        async with aclosing(here.upstream().stream("/x", b"{}", has_ended=lambda: False)) as texts:
+        async with aclosing(here.upstream().stream("/x", b"{}", progress=Progress())) as texts:
             counting = asyncio.create_task(count())
             async for text in texts:
                 assert len(text) <= (64 << 10) + len(b"data: x\n\n")
@@ -261,6 +298,36 @@ async def test_a_server_without_tls_at_an_https_address_is_a_connection_failure(
     assert reason_of(error) == "UPSTREAM_CONNECTION"
 
 
+@pytest.mark.parametrize(
+    ("address", "said", "cause"),
+    [
+        ("http://127.0.0.1:{}", "refused the connection", "127.0.0.1:{}: [Errno 111]"),
+        ("http://nowhere.invalid:{}", "cannot be resolved", "nowhere.invalid:{}: [Errno"),
+        ("https://127.0.0.1:{}", "no TLS connection", "127.0.0.1:{}: [SSL"),
+    ],
+    ids=["refused", "no name", "no TLS"],
+)
+async def test_a_connection_that_does_not_come_about_says_why(
+    address: str, said: str, cause: str, unused_tcp_port: int
+) -> None:
+    async def answer_in_the_clear(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 S\r\n\r\n")
+        writer.close()
+
+    async with (
+        setting(Client(connect_timeout_s=5)) as here,
+        await asyncio.start_server(answer_in_the_clear, "127.0.0.1", 0) as server,
+    ):
+        is_secure = address.startswith("https")
+        port = server.sockets[0].getsockname()[1] if is_secure else unused_tcp_port
+        error = await failure(here.upstream(address.format(port)), stream=False)
+    assert said in error.message
+    assert error.cause().startswith(cause.format(port))
+
+
 @pytest.mark.parametrize("before", [b"", SSE_HEAD, SSE_HEAD + b"9\r\ndata: a\n\n\r\n"])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_connection_that_breaks_is_a_connection_failure(
@@ -301,10 +368,13 @@ async def test_silence_before_the_answer_ends_at_the_steps_limit_and_closes_the_
     await asyncio.wait_for(here.server.left.wait(), 1)
 
 
-async def test_silence_before_the_first_event_is_for_the_caller_to_bound(here: Setting) -> None:
+@pytest.mark.parametrize("first", [b": wait\n\n", b"data: role\n\n"])
+async def test_silence_before_the_first_content_is_for_the_caller_to_bound(
+    here: Setting, first: bytes
+) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(SSE_HEAD)
-        await connection.chunk(b": wait\n\n")
+        await connection.chunk(first)
         await connection.until_left()
 
     here.server.plays(script)
@@ -325,12 +395,37 @@ async def test_silence_within_a_stream_ends_at_the_idle_limit(here: Setting) -> 
     began = asyncio.get_running_loop().time()
     with pytest.raises(UpstreamError) as raised:
         async for text in here.upstream(stream_idle_s=0.05, step_timeout_s=9).stream(
-            "/x", b"", has_ended=lambda: False
+            "/x", b"", progress=Progress(has_content=True)
         ):
             seen.append(text)
     assert (seen, reason_of(raised.value)) == ([b"data: a\n\n"], "UPSTREAM_TIMEOUT")
     assert asyncio.get_running_loop().time() - began < 5
     await asyncio.wait_for(here.server.left.wait(), 1)
+
+
+async def test_what_follows_an_answer_that_is_complete_is_not_waited_for_as_long(
+    here: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(SSE_HEAD)
+        await connection.chunk(b"data: a\n\n")
+        await seen.wait()
+        await connection.chunk(b"data: end\n\n")
+        await connection.until_left()
+
+    monkeypatch.setattr(upstream_module, "_REST_S", 0.05)
+    here.server.plays(script)
+    seen = asyncio.Event()
+    progress = Progress(has_content=True)
+    texts = here.upstream(stream_idle_s=9, step_timeout_s=9).stream("/x", b"", progress=progress)
+    assert await anext(texts) == b"data: a\n\n"
+    seen.set()
+    assert await anext(texts) == b"data: end\n\n"
+    progress.is_complete = True
+    with pytest.raises(UpstreamError) as raised:
+        async with asyncio.timeout(5):
+            await anext(texts)
+    assert reason_of(raised.value) == "UPSTREAM_TIMEOUT"
 
 
 async def test_a_post_that_its_caller_bounds_has_that_bound_alone(here: Setting) -> None:
@@ -444,7 +539,7 @@ async def test_a_stream_closed_in_the_middle_closes_its_connection_at_once(here:
         await connection.until_left()
 
     here.server.plays(script)
-    texts = here.upstream().stream("/x", b"{}", has_ended=lambda: False)
+    texts = here.upstream().stream("/x", b"{}", progress=Progress())
     assert await anext(texts) == b"data: a\n\n"
     assert here.live.now == 1
     await texts.aclose()
@@ -468,7 +563,7 @@ async def test_many_aborted_streams_leave_nothing_behind(here: Setting) -> None:
     upstream = here.upstream()
 
     async def begin_and_leave() -> None:
-        texts = upstream.stream("/x", b"{}", has_ended=lambda: False)
+        texts = upstream.stream("/x", b"{}", progress=Progress())
         async with aclosing(texts):
             await anext(texts)
 

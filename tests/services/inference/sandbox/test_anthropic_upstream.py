@@ -229,3 +229,62 @@ async def test_a_key_and_a_version_are_needed(upstream, headers, status, kind):
         body = await response.json()
     assert body["error"]["type"] == kind
     assert body["request_id"] == response.headers["request-id"]
+
+
+# What Claude Code 2.1 sends to an address of its user's choice.
+CODING = [
+    "claude-code-20250219",
+    "interleaved-thinking-2025-05-14",
+    "redact-thinking-2026-02-12",
+    "thinking-token-count-2026-05-13",
+    "context-management-2025-06-27",
+    "prompt-caching-scope-2026-01-05",
+    "mid-conversation-system-2026-04-07",
+    "effort-2025-11-24",
+]
+EDITS = {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}
+
+
+async def test_betas_of_real_clients_are_taken_with_their_fields(client):
+    answer = await client.beta.messages.create(
+        model="echo",
+        max_tokens=64_000,
+        messages=HI,
+        betas=CODING,
+        context_management=EDITS,
+        timeout=60,
+    )
+    assert answer.content[0].text == 'Sandbox echo: you said "hi".'
+    asked = {"model": "echo", "messages": HI, "betas": CODING, "context_management": EDITS}
+    assert (await client.beta.messages.count_tokens(**asked)).input_tokens == 1
+
+
+async def test_fields_of_a_beta_are_refused_without_it(client):
+    with pytest.raises(anthropic.BadRequestError, match="context_management: Extra inputs"):
+        await client.messages.create(
+            model="echo",
+            max_tokens=9,
+            messages=HI,
+            extra_body={"context_management": EDITS},
+        )
+
+
+async def test_an_unknown_beta_is_refused(client):
+    with pytest.raises(anthropic.BadRequestError) as raised:
+        await client.beta.messages.create(
+            model="echo", max_tokens=9, messages=HI, betas=[*CODING, "mine-2026-01-01", "yours"]
+        )
+    assert (
+        "Unexpected value(s) `mine-2026-01-01`, `yours` for the `anthropic-beta` header"
+        in (raised.value.body["error"]["message"])
+    )
+
+
+async def test_a_body_of_a_beta_is_checked_too(client):
+    with pytest.raises(anthropic.BadRequestError, match=r"messages\.0\.content\.0\.text: "):
+        await client.beta.messages.create(
+            model="echo",
+            max_tokens=9,
+            messages=[{"role": "user", "content": [{"type": "text", "text": 5}]}],
+            betas=CODING,
+        )

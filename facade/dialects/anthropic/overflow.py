@@ -1,0 +1,43 @@
+"""A prompt that is too long, told in the words that Anthropic's clients look for. Pure.
+
+Coding agents shorten a conversation by themselves when an error says "prompt is too long";
+some read the two numbers behind it.
+"""
+
+import re
+
+_IS_TOLD = re.compile(
+    r"prompt is too long: \d+ tokens > \d+ maximum"
+    # Another failure, which clients know too: with fewer `max_tokens` the same prompt fits.
+    r"|input length and `max_tokens` exceed context limit",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"(?<![\w.,-])\d{1,9}(?:,\d{3})*(?![\w-])")
+_LIMIT = re.compile(
+    r"(?:(?:context|prompt|model|input) (?:length|limit|size|window)|tokens allowed|supports up to"
+    r"|limit|at most|must be <=|cannot exceed)\b[^\d\n]{0,20}(\d[\d,]{0,14})"
+    r"|(\d[\d,]{0,14})(?: tokens?)? maximum context length",
+    re.IGNORECASE,
+)
+
+
+def overflow_message(words: str) -> str:
+    """Return the message of a prompt that is too long, made of a provider's words.
+
+    It begins with "prompt is too long", and goes on with ": N tokens > M maximum" where the words
+    tell how many tokens the prompt has and how many there may be.
+    """
+    if _IS_TOLD.search(words):
+        return words
+    found = _LIMIT.search(words)
+    if found is not None:
+        most = _value(found[1] or found[2])
+        sizes = (_value(number[0]) for number in _NUMBER.finditer(words))
+        size = next((size for size in sizes if size > most), None)
+        if size is not None:
+            return f"prompt is too long: {size} tokens > {most} maximum ({words})"
+    return f"prompt is too long ({words})"
+
+
+def _value(digits: str) -> int:
+    return int(digits.replace(",", ""))

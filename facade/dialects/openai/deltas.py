@@ -1,0 +1,120 @@
+"""The deltas of one choice of a streamed chat completion."""
+
+from typing import Any
+
+from facade.dialects.openai.response import thoughts, tool_call, unnamed
+from gateway.conversation.v1.conversation_pb2 import Block, Thinking, ToolUse
+from gateway.inference.v1.inference_pb2 import Event
+
+
+def head_of(head: bytes, number: int) -> bytes:
+    """Return the beginning of a chunk, up to the delta of a choice."""
+    return head + b'[{"index":%d,"delta":' % number
+
+
+class Choice:
+    """What has been said of one choice.
+
+    Attributes:
+        head: what comes before a delta.
+        text: what comes before the string of a delta of text.
+        has_answered: whether the message has anything but thinking so far.
+        has_ended: whether its reason to end has been told.
+    """
+
+    __slots__ = (
+        *("_calls", "_has_text", "_number_of_calls", "_thinking"),
+        *("has_answered", "has_ended", "head", "text"),
+    )
+
+    def __init__(self, head: bytes) -> None:
+        self.begin_with(head)
+        self.has_answered = self.has_ended = False
+        self._thinking = Thinking()
+        self._has_text = False
+        # Of each open block that is a call.
+        self._calls: dict[int, _Call] = {}
+        self._number_of_calls = 0
+
+    def begin_with(self, head: bytes) -> None:
+        """Write what comes before each delta otherwise from now on."""
+        self.head = head
+        self.text = head + b'{"content":'
+
+    def start_block(self, number: int, block: Block) -> dict[str, Any]:
+        """Give the delta that a new block begins with, possibly an empty one."""
+        match block.WhichOneof("kind"):
+            case "text":
+                delta = unnamed(block.extra)
+                # Before the first text, content is null, which an empty text is not.
+                if block.text or not self._has_text:
+                    delta["content"] = block.text
+                self._has_text = self.has_answered = True
+                return delta
+            case "tool_use":
+                self.has_answered = True
+                call = _Call(self._number_of_calls, block.tool_use)
+                self._calls[number] = call
+                self._number_of_calls += 1
+                return {"tool_calls": [call.opening(block)]}
+            case "refusal":
+                self.has_answered = True
+                return {"refusal": block.refusal} if block.refusal else {}
+            case "thinking":
+                self._thinking = block.thinking
+                text = block.thinking.text
+                return thoughts(self._thinking, text) if text else {}
+            case "opaque" if part := unnamed(block.opaque):
+                self.has_answered = True
+                return {"content": [part]}
+            case _:
+                # What only the provider can read.
+                return {}
+
+    def delta(self, kind: str, event: Event) -> dict[str, Any]:
+        """Give the delta for more of a block, or for its end, possibly an empty one."""
+        match kind:
+            case "text":
+                return {"content": event.text}
+            case "thinking":
+                return thoughts(self._thinking, event.thinking)
+            case "refusal":
+                return {"refusal": event.refusal}
+            case "input" if call := self._calls.get(event.block):
+                return {"tool_calls": [call.more(event.input)]}
+            case "block_stop" if call := self._calls.pop(event.block, None):
+                return {"tool_calls": [call.more("{}")]} if call.lacks_arguments else {}
+            case "opaque" if fields := unnamed(event.opaque):
+                if call := self._calls.get(event.block):
+                    return {"tool_calls": [call.further(fields)]}
+                return fields
+            case _:
+                # Signatures, and arguments of a block of another dialect.
+                return {}
+
+
+class _Call:
+    """One tool call of a choice; `index` counts the calls, not the blocks."""
+
+    __slots__ = ("_index", "_is_freeform", "lacks_arguments")
+
+    def __init__(self, index: int, use: ToolUse) -> None:
+        self._index = index
+        self._is_freeform = use.freeform
+        # Clients parse what has come by the end, so it must be an object at least.
+        self.lacks_arguments = not use.input and not use.freeform
+
+    def opening(self, block: Block) -> dict[str, Any]:
+        """Give the first delta of the call, the only one with id, type and name."""
+        return {"index": self._index, **tool_call(block, block.tool_use.input)}
+
+    def further(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Give a delta with fields that have no name."""
+        return {**fields, "index": self._index}
+
+    def more(self, text: str) -> dict[str, Any]:
+        """Give a delta with more of the arguments."""
+        self.lacks_arguments = False
+        if self._is_freeform:
+            return {"index": self._index, "custom": {"input": text}}
+        return {"index": self._index, "function": {"arguments": text}}

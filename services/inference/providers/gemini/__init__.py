@@ -1,0 +1,130 @@
+"""Google's Gemini API (`generateContent`), as a provider.
+
+`request` (with `content` and `reasoning`) makes the JSON that is sent, `events` (with
+`candidate`) reads what comes back; both are pure. Here is what sends.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Dialect
+from gateway.inference.v1.inference_pb2 import Event
+from services.common.errors import UpstreamError
+from services.common.ids import new_id
+from services.inference.offload import offload
+from services.inference.providers.base import Call, Target
+from services.inference.providers.bounds import tokens
+from services.inference.providers.failures import broken_answer
+from services.inference.providers.gemini import shaping
+from services.inference.providers.gemini.events import AnswerReader, events_from_whole
+from services.inference.providers.gemini.request import build_count, build_request
+from services.inference.providers.gemini.vectors import (
+    MAX_BATCH,
+    build_embedding,
+    read_embedding,
+)
+from services.inference.providers.openai.vectors import MAX_LENGTH
+from services.inference.providers.upstream import Upstream
+
+
+def headers(key: str) -> Mapping[str, str]:
+    """Return the headers of every request; a server that takes no key gets none."""
+    return {"x-goog-api-key": key} if key else {}
+
+
+class GeminiProvider:
+    """A server that speaks Google's Gemini API; see `Provider`.
+
+    Args:
+        name: its name in the settings.
+        upstream: the server; its base URL ends with the version, such as `/v1beta`.
+        pass_stateful: whether callers may name things kept at the provider.
+        fetches_urls: whether the server fetches media by address.
+        new_id: makes ids where the server gives none.
+    """
+
+    dialect: Dialect.ValueType = conversation_pb2.DIALECT_UNSPECIFIED
+    # Its thought signatures sign no text that a caller could send back by itself.
+    signs_thinking = checks_signatures = False
+    prefills = False
+    tells_stop_sequence = False
+
+    def __init__(
+        self,
+        name: str,
+        upstream: Upstream,
+        *,
+        pass_stateful: bool,
+        fetches_urls: bool,
+        new_id: Callable[[str], str] = new_id,
+    ) -> None:
+        self.name = name
+        self._upstream = upstream
+        self.pass_stateful = pass_stateful
+        self._fetches_urls = fetches_urls
+        self._new_id = new_id
+
+    async def generate(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
+        """Answer, as `Provider.generate` says."""
+        model = shaping.model_path(call.target.upstream)
+        body = await offload(
+            build_request, call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls
+        )
+        names = shaping.given_names(tool.name for tool in call.request.tools)
+        if not call.stream:
+            answer = await self._upstream.post_unbounded(f"/{model}:generateContent", body)
+            parsed = self._upstream.json_object(answer)
+            yield events_from_whole(parsed, call, self._upstream, names, self._new_id)
+            return
+        reader = AnswerReader(call, self._upstream, names, self._new_id)
+        path = f"/{model}:streamGenerateContent?alt=sse"
+        try:
+            stream = self._upstream.stream(path, body, progress=reader)
+            async with aclosing(stream) as texts:
+                async for text in texts:
+                    events: list[Event] = []
+                    try:
+                        reader.feed(text, events)
+                    except UpstreamError:
+                        # What came before the failure in the same read is good.
+                        if events:
+                            yield events
+                        raise
+                    if events:
+                        yield events
+        except UpstreamError:
+            if not reader.is_complete:
+                raise
+        last: list[Event] = []
+        reader.end(last)
+        yield last
+
+    async def count_tokens(self, call: Call) -> int:
+        """Return the provider's own count of the input tokens."""
+        model = shaping.model_path(call.target.upstream)
+        body = await offload(
+            build_count, call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls
+        )
+        whole = await self._upstream.post(f"/{model}:countTokens", body)
+        try:
+            return tokens(self._upstream.json_object(whole).get("totalTokens"))
+        except ValueError as error:
+            raise broken_answer(self.name, "answered no count of tokens") from error
+
+    async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
+        """Return a vector for each text; see `Provider.embed`."""
+        model = shaping.model_path(target.upstream)
+        vectors: list[list[float]] = []
+        for at in range(0, len(texts), MAX_BATCH):
+            batch = texts[at : at + MAX_BATCH]
+            body = build_embedding(model, batch)
+            answer = await self._upstream.post(f"/{model}:batchEmbedContents", body)
+            # The fields beside a vector's numbers, and those beside the vectors, are few.
+            at_most = (len(batch) + 1) * (MAX_LENGTH + 64)
+            parsed = self._upstream.json_object_of(answer, at_most)
+            vectors += read_embedding(parsed, len(batch), self.name)
+        return vectors
+
+    async def close(self) -> None:
+        """Do nothing: connections belong to the client that providers share."""

@@ -1,0 +1,309 @@
+"""One candidate of an answer, as its parts come: blocks of the canonical model."""
+
+import binascii
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import (
+    Block,
+    FinishReason,
+    Media,
+    Opaque,
+    ToolUse,
+)
+from gateway.inference.v1.inference_pb2 import (
+    BlockStop,
+    Event,
+    Finish,
+    Further,
+    GenerateRequest,
+    ThinkingConfig,
+)
+from services.inference.providers.bounds import Bounds, dump, name_of
+from services.inference.providers.gemini import signatures
+from services.inference.providers.gemini.logprobs import read_logprobs
+
+Json = dict[str, Any]
+
+_OPENAI = conversation_pb2.DIALECT_OPENAI
+_ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC
+
+# Candidate.FinishReason in Google's reference. What is in none of these tables is new, and
+# the answer ends as any other.
+_REASONS = {
+    "STOP": conversation_pb2.FINISH_REASON_END_TURN,
+    "MAX_TOKENS": conversation_pb2.FINISH_REASON_MAX_TOKENS,
+}
+_FILTERED = frozenset(
+    (
+        *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"),
+        *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
+    )
+)
+# Ends that are none: the model wrote a call that nobody can read, or that was not offered.
+_FAILURES = frozenset(
+    (
+        *("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"),
+        *("MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE"),
+    )
+)
+# Fields of a candidate that are read here, or that say nothing.
+_NAMED = frozenset(
+    (
+        *("content", "finishReason", "index", "logprobsResult", "avgLogprobs"),
+        *("safetyRatings", "tokenCount"),
+    )
+)
+_STOP = BlockStop()
+
+
+class Candidate:
+    """One of the answers to one request, as it comes.
+
+    Args:
+        number: its index.
+        request: what was asked.
+        names: the caller's names of functions, by Gemini's, where they differ.
+        new_id: makes the id of a call that the provider gave none.
+        bounds: what may still come of the answer.
+
+    Attributes:
+        reason: why it ended, in Gemini's words; "" while it has not.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        request: GenerateRequest,
+        names: Mapping[str, str],
+        new_id: Callable[[str], str],
+        bounds: Bounds,
+    ) -> None:
+        self.reason = ""
+        self._number = number
+        self._dialect = request.dialect
+        self._shows_thinking = _asks_to_think(request.thinking)
+        self._names = names
+        self._new_id = new_id
+        self._bounds = bounds
+        self._block = 0  # number of the block that is open, or comes next
+        self._open = ""  # "text", "thinking", or "" for none
+        self._text_signature = ""  # the last, for chats
+        self._signature = ""  # of the thinking block that is open, as it is carried
+        self._called = False
+        self._further: Json = {}
+
+    @property
+    def failure(self) -> str:
+        """The reason that is a failure of the model's, or ""."""
+        return self.reason if self.reason in _FAILURES else ""
+
+    def read(self, given: Json, out: list[Event]) -> None:
+        """Read what has come of it."""
+        result = given.get("logprobsResult")
+        logprobs = read_logprobs(result) if result else b""
+        content = given.get("content") or {}
+        for part in content.get("parts") or ():
+            self._part(part, logprobs, out)
+            if "text" in part and not part.get("thought"):
+                logprobs = b""
+        if reason := given.get("finishReason"):
+            self.reason = name_of(reason)
+        for name, value in given.items():
+            if name not in _NAMED and value:
+                self._further[name] = value
+
+    def end(self, out: list[Event]) -> None:
+        """Add the end of the answer."""
+        self._close(out)
+        if self._text_signature:
+            told = Further(message=signatures.for_chat(self._text_signature))
+            out.append(Event(choice=self._number, further=told))
+        finish = Finish(reason=self._finish_reason())
+        further = dict(self._further)
+        if self.reason not in _REASONS:
+            further["finishReason"] = self.reason
+        if further and self._dialect == _OPENAI:
+            finish.extra.dialect = _OPENAI
+            finish.extra.json = dump({"extra_content": {"google": further}})
+        out.append(Event(choice=self._number, finish=finish))
+
+    def _finish_reason(self) -> FinishReason.ValueType:
+        if self.reason in _FILTERED:
+            return conversation_pb2.FINISH_REASON_REFUSAL
+        if self._called and self.reason == "STOP":
+            return conversation_pb2.FINISH_REASON_TOOL_USE
+        return _REASONS.get(self.reason, conversation_pb2.FINISH_REASON_END_TURN)
+
+    def _part(self, part: Json, logprobs: bytes, out: list[Event]) -> None:
+        signature = signatures.of_part(part) if "thoughtSignature" in part else ""
+        text = part.get("text")
+        if text is not None:
+            if not isinstance(text, str):
+                raise TypeError("no text")
+            self._text(text, bool(part.get("thought")), signature, logprobs, out)
+        elif call := part.get("functionCall"):
+            self._call(call, signature, out)
+        elif data := part.get("inlineData"):
+            self._close(out)
+            self._medium(data, out)
+            self._sign_text(signature, out)
+        else:
+            self._unknown(part, out)
+
+    def _text(
+        self, text: str, is_thought: bool, signature: str, logprobs: bytes, out: list[Event]
+    ) -> None:
+        kind = "thinking" if is_thought else "text"
+        if text:
+            if self._open != kind:
+                self._close(out)
+                self._begin(kind, out)
+            event = Event(choice=self._number, block=self._block)
+            if is_thought:
+                event.thinking = text
+            else:
+                event.text = text
+                event.logprobs = logprobs
+            out.append(event)
+        if not signature:
+            return
+        if is_thought and self._open == kind:
+            self._signature = signatures.packed(signatures.THOUGHT, signature)
+        else:
+            self._sign_text(signature, out)
+
+    def _sign_text(self, signature: str, out: list[Event]) -> None:
+        """Add the signature of a part that is no call, in a block of its own.
+
+        Answers are a little better with it, and none is refused without: who did not ask
+        for thinking is not shown any behind the text.
+        """
+        if not signature:
+            return
+        if self._dialect == _OPENAI:
+            self._text_signature = signature  # told at the end: a message has one
+        elif self._shows_thinking:
+            self._close(out)
+            carried = signatures.packed(signatures.TEXT, signature)
+            self._add(Block(redacted_thinking=carried), out)
+
+    def _call(self, call: Json, signature: str, out: list[Event]) -> None:
+        name = name_of(call.get("name"))
+        if not name:
+            raise ValueError("a call without a name")
+        use = ToolUse(
+            id=name_of(call.get("id") or self._new_id("call_")), name=self._names.get(name, name)
+        )
+        args = dump(call.get("args") or {})
+        if not args.startswith(b"{"):
+            raise TypeError("arguments")
+        block = Block(tool_use=use)
+        if signature:
+            # For chats, and for the server's memory, which keeps no thinking.
+            block.extra.CopyFrom(signatures.for_chat(signature))
+        if signature and self._dialect != _OPENAI:
+            carried = signatures.packed(signatures.CALL, signature)
+            if self._open == "thinking" and not self._signature:
+                self._signature = carried
+            else:
+                self._close(out)
+                self._add(Block(redacted_thinking=carried), out)
+        self._close(out)
+        self._called = True
+        self._bounds.part()
+        number, at = self._number, self._block
+        out.append(Event(choice=number, block=at, block_start=block))
+        out.append(Event(choice=number, block=at, input=args.decode()))
+        out.append(Event(choice=number, block=at, block_stop=_STOP))
+        self._block += 1
+
+    def _medium(self, given: Json, out: list[Event]) -> None:
+        """Add a picture, or other media, as the caller's dialect has it."""
+        mime, data = name_of(given.get("mimeType") or ""), given.get("data")
+        if not isinstance(data, str):
+            raise TypeError("no data")
+        if self._dialect == _OPENAI and mime.startswith("image/"):
+            # As OpenRouter and others answer with pictures.
+            url = {"url": f"data:{mime};base64,{data}"}
+            self._tell({"images": [{"type": "image_url", "image_url": url}]}, out)
+        elif self._dialect == _OPENAI:
+            self._tell(_google_parts({"inlineData": given}), out)
+        elif self._dialect == _ANTHROPIC:
+            source = {"type": "base64", "media_type": mime, "data": data}
+            kind = "image" if mime.startswith("image/") else "document"
+            self._add(_opaque({"type": kind, "source": source}), out)
+        else:
+            content = binascii.a2b_base64(data)
+            medium = Media(kind=_media_kind(mime), mime_type=mime, data=content)
+            self._add(Block(media=medium), out)
+
+    def _unknown(self, part: Json, out: list[Event]) -> None:
+        """Keep a part of a type without a name here, so that no answer loses content."""
+        kept = {name: value for name, value in part.items() if name != "thoughtSignature"}
+        if not any(kept.values()):
+            return
+        self._close(out)
+        if self._dialect == _ANTHROPIC:
+            self._add(_opaque({**kept, "type": "google_part"}), out)
+        else:
+            self._tell(_google_parts(kept), out)
+
+    def _tell(self, fields: Json, out: list[Event]) -> None:
+        """Add fields of the message that have no name here."""
+        told = Opaque(dialect=_OPENAI, json=self._bounds.keep_fields(fields))
+        out.append(Event(choice=self._number, further=Further(message=told)))
+
+    def _begin(self, kind: str, out: list[Event]) -> None:
+        self._bounds.part()
+        event = Event(choice=self._number, block=self._block)
+        if kind == "text":
+            event.block_start.text = ""
+        else:
+            event.block_start.thinking.SetInParent()
+        self._open = kind
+        out.append(event)
+
+    def _add(self, block: Block, out: list[Event]) -> None:
+        """Add a block that is whole."""
+        self._bounds.part()
+        out.append(Event(choice=self._number, block=self._block, block_start=block))
+        out.append(Event(choice=self._number, block=self._block, block_stop=_STOP))
+        self._block += 1
+
+    def _close(self, out: list[Event]) -> None:
+        if not self._open:
+            return
+        number, at = self._number, self._block
+        if self._signature:
+            out.append(Event(choice=number, block=at, signature=self._signature))
+            self._signature = ""
+        out.append(Event(choice=number, block=at, block_stop=_STOP))
+        self._open = ""
+        self._block += 1
+
+
+def _asks_to_think(thinking: ThinkingConfig) -> bool:
+    if thinking.mode == ThinkingConfig.MODE_UNSPECIFIED:
+        return thinking.effort not in ("", "none")
+    return thinking.mode != ThinkingConfig.MODE_DISABLED
+
+
+def _opaque(fields: Json) -> Block:
+    return Block(opaque=Opaque(dialect=_ANTHROPIC, json=dump(fields)))
+
+
+def _google_parts(part: Json) -> Json:
+    return {"extra_content": {"google": {"parts": [part]}}}
+
+
+def _media_kind(mime: str) -> conversation_pb2.MediaKind.ValueType:
+    match mime.partition("/")[0]:
+        case "image":
+            return conversation_pb2.MEDIA_KIND_IMAGE
+        case "audio":
+            return conversation_pb2.MEDIA_KIND_AUDIO
+        case "video":
+            return conversation_pb2.MEDIA_KIND_VIDEO
+    return conversation_pb2.MEDIA_KIND_DOCUMENT

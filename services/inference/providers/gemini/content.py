@@ -1,0 +1,290 @@
+"""Messages of the canonical conversation as Gemini's `contents` and `systemInstruction`."""
+
+import binascii
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, ToolUse
+from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingBlockStrategy
+from services.common.errors import invalid
+from services.inference.media import block_path
+from services.inference.providers.gemini import shaping, signatures
+from services.inference.providers.gemini.caller import (
+    Caller,
+    Json,
+    json_object,
+    kept_at_provider,
+    refuse,
+)
+
+_SYSTEM_ROLES = (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER)
+_ROLES = {conversation_pb2.ROLE_USER: "user", conversation_pb2.ROLE_ASSISTANT: "model"}
+_DATA_URL = re.compile(r"data:(image/[a-z0-9.+-]+);base64,([A-Za-z0-9+/]+=*)")
+_PDF = "application/pdf"
+# Names that Google's list of media types has otherwise.
+_MIME_TYPES = {"image/jpg": "image/jpeg", "audio/mpeg": "audio/mp3", "audio/x-wav": "audio/wav"}
+# Fields of an OpenAI message that stand for content, so that losing them would change it.
+_FOREIGN_CONTENT = ("audio", "function_call")
+# What a result of a tool is called whose call is not in the conversation.
+_UNKNOWN_FUNCTION = "unknown"
+
+
+class Conversation:
+    """The messages of one request, translated as they are added, in order.
+
+    Neighbours of one role become one content. System messages, wherever they stand, make
+    the `systemInstruction`.
+
+    Args:
+        caller: whose words the request is in.
+        request: the request.
+        signs: whether the model refuses function calls without a thought signature.
+
+    Attributes:
+        system: parts of the `systemInstruction`, possibly none.
+        contents: the rest.
+    """
+
+    def __init__(self, caller: Caller, request: GenerateRequest, *, signs: bool) -> None:
+        """Translate all messages.
+
+        Raises:
+            GatewayError: invalid or unsupported, naming the part that cannot be carried.
+        """
+        self.system: list[Json] = []
+        self.contents: list[Json] = []
+        self._caller = caller
+        self._request = request
+        # Once the model has doubted signatures, none of them is sent again.
+        discard = ThinkingBlockStrategy.THINKING_BLOCK_STRATEGY_DISCARD
+        self._keeps_signatures = request.thinking_block_strategy != discard
+        self._functions: dict[str, str] = {}  # names of the functions called, by the call's id
+        self._parts: list[Json] = []  # of the content at hand
+        self._attached: list[Json] = []  # media of results of tools
+        self._signature = ""  # of the function call to come
+        # Where the translation stands, for the paths of failures.
+        self._message = self._block = 0
+        self._inner: int | None = None
+        for self._message, message in enumerate(request.messages):
+            self._add(message)
+        if not self.contents:
+            if not self.system:
+                raise invalid("messages", "messages: all of them are empty")
+            # A chat may consist of system messages alone, which then are the question.
+            self.contents.append({"role": "user", "parts": self.system})
+            self.system = []
+        if signs:
+            _sign_calls(self.contents)
+
+    def _add(self, message: Message) -> None:
+        is_system = message.role in _SYSTEM_ROLES
+        role = _ROLES.get(message.role, "")
+        if not (role or is_system):
+            path = f"messages[{self._message}].role"
+            raise invalid(path, f"{path}: user, assistant, system or developer is needed")
+        self._parts = self.system if is_system else self._parts_of(role)
+        self._signature = ""
+        for self._block, block in enumerate(message.blocks):
+            self._translate(block)
+        if self._attached:
+            self._parts += self._attached
+            self._attached = []
+        if message.name:
+            self._caller.drop("messages[].name")
+        if message.HasField("extra"):
+            self._own_fields(message)
+        if self.contents and not self.contents[-1]["parts"]:
+            del self.contents[-1]
+
+    def _parts_of(self, role: str) -> list[Json]:
+        if not self.contents or self.contents[-1]["role"] != role:
+            self.contents.append({"role": role, "parts": []})
+        parts: list[Json] = self.contents[-1]["parts"]
+        return parts
+
+    def _own_fields(self, message: Message) -> None:
+        but = ("extra_content", "images")
+        fields = self._caller.drop_fields(message.extra, "messages[]", but)
+        self._parts += _pictures(fields.get("images"))
+        for name in _FOREIGN_CONTENT:
+            if self._caller.speaks_openai and fields.get(name) is not None:
+                path = f"messages[{self._message}].{name}"
+                raise refuse(path, f"`{name}`")
+        if signature := self._from_chat(fields):
+            self._sign_text(signature)
+
+    def _translate(self, block: Block) -> None:
+        if block.cache_control:
+            self._caller.drop("messages[].content[].cache_control")
+        extra: Json = {}
+        if block.HasField("extra"):
+            but = ("extra_content",)
+            extra = self._caller.drop_fields(block.extra, "messages[].content[]", but)
+        kind = block.WhichOneof("kind")
+        if kind == "text" or kind == "refusal":
+            if text := block.text or block.refusal:
+                self._parts.append({"text": text})
+        elif self._parts is self.system:
+            raise refuse(self._path(), "anything but text in a system prompt")
+        elif kind == "tool_use":
+            self._call(block.tool_use, self._from_chat(extra) or self._signature)
+        elif kind == "tool_result":
+            self._result(block)
+        elif kind == "media":
+            self._parts.append(self._media(block.media))
+        elif kind == "thinking":
+            self._thinking(block.thinking.text, block.thinking.signature)
+        elif kind == "redacted_thinking":
+            self._thinking("", block.redacted_thinking)
+        elif kind == "opaque":
+            raise refuse(self._path(), "a part of this type")
+        else:
+            raise invalid(self._path(), f"{self._path()}: a block without content")
+
+    def _from_chat(self, fields: Json) -> str:
+        return signatures.from_chat(fields) if self._keeps_signatures else ""
+
+    def _thinking(self, text: str, carried: str) -> None:
+        kind, signature = signatures.unpacked(carried)
+        if text:
+            part: Json = {"text": text, "thought": True}
+            if kind == signatures.THOUGHT:
+                part["thoughtSignature"] = signature
+            self._parts.append(part)
+        if kind == signatures.CALL:
+            self._signature = signature
+        elif kind == signatures.TEXT:
+            self._sign_text(signature)
+
+    def _sign_text(self, signature: str) -> None:
+        """Put a signature on the text before it, or on an empty one, as it may have come."""
+        last = self._parts[-1] if self._parts else {}
+        if "text" not in last or "thought" in last:
+            last = {"text": ""}
+            self._parts.append(last)
+        last["thoughtSignature"] = signature
+
+    def _call(self, call: ToolUse, signature: str) -> None:
+        if call.freeform:
+            raise refuse(self._path(), "a call of a tool that takes free text")
+        arguments = call.input.strip() or "{}"
+        try:
+            is_object = isinstance(orjson.loads(arguments), dict)
+        except orjson.JSONDecodeError:
+            is_object = False
+        name = self._functions[call.id] = shaping.function_name(call.name)
+        # The text goes on as it is: numbers and keys stay as the model wrote them. What is
+        # no object was a mistake of the model's, which its tool has told it of.
+        args = orjson.Fragment(arguments) if is_object else {"malformed": call.input}
+        part: Json = {"functionCall": {"id": call.id, "name": name, "args": args}}
+        if signature:
+            part["thoughtSignature"] = signature
+        self._signature = ""
+        self._parts.append(part)
+
+    def _result(self, block: Block) -> None:
+        result = block.tool_result
+        texts: list[str] = []
+        media: list[Json] = []
+        for self._inner, inner in enumerate(result.blocks):
+            kind = inner.WhichOneof("kind")
+            if kind == "text":
+                texts.append(inner.text)
+            elif kind == "media":
+                media.append(self._media(inner.media))
+            elif name := _referenced_tool(inner):
+                texts.append(f"[The tool {name} can be called.]")
+            else:
+                raise refuse(self._path(), "a part of this type")
+        self._inner = None
+        if media:
+            self._attached.append({"text": f"[Attached to the result {result.tool_use_id}]"})
+            self._attached += media
+        self._parts.append(
+            {
+                "functionResponse": {
+                    "id": result.tool_use_id,
+                    "name": self._functions.get(result.tool_use_id, _UNKNOWN_FUNCTION),
+                    # The keys that Google's reference of FunctionResponse names.
+                    "response": {"error" if result.is_error else "output": "\n".join(texts)},
+                }
+            }
+        )
+
+    def _media(self, media: Media) -> Json:
+        if media.detail not in ("", "auto"):
+            self._caller.drop("messages[].content[].image_url.detail")
+        source = media.WhichOneof("source")
+        mime = media.mime_type.partition(";")[0].strip().lower()
+        if source == "url":
+            if not self._caller.fetches_urls:
+                raise refuse(self._path(), "media by address; send the bytes, in base64")
+            return _by_reference(media.url, mime)
+        if source == "file_id":
+            if not self._caller.pass_stateful:
+                raise kept_at_provider(self._path())
+            return _by_reference(media.file_id, mime)
+        if not media.data:
+            raise invalid(self._path(), f"{self._path()}: the medium is empty")
+        if mime.startswith("text/"):
+            return self._text_document(media)
+        if media.kind == conversation_pb2.MEDIA_KIND_DOCUMENT and mime != _PDF:
+            what = f"a document of type {media.mime_type!r}; {_PDF} and text can be read"
+            raise refuse(self._path(), what)
+        data = binascii.b2a_base64(media.data, newline=False).decode("ascii")
+        return {"inlineData": {"mimeType": _MIME_TYPES.get(mime, mime), "data": data}}
+
+    def _text_document(self, media: Media) -> Json:
+        try:
+            text = media.data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise refuse(self._path(), "text that is not UTF-8") from None
+        return {"text": f"[{media.name}]\n{text}" if media.name else text}
+
+    def _path(self) -> str:
+        """Return the path of the block at hand in the caller's own JSON."""
+        return block_path(self._request, self._message, self._block, self._inner)
+
+
+def _pictures(images: Any) -> list[Json]:
+    """Return what a model drew, as chats have it in the field `images` of a message."""
+    parts: list[Json] = []
+    for image in images if isinstance(images, list) else ():
+        match image:
+            case {"image_url": {"url": str(url)}} if match := _DATA_URL.fullmatch(url):
+                parts.append({"inlineData": {"mimeType": match[1], "data": match[2]}})
+    return parts
+
+
+def _by_reference(address: str, mime: str) -> Json:
+    file: Json = {"fileUri": address}
+    if mime:
+        file["mimeType"] = mime
+    return {"fileData": file}
+
+
+def _referenced_tool(block: Block) -> str:
+    """Return the name in Anthropic's `tool_reference`, which a search for tools answers, or ""."""
+    opaque = block.opaque
+    if opaque.dialect != conversation_pb2.DIALECT_ANTHROPIC or b"tool_reference" not in opaque.json:
+        return ""
+    match json_object(opaque.json, "content"):
+        case {"type": "tool_reference", "tool_name": str(name)}:
+            return name
+    return ""
+
+
+def _sign_calls(contents: Sequence[Json]) -> None:
+    """Mark the function calls of other models, which have no thought signature.
+
+    Of calls side by side the first one has it.
+    """
+    for content in contents:
+        if content["role"] == "model":
+            first = next((part for part in content["parts"] if "functionCall" in part), None)
+            if first is not None:
+                first.setdefault("thoughtSignature", signatures.NOT_SIGNED)

@@ -1,0 +1,206 @@
+"""Gemini's answers, whole or streamed, as canonical events. Pure.
+
+Each event of a stream is a `GenerateContentResponse` like a whole answer, with the parts
+that have come since the last one. Nothing says that a stream is over but its end: a reason
+to finish may stand in several events.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from gateway.conversation.v1.conversation_pb2 import Usage
+from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1.inference_pb2 import Event, Start
+from services.common.errors import UpstreamError
+from services.common.settings import Limits
+from services.inference.content import is_content
+from services.inference.providers import failures
+from services.inference.providers.base import Call
+from services.inference.providers.bounds import Bounds, name_of, tokens
+from services.inference.providers.gemini.candidate import Candidate
+from services.inference.providers.sse import read_event
+
+Json = dict[str, Any]
+
+# What reading a value raises that has another type than it has to have, at whatever depth.
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+# Reasons why a prompt is blocked, in Google's reference of PromptFeedback.
+_BLOCK_REASONS = frozenset({"SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY"})
+
+
+class Failures(Protocol):
+    """What makes a failure of a provider's words (an `Upstream`)."""
+
+    name: str
+    limits: Limits
+
+    def in_band(self, body: bytes) -> UpstreamError:
+        """Return the failure that an error object stands for."""
+
+
+class AnswerReader:
+    """Reads one answer.
+
+    Args:
+        call: what was asked.
+        upstream: makes failures of what the provider says.
+        names: the caller's names of functions, by Gemini's, where they differ.
+        new_id: makes ids where the provider gives none.
+
+    Attributes:
+        has_content: whether some of the answer has come.
+        ended: whether the provider has said that nothing follows, which it never does.
+    """
+
+    ended = False
+
+    def __init__(
+        self,
+        call: Call,
+        upstream: Failures,
+        names: Mapping[str, str],
+        new_id: Callable[[str], str],
+    ) -> None:
+        self._call = call
+        self._upstream = upstream
+        self._names = names
+        self._new_id = new_id
+        self._bounds = Bounds(upstream.name, upstream.limits)
+        self._candidates: dict[int, Candidate] = {}
+        self._n = max(1, call.request.n)
+        self._usage: Json | None = None
+        self._started = False
+        self.has_content = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every candidate has told why it ended, so that nothing can be missing."""
+        candidates = self._candidates.values()
+        return len(candidates) >= self._n and all(one.reason for one in candidates)
+
+    def feed(self, text: bytes, out: list[Event]) -> None:
+        """Add to `out` the events that the text of server-sent events stands for, if any.
+
+        Raises:
+            UpstreamError: one tells an error, or is nothing that can be read; what came
+                before it is in `out`.
+        """
+        already = len(out)
+        at = 0
+        while at < len(text):
+            sent, at = read_event(text, at)
+            if sent is None:
+                continue
+            chunk = self._bounds.parse(sent.data)
+            if not isinstance(chunk, dict):
+                raise self._broken("streamed something that is no JSON object", sent.data)
+            if chunk.get("error"):
+                raise self._upstream.in_band(sent.data)
+            try:
+                self.read(chunk, out)
+            except _MALFORMED as error:
+                raise self._broken("streamed a malformed event", sent.data) from error
+        self.has_content = self.has_content or any(map(is_content, out[already:]))
+
+    def read(self, chunk: Json, out: list[Event]) -> None:
+        """Read a whole answer, or the next piece of one."""
+        usage = chunk.get("usageMetadata")
+        if usage:
+            self._usage = usage
+        given = chunk.get("candidates") or ()
+        if not self._started and (given or usage):
+            self._start(chunk, out)
+        for candidate in given:
+            number = candidate.get("index") or 0
+            known = self._candidates.get(number) or self._begin(number)
+            known.read(candidate, out)
+        if not self._candidates and (feedback := chunk.get("promptFeedback")):
+            self._check_blocked(feedback)
+
+    def end(self, out: list[Event]) -> None:
+        """Take the end of the answer.
+
+        Raises:
+            UpstreamError: it came too early, or the model failed.
+        """
+        if not self._candidates or not all(one.reason for one in self._candidates.values()):
+            raise failures.cut_off(self._upstream.name)
+        if max(self._candidates) >= len(self._candidates):
+            raise self._broken("left out a candidate")
+        for candidate in self._candidates.values():
+            if failure := candidate.failure:
+                raise self._broken(f"ended its answer with {failure}")
+        try:
+            for candidate in self._candidates.values():
+                candidate.end(out)
+            if self._usage is not None:
+                out.append(Event(usage=_usage(self._usage)))
+        except _MALFORMED as error:
+            raise self._broken("answered something malformed") from error
+
+    def _start(self, chunk: Json, out: list[Event]) -> None:
+        self._started = True
+        start = Start(
+            id=name_of(chunk.get("responseId") or self._new_id("gemini-")),
+            model=name_of(chunk.get("modelVersion") or self._call.target.upstream),
+        )
+        out.append(Event(start=start))
+        if self._usage is not None:
+            out.append(Event(usage=_usage(self._usage)))
+
+    def _begin(self, number: object) -> Candidate:
+        if type(number) is not int or not 0 <= number < self._n:
+            raise ValueError("a candidate that was not asked for")
+        candidate = Candidate(number, self._call.request, self._names, self._new_id, self._bounds)
+        self._candidates[number] = candidate
+        return candidate
+
+    def _check_blocked(self, feedback: Json) -> None:
+        reason = feedback.get("blockReason")
+        if not reason:
+            return
+        told = f" ({reason})" if reason in _BLOCK_REASONS else ""
+        raise UpstreamError(
+            errors_pb2.REASON_CONTENT_FILTER,
+            f"the provider {self._upstream.name} blocked the prompt{told}",
+            status=400,
+        )
+
+    def _broken(self, what: str, data: bytes = b"") -> UpstreamError:
+        return failures.broken_answer(self._upstream.name, what, data)
+
+
+def events_from_whole(
+    answer: Json,
+    call: Call,
+    upstream: Failures,
+    names: Mapping[str, str],
+    new_id: Callable[[str], str],
+) -> list[Event]:
+    """Return a whole answer as one batch of events.
+
+    Raises:
+        UpstreamError: it holds no candidate, or is malformed.
+    """
+    reader = AnswerReader(call, upstream, names, new_id)
+    out: list[Event] = []
+    try:
+        reader.read(answer, out)
+    except _MALFORMED as error:
+        raise failures.broken_answer(upstream.name, "answered something malformed") from error
+    reader.end(out)
+    return out
+
+
+def _usage(given: Json) -> Usage:
+    """Read `usageMetadata`: its prompt holds what came from a cache, its answer no thoughts."""
+    cached = tokens(given.get("cachedContentTokenCount") or 0)
+    read = tokens(given.get("promptTokenCount") or 0)
+    read += tokens(given.get("toolUsePromptTokenCount") or 0)
+    thoughts = tokens(given.get("thoughtsTokenCount") or 0)
+    return Usage(
+        input_tokens=max(0, read - cached),
+        output_tokens=tokens(given.get("candidatesTokenCount") or 0) + thoughts,
+        cache_read_input_tokens=cached,
+        reasoning_tokens=thoughts,
+    )

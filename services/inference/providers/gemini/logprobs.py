@@ -1,0 +1,33 @@
+"""Gemini's log probabilities (`logprobsResult`) in OpenAI's shape."""
+
+from itertools import zip_longest
+from typing import Any
+
+from services.inference.providers.bounds import dump
+
+Json = dict[str, Any]
+
+
+def read_logprobs(result: Json) -> bytes:
+    """Return the log probabilities of tokens, with the alternatives to each.
+
+    Raises:
+        ValueError: they are nested too deeply.
+        AttributeError, TypeError: they are none.
+    """
+    chosen = result.get("chosenCandidates") or ()
+    alternatives = result.get("topCandidates") or ()
+    content = [
+        {
+            **_token(one),
+            "top_logprobs": [_token(other) for other in (top or {}).get("candidates") or ()],
+        }
+        for one, top in zip_longest(chosen, alternatives[: len(chosen)])
+    ]
+    return dump({"content": content, "refusal": None})
+
+
+def _token(given: Json) -> Json:
+    token = given.get("token") or ""
+    probability = given.get("logProbability") or 0
+    return {"token": token, "logprob": probability, "bytes": list(token.encode())}

@@ -1,0 +1,82 @@
+"""How much a model is to think, in Gemini's terms (`generationConfig.thinkingConfig`)."""
+
+from collections.abc import Sequence
+
+from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig
+from services.inference.providers.base import Target
+from services.inference.providers.gemini import shaping
+from services.inference.providers.gemini.caller import Caller, Json, refuse
+
+# What an effort by name is worth to a model that counts tokens (Gemini 2.5), as Google's
+# OpenAI-compatible API has it.
+_BUDGETS = {"minimal": 1024, "low": 1024, "medium": 8192}
+_MOST_BUDGET = 24576
+_LEAST_BUDGET = 512  # that all models of 2.5 take
+_NO_BUDGET = {"gemini-2.5-pro": 128}  # it cannot but think
+_DYNAMIC = -1
+_EFFORTS = ("minimal", "low", "medium", "high")
+_USUAL_EFFORTS = ("low", "medium", "high")
+_REFUSABLE = frozenset({"thinking", "reasoning_effort"})
+
+
+def thinking_config(request: GenerateRequest, caller: Caller, target: Target) -> Json:
+    """Return the `thinkingConfig` of a request, empty when there is nothing to say."""
+    given = request.thinking
+    if given.mode == ThinkingConfig.MODE_OPAQUE:
+        raise refuse("thinking", "this mode of thinking")
+    caller.drop_fields(given.extra, "thinking")
+    if given.mode == ThinkingConfig.MODE_UNSPECIFIED and not given.effort:
+        return {}
+    off = given.mode == ThinkingConfig.MODE_DISABLED or given.effort == "none"
+    by_budget = shaping.thinks_by_budget(target.upstream)
+    if _REFUSABLE & caller.without or (shaping.is_before_3(target.upstream) and not by_budget):
+        if not off:
+            caller.drop("thinking")
+        return {}
+    if off:
+        return _least(caller, target, by_budget)
+    how_much = _budget(request) if by_budget else _level(given, target)
+    return {**how_much, "includeThoughts": True}
+
+
+def _least(caller: Caller, target: Target, by_budget: bool) -> Json:
+    if by_budget:
+        name = target.upstream.removeprefix("models/")
+        least = next((n for model, n in _NO_BUDGET.items() if name.startswith(model)), 0)
+        if least:
+            caller.drop("thinking")
+        return {"thinkingBudget": least}
+    caller.drop("thinking")  # since Gemini 3 models think at least a little
+    return {"thinkingLevel": _known(target)[0].upper()}
+
+
+def _budget(request: GenerateRequest) -> Json:
+    given = request.thinking
+    if given.HasField("budget_tokens"):
+        wanted = given.budget_tokens
+    elif given.effort:
+        wanted = _BUDGETS.get(given.effort, _MOST_BUDGET)
+    else:
+        return {"thinkingBudget": _DYNAMIC}
+    if request.HasField("max_tokens"):
+        # Thinking counts in `maxOutputTokens`, and the answer needs room as well.
+        wanted = min(wanted, request.max_tokens * 3 // 4)
+    return {"thinkingBudget": max(_LEAST_BUDGET, min(wanted, _MOST_BUDGET))}
+
+
+def _level(given: ThinkingConfig, target: Target) -> Json:
+    effort = given.effort
+    if not effort and given.HasField("budget_tokens"):
+        names = (name for name in ("low", "medium") if given.budget_tokens <= 2 * _BUDGETS[name])
+        effort = next(names, "high")
+    if not effort:
+        return {}
+    known = _known(target)
+    rank = _EFFORTS.index(effort) if effort in _EFFORTS else len(_EFFORTS)
+    weaker = [name for name in known if _EFFORTS.index(name) <= rank]
+    return {"thinkingLevel": (weaker[-1] if weaker else known[0]).upper()}
+
+
+def _known(target: Target) -> Sequence[str]:
+    """Return the levels that a model knows, weakest first."""
+    return [name for name in target.efforts if name in _EFFORTS] or _USUAL_EFFORTS

@@ -1,0 +1,50 @@
+"""What callers may write and Gemini refuses, in a form that it takes. Pure."""
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+from services.common.errors import model_not_found
+
+_MODEL = re.compile(r"(?:(?:models|tunedModels)/)?[A-Za-z0-9][A-Za-z0-9._-]{0,200}", re.ASCII)
+# Models before Gemini 3 think by a budget, if at all, and check no thought signatures.
+_BEFORE_3 = re.compile(r"(?:models/)?(?:gemini-[12]\b|gemma|learnlm)")
+_THINKS_BY_BUDGET = re.compile(r"(?:models/)?gemini-2\.5\b")
+# FunctionDeclaration.name in Google's reference of the API.
+_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}", re.ASCII)
+_MAX_NAME = 64
+_DIGEST_LENGTH = 12
+
+
+def model_path(upstream: str) -> str:
+    """Return the path of a model below the base URL.
+
+    Raises:
+        GatewayError: model_not_found, when the name cannot be one of a model.
+    """
+    if not _MODEL.fullmatch(upstream):
+        raise model_not_found(upstream)
+    return upstream if "/" in upstream else f"models/{upstream}"
+
+
+def is_before_3(upstream: str) -> bool:
+    """Tell whether a model is older than Gemini 3; one with any other name is not."""
+    return bool(_BEFORE_3.match(upstream))
+
+
+def thinks_by_budget(upstream: str) -> bool:
+    """Tell whether a model is told how much to think by a number of tokens."""
+    return bool(_THINKS_BY_BUDGET.match(upstream))
+
+
+def function_name(given: str) -> str:
+    """Return the name of a function, or one made of it where Gemini would refuse it."""
+    if _NAME.fullmatch(given):
+        return given
+    digest = hashlib.sha256(given.encode()).hexdigest()[:_DIGEST_LENGTH]
+    return f"_{given[: _MAX_NAME - _DIGEST_LENGTH - 2]}_{digest}"
+
+
+def given_names(names: Iterable[str]) -> dict[str, str]:
+    """Return the names that `function_name` changes, by what it makes of them."""
+    return {shaped: name for name in names if (shaped := function_name(name)) != name}

@@ -1,0 +1,56 @@
+"""Gemini's thought signatures, as the canonical model carries them from one turn to the next.
+
+A signature belongs to one part of an answer and goes back on that part, else Gemini 3 and
+later refuse the next step of a tool loop (ai.google.dev/gemini-api/docs/thought-signatures).
+Callers of OpenAI's dialect get it where Google's own OpenAI-compatible API puts it,
+`extra_content.google.thought_signature`. Other callers get it in a thinking block, or in a
+redacted one, where the gateway's signature carries it (`services.inference.thinking`)
+together with the kind of part that it belongs to.
+"""
+
+import re
+from typing import Any
+
+import orjson
+
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
+
+# Kinds of parts: the thought itself, the text before, the function call after.
+THOUGHT, TEXT, CALL = "thought", "text", "call"
+
+# What Google documents for function calls that another model made.
+NOT_SIGNED = "skip_thought_signature_validator"
+
+_CARRIED = re.compile(r"(thought|text|call):([A-Za-z0-9+/=_-]+)")
+_SIGNATURE = re.compile(r"[A-Za-z0-9+/=_-]+")
+
+
+def packed(kind: str, signature: str) -> str:
+    """Return a signature together with the kind of part that it belongs to."""
+    return f"{kind}:{signature}"
+
+
+def unpacked(carried: str) -> tuple[str, str]:
+    """Return kind and signature of what `packed` made; ("", "") for anything else."""
+    match = _CARRIED.fullmatch(carried)
+    return (match[1], match[2]) if match else ("", "")
+
+
+def of_part(part: dict[str, Any]) -> str:
+    """Return the signature of a part of an answer, or ""."""
+    given = part.get("thoughtSignature")
+    return given if isinstance(given, str) and _SIGNATURE.fullmatch(given) else ""
+
+
+def for_chat(signature: str) -> Opaque:
+    """Return the fields that tell a signature in OpenAI's dialect."""
+    fields = {"extra_content": {"google": {"thought_signature": signature}}}
+    return Opaque(dialect=DIALECT_OPENAI, json=orjson.dumps(fields))
+
+
+def from_chat(fields: dict[str, Any]) -> str:
+    """Return the signature in a caller's own fields of OpenAI's dialect, or ""."""
+    match fields.get("extra_content"):
+        case {"google": {"thought_signature": str(signature)}} if _SIGNATURE.fullmatch(signature):
+            return signature
+    return ""

@@ -1,0 +1,227 @@
+"""One of the answers to one request, read a delta at a time. Pure."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal
+
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
+from gateway.inference.v1.inference_pb2 import Event, Further
+from services.inference.providers.bounds import Bounds, dump, name_of
+from services.inference.providers.openai import unnamed
+from services.inference.providers.openai.blocks import Blocks, TextKind, ToolCall
+from services.inference.providers.openai.caller import Json
+
+_Said = tuple[TextKind, str] | tuple[Literal["part"], Json]
+
+_PLAIN = frozenset({"role", "content"})
+
+
+class Choice:
+    """One of the answers to one request, as it comes.
+
+    Args:
+        number: its index.
+        new_id: makes the id of a tool call that the provider gave none.
+        bounds: what may still come of the answer.
+        names: of tools, by those that the server knows them by, where they differ.
+        translates: whether the caller speaks another dialect.
+
+    Attributes:
+        number: its index.
+        ended: whether nothing follows.
+        blocks: where its events are made.
+    """
+
+    __slots__ = (
+        *("_bounds", "_calls", "_fields", "_last", "_names", "_next"),
+        *("_translates", "_unknown", "blocks", "ended", "number"),
+    )
+
+    def __init__(
+        self,
+        number: int,
+        new_id: Callable[[str], str],
+        bounds: Bounds,
+        names: Mapping[str, str],
+        *,
+        translates: bool,
+    ) -> None:
+        self.number = number
+        self.ended = False
+        self.blocks = Blocks(number, new_id, bounds)
+        self._bounds = bounds
+        self._names = names
+        self._translates = translates
+        self._calls: dict[int, ToolCall] = {}
+        self._last = -1  # index of the call that came last
+        self._next = 0  # index after all of them
+        self._fields: Json = {}  # of the choice, without a name, as told last
+        self._unknown: set[str] = set()  # names of the message's
+
+    def read(self, given: Json, key: str, out: list[Event]) -> Json:
+        """Read a piece; `key` is where it holds what is said.
+
+        Returns:
+            The choice's fields without a name, which are told here unless it ends.
+        """
+        delta: Json = given.get(key) or {}
+        if delta.keys() <= _PLAIN and given.keys() <= unnamed.OF_CHOICES:
+            content = delta.get("content")
+            if isinstance(content, str | None) and not given.get("logprobs"):
+                # Nearly all pieces are like this.
+                if content:
+                    self.blocks.text("text", content, b"", out)
+                return {}
+        logprobs = _logprobs_of(given)
+        message = unnamed.of_message(delta)
+        fields: Json = {}
+        if not given.keys() <= unnamed.OF_CHOICES:
+            fields = {
+                name: value
+                for name, value in given.items()
+                if name not in unnamed.OF_CHOICES and value is not None
+            }
+        if message or fields:
+            self._tell(fields if not given.get("finish_reason") else {}, message, out)
+        said = list(self._said(delta, message))
+        calls = delta.get("tool_calls")
+        if logprobs and not said and not calls:
+            said.append(("text", ""))  # a token of no text of its own, such as half a character
+        for one in said:
+            if one[0] == "part":
+                self.blocks.part(self._bounds.keep_delta(one[1]), out)
+                continue
+            # Log probabilities are of the answer's own tokens, which end the delta.
+            is_last = one[0] != "thinking"
+            self.blocks.text(one[0], one[1], logprobs if is_last else b"", out)
+            if is_last:
+                logprobs = b""
+        for call in calls or ():
+            self._read_call(call, logprobs, out)
+            logprobs = b""
+        return fields
+
+    def end(self, out: list[Event]) -> bool:
+        """Close all; tell whether every call had a name."""
+        self.ended = True
+        if self._translates and not self.blocks.kinds - {"thinking"}:
+            # An answer of things without a name would be empty.
+            if note := unnamed.note_of(self._unknown):
+                self.blocks.text("text", note, b"", out)
+        return self.blocks.end(out)
+
+    def _tell(self, fields: Json, message: Json, out: list[Event]) -> None:
+        """Tell of fields without a name.
+
+        Those of the choice are told again where they have changed. Lists always: what a
+        provider lists of each token is never the same.
+        """
+        further = Further()
+        changed = {
+            name: value
+            for name, value in fields.items()
+            if isinstance(value, list) or self._fields.get(name) != value
+        }
+        if changed:
+            self._fields |= changed
+            further.choice.CopyFrom(self._opaque(changed))
+        if message:
+            if self._translates:
+                self._unknown |= message.keys()
+            further.message.CopyFrom(self._opaque(message))
+        if changed or message:
+            out.append(Event(choice=self.number, further=further))
+
+    def _opaque(self, fields: Json) -> Opaque:
+        return Opaque(dialect=DIALECT_OPENAI, json=self._bounds.keep_fields(fields))
+
+    def _said(self, delta: Json, message: Json) -> Iterator[_Said]:
+        """Give what a delta says, in order."""
+        thoughts = delta.get("reasoning_content")
+        reasoning = delta.get("reasoning")
+        if isinstance(reasoning, str) and reasoning:
+            self.blocks.thoughts_field = "reasoning"
+            thoughts = thoughts or reasoning
+        if thoughts or (thoughts := unnamed.thoughts_in(message.get("reasoning_details"))):
+            yield "thinking", thoughts
+        content = delta.get("content")
+        if isinstance(content, list):
+            yield from self._from_parts(content)
+        elif content:
+            yield "text", content
+        if message and self._translates:
+            for text in unnamed.as_texts(message):
+                yield "text", text
+        if refusal := delta.get("refusal"):
+            yield "refusal", refusal
+
+    def _from_parts(self, parts: Sequence[Json]) -> Iterator[_Said]:
+        """Read content that is a list of parts, as Mistral's reasoning models give it."""
+        for part in parts:
+            kind = part.get("type")
+            if kind == "text":
+                yield "text", part["text"]
+            elif kind == "thinking":
+                for inner in part["thinking"]:
+                    if "text" in inner:
+                        yield "thinking", inner["text"]
+            elif not self._translates:
+                yield "part", part
+            elif text := unnamed.image_as_text(part):
+                yield "text", text
+            else:
+                self._unknown.add(name_of(kind))
+
+    def _read_call(self, given: Json, logprobs: bytes, out: list[Event]) -> None:
+        function: Json = given.get("function") or given.get("custom") or {}
+        call = self._call_of(given, function)
+        call.id = call.id or _text(given.get("id"))
+        if not call.name:
+            name = _text(function.get("name"))
+            call.name = self._names.get(name, name)
+        if extra := unnamed.of_call(given, function):
+            self.blocks.keep(call, extra, out)
+        piece = function.get("arguments")
+        if given.get("type") == "custom" or given.get("custom") is not None:
+            call.freeform = True
+            piece = function.get("input")
+        if piece is not None and not isinstance(piece, str):
+            piece = dump(piece).decode()  # some servers parse the arguments
+        self.blocks.tool(call, piece or "", logprobs, out)
+
+    def _call_of(self, given: Json, function: Json) -> ToolCall:
+        """Find the call that a piece belongs to.
+
+        Pieces say so by their index. Servers that leave it out, or give every call the
+        same one, begin a call with an id and a name.
+        """
+        index = given.get("index")
+        begins = bool(given.get("id") and function.get("name"))
+        if not isinstance(index, int) or index < 0:
+            index = self._last + 1 if begins or self._last < 0 else self._last
+        elif begins and index in self._calls and self._calls[index].id not in ("", given["id"]):
+            index = self._next
+        self._last = index
+        call = self._calls.get(index)
+        if call is None:
+            self._bounds.part()
+            self._next = max(self._next, index + 1)
+            call = self._calls[index] = self.blocks.new_call()
+        return call
+
+
+def _text(value: object) -> str:
+    """Return a text, "" where there is none."""
+    if not value:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value
+
+
+def _logprobs_of(given: Json) -> bytes:
+    told = given.get("logprobs")
+    if not told:
+        return b""
+    if not isinstance(told, dict):
+        raise TypeError("logprobs")
+    return dump(told)

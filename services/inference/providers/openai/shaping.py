@@ -1,0 +1,47 @@
+"""What callers of other dialects may write and OpenAI's dialect refuses, in a form that it takes.
+
+Pure. Everything made here is a function of what was given alone, so that the turns of a
+conversation agree with each other.
+"""
+
+import hashlib
+import re
+
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
+_UNSAFE = re.compile(r"[^a-zA-Z0-9_-]", re.ASCII)
+_MAX_TOOL_NAME = 64
+_DIGEST_LENGTH = 16
+
+# Characters of the id of an end user that OpenAI takes.
+MAX_USER = 64
+
+# How the text begins in which Claude Code tells Anthropic whom to bill. It is not meant for
+# models, and is another one in every request, so that no prefix of a prompt would be cached.
+BILLING = "x-anthropic-billing-header"
+
+
+def tool_name(given: str) -> str:
+    """Return a tool's name, or one that reads alike and ends with a hash of it."""
+    if _TOOL_NAME.fullmatch(given):
+        return given
+    kept = _UNSAFE.sub("_", given)[: _MAX_TOOL_NAME - _DIGEST_LENGTH - 1]
+    return f"{kept}_{_digest(given)}"
+
+
+def tool_call_id(given: str, length: int) -> str:
+    """Return the id of a tool call, or so many letters and digits that stand for it.
+
+    A call and its result have the same id, and so the same hash.
+    """
+    if len(given) == length and given.isascii() and given.isalnum():
+        return given
+    return _digest(given)[:length]
+
+
+def end_user(given: str) -> str:
+    """Return the id of an end user, or a hash of one that is too long."""
+    return given if len(given) <= MAX_USER else f"user_{_digest(given)}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]

@@ -1,0 +1,89 @@
+"""What chat completions say beside what the canonical model has names for. Pure.
+
+Callers of the same dialect get all of it. To others it means nothing, so that what stands for
+content (a recording, images, parts of new types) becomes text, or is named in one.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from services.inference.providers.openai.caller import Json
+
+# Of an answer, named, or of one chunk alone.
+OF_ANSWERS = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation"})
+OF_CHOICES = frozenset({"index", "message", "delta", "logprobs", "finish_reason"})
+OF_MESSAGES = frozenset({"role", "content", "refusal", "tool_calls", "reasoning_content"})
+OF_CALLS = frozenset({"id", "type", "index", "function", "custom"})
+_OF_FUNCTIONS = frozenset({"name", "arguments", "input"})
+# Of a message, beside what it says.
+_BESIDE = frozenset({"reasoning_details", "extra_content", "annotations"})
+
+
+def of_message(delta: Json) -> Json:
+    """Return a message's fields without a name that say anything."""
+    if delta.keys() <= OF_MESSAGES:
+        return {}
+    return {
+        name: value
+        for name, value in delta.items()
+        if name not in OF_MESSAGES
+        and value not in (None, "", [], {})
+        and not (name == "reasoning" and isinstance(value, str))
+    }
+
+
+def of_call(given: Json, function: Json) -> Json:
+    """Return the fields without a name of a tool call, and of the function in it."""
+    if given.keys() <= OF_CALLS and function.keys() <= _OF_FUNCTIONS:
+        return {}
+    fields = {
+        name: value for name, value in given.items() if name not in OF_CALLS and value is not None
+    }
+    inner = {name: value for name, value in function.items() if name not in _OF_FUNCTIONS}
+    if inner:
+        fields["function"] = inner
+    return fields
+
+
+def thoughts_in(details: object) -> str:
+    """Return the readable thoughts of OpenRouter's `reasoning_details`."""
+    items: Sequence[Any] = details if isinstance(details, list) else ()
+    found = (
+        item.get("text") or item.get("summary") or "" for item in items if isinstance(item, dict)
+    )
+    return "".join(text for text in found if isinstance(text, str))
+
+
+def as_texts(fields: Mapping[str, Any]) -> Iterator[str]:
+    """Give what fields of a message say to callers of another dialect."""
+    audio = fields.get("audio")
+    if isinstance(audio, dict) and isinstance(audio.get("transcript"), str):
+        yield audio["transcript"]
+    images = fields.get("images")
+    for image in images if isinstance(images, list) else ():
+        if text := image_as_text(image):
+            yield text
+
+
+def image_as_text(part: object) -> str:
+    """Return what stands for an image, "" for what is none.
+
+    One by value would be megabytes of letters, which the next turn had to send back.
+    """
+    match part:
+        case {"image_url": {"url": str(url)}} | {"image_url": str(url)}:
+            pass
+        case _:
+            return ""
+    if not url.startswith("data:"):
+        return f"![image]({url})"
+    kind = url[5:].partition(";")[0][:64]
+    return f"[An image ({kind}) that this endpoint cannot show; chat completions do.]"
+
+
+def note_of(names: set[str]) -> str:
+    """Return what an answer says that holds nothing but things without a name, "" for none."""
+    told = sorted(name[:64] for name in names - _BESIDE)[:8]
+    if not told:
+        return ""
+    return f"[The model answered with {', '.join(told)}, which this endpoint cannot show.]"

@@ -1,0 +1,118 @@
+"""What the access log tells of a request that went all the way."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from tests.running import Gateway
+from tests.waiting import until
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+CHAT = "/beta/v1/chat/completions"
+MESSAGES = "/beta/v1/messages"
+HELLO = [{"role": "user", "content": "Hello"}]
+
+
+@pytest.fixture
+def line(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> Any:
+    """Return a function that asks, and returns the answer's body and its line."""
+    caplog.set_level(logging.INFO, "facade.access")
+
+    async def ask(
+        path: str, body: dict[str, Any] | None = None, headers: dict[str, str] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        method = "GET" if body is None else "POST"
+        given = gateway.bearer() | {"anthropic-version": "x"} if headers is None else headers
+        async with gateway.http.request(
+            method, gateway.url + path, json=body, headers=given
+        ) as answer:
+            text, asked = await answer.text(), answer.headers["x-request-id"]
+
+        def written() -> list[dict[str, Any]]:
+            told = [vars(one) for one in caplog.records if one.name == "facade.access"]
+            return [one for one in told if one["request_id"] == asked]
+
+        (told,) = await until(written)
+        assert gateway.key not in repr(told)
+        return text, told
+
+    return ask
+
+
+@pytest.mark.parametrize("path", [CHAT, MESSAGES, "/coding/v1/messages"])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("model", ["sandbox/echo", "openai/echo", "anthropic/echo"])
+async def test_a_line_tells_who_asked_whom_for_how_much(line, path, stream, model):
+    body = {"model": model, "max_tokens": 50, "messages": HELLO, "stream": stream}
+    _, told = await line(path, body)
+    assert told["status"] == 200
+    assert told["user"].startswith("user_")
+    assert told["key_id"].startswith("key_")
+    assert (told["model"], told["served_model"]) == (model, model)
+    assert told["provider"] == model.partition("/")[0]
+    assert told["input_tokens"] > 0
+    assert told["output_tokens"] > 0
+    assert not {"path", "error"} & told.keys()
+
+
+async def test_a_line_tells_the_model_that_stood_in(line):
+    body = {
+        "model": "sandbox/fail-500",
+        "messages": HELLO,
+        "fallback": "enabled",
+        "fallback_config": {
+            "strategy": {"mode": "sequential"},
+            "steps": [{"step_id": "s", "model": "openai/echo"}],
+        },
+    }
+    text, told = await line(CHAT, body)
+    assert told["status"] == 200, text
+    assert (told["model"], told["served_model"]) == ("sandbox/fail-500", "openai/echo")
+
+
+async def test_counting_tells_the_tokens_counted(line):
+    body = {"model": "sandbox/echo", "messages": HELLO}
+    _, told = await line(f"{MESSAGES}/count_tokens", body)
+    assert told["served_model"] == "sandbox/echo"
+    assert told["input_tokens"] > 0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_line_tells_why_a_request_failed(line, stream):
+    body = {
+        "model": "sandbox/fail-500",
+        "messages": HELLO,
+        "stream": stream,
+        "fallback": "disabled",
+    }
+    _, told = await line(CHAT, body)
+    assert (told["status"], told["error"]) == (502, "upstream_error")
+    assert told["model"] == "sandbox/fail-500"
+    assert "served_model" not in told
+
+
+async def test_a_stream_that_breaks_tells_why(line):
+    body = {"model": "sandbox/cut", "messages": HELLO, "stream": True, "fallback": "disabled"}
+    text, told = await line(CHAT, body)
+    assert "error" in text
+    assert (told["status"], told["error"]) == (200, "upstream_connection")
+
+
+async def test_a_path_that_leads_nowhere_is_told(line, gateway):
+    _, told = await line("/v1/responses?key=secret")
+    assert (told["status"], told["route"]) == (404, "unknown")
+    assert (told["path"], told["error"]) == ("/v1/responses", "unknown_path")
+    _, told = await line(f"/{gateway.key}/v1/models")
+    assert told["path"] == "/gw-…/v1/models"
+    _, told = await line("/a%0Ab%1B%5B31m%E2%80%AEc/" + "x" * 1000)
+    assert told["path"].startswith(r"/a\nb\x1b[31m\u202ec/xxx")
+    assert len(told["path"]) < 300
+    assert told["path"].isprintable()
+
+
+async def test_a_caller_without_a_key_is_nobody(line):
+    _, told = await line(MESSAGES, {"model": "sandbox/echo"}, headers={})
+    assert (told["status"], told["error"]) == (401, "invalid_api_key")
+    assert not {"user", "key_id", "model", "path"} & told.keys()

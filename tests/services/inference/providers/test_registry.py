@@ -1,0 +1,121 @@
+"""Providers as the settings make them."""
+
+from collections.abc import Mapping
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import MEDIA_KIND_IMAGE, Block, Media, Message
+from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common.errors import GatewayError, UpstreamError
+from services.common.settings import Limits, Memory, Model, Provider
+from services.inference import discovery, http
+from services.inference.engine import Engine, Routes
+from services.inference.metrics import Metrics
+from services.inference.providers import registry
+from services.inference.routing import Models
+from services.inference.thinking import Signer
+from tests.services.inference.kept import Kept
+from tests.services.inference.remembering import Memories
+
+KEYLESS = Provider(kind="openai", base_url="http://upstream.test", api_key_env="NO_SUCH_KEY")
+
+
+class Sent(BaseException):
+    """A request went out."""
+
+
+class Unreachable(http.Client):
+    """A client that says that something is sent, and sends nothing."""
+
+    async def send(self, *_: object, **__: object) -> http.Response:
+        raise Sent
+
+
+def engine(providers: Mapping[str, Provider], *configured: Model) -> Engine:
+    metrics = Metrics(CollectorRegistry())
+    client = Unreachable(5, http.Proxies({}))
+    built = registry.build(providers, client, Limits(), metrics.live_upstream_calls)
+    models = Models(configured, providers, {}, {})
+    signer = Signer({"k1": b"s" * 32}, "k1")
+    return Engine(
+        Routes(models, built),
+        signer,
+        Kept({}),
+        Memories(),
+        Limits(),
+        Memory(),
+        metrics,
+        lambda: 0.0,
+    )
+
+
+def request() -> GenerateRequest:
+    asked = Message(role=conversation_pb2.ROLE_USER, blocks=[Block(text="Hi")])
+    return GenerateRequest(model="m", messages=[asked], max_tokens=9)
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+async def test_without_its_key_a_provider_is_asked_nothing(kind: str) -> None:
+    provider = KEYLESS.model_copy(update={"kind": kind})
+    with pytest.raises(UpstreamError) as refused:
+        await engine({"p": provider}, Model(name="m", provider="p")).generate(request())
+    assert refused.value.reason == errors_pb2.REASON_UPSTREAM_AUTH
+    assert "providers.p.api_key_env names NO_SUCH_KEY" in refused.value.message
+
+
+async def test_a_missing_key_goes_on_to_the_next_model() -> None:
+    providers = {"p": KEYLESS, "play": Provider(kind="sandbox")}
+    there = engine(
+        providers,
+        Model(name="m", provider="p", fallbacks=["echo"]),
+        Model(name="echo", provider="play"),
+    )
+    answer = await there.generate(request())
+    assert (answer.served.provider, answer.served.attempts) == ("play", 2)
+
+
+async def test_without_its_key_a_provider_is_not_asked_for_its_models() -> None:
+    assert await discovery.learn(Unreachable(5, http.Proxies({})), {"p": KEYLESS}) == {}
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize(
+    ("base_url", "fetches_urls", "sent"),
+    [
+        ("https://upstream.test", None, True),
+        ("https://upstream.test", False, False),
+        ("http://127.0.0.1:8000", None, False),
+        ("http://127.0.0.1:8000", True, True),
+        ("http://localhost:11434/v1", None, False),
+    ],
+)
+async def test_addresses_of_images_go_to_servers_that_may_fetch_them(
+    kind: str, base_url: str, fetches_urls: bool | None, sent: bool
+) -> None:
+    given = {"kind": kind, "base_url": base_url, "fetches_urls": fetches_urls}
+    there = engine({"p": Provider.model_validate(given)}, Model(name="m", provider="p"))
+    asked = request()
+    image = Media(kind=MEDIA_KIND_IMAGE, url="https://pictures.test/a.png")
+    asked.messages[0].blocks.append(Block(media=image))
+    with pytest.raises(Sent if sent else GatewayError):
+        await there.generate(asked)
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [
+        ("api.groq.com", False),
+        ("8.8.8.8", False),
+        ("localhost", True),
+        ("vllm", True),
+        ("models.internal", True),
+        ("10.0.0.5", True),
+        ("100.64.0.1", True),
+        ("::1", True),
+    ],
+)
+def test_servers_of_the_operators_network_fetch_nothing_for_callers(host: str, own: bool) -> None:
+    assert registry.is_own(host) == own
