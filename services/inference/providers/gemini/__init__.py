@@ -10,7 +10,6 @@ from contextlib import aclosing
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.inference.v1.inference_pb2 import Event
-from services.common.errors import UpstreamError
 from services.common.ids import new_id
 from services.inference.offload import offload
 from services.inference.providers.base import Call, Target
@@ -25,6 +24,7 @@ from services.inference.providers.gemini.vectors import (
     read_embedding,
 )
 from services.inference.providers.openai.vectors import MAX_LENGTH
+from services.inference.providers.reading import read_events
 from services.inference.providers.upstream import Upstream
 
 
@@ -79,23 +79,10 @@ class GeminiProvider:
             return
         reader = AnswerReader(call, self._upstream, names, self._new_id)
         path = f"/{model}:streamGenerateContent?alt=sse"
-        try:
-            stream = self._upstream.stream(path, body, progress=reader)
-            async with aclosing(stream) as texts:
-                async for text in texts:
-                    events: list[Event] = []
-                    try:
-                        reader.feed(text, events)
-                    except UpstreamError:
-                        # What came before the failure in the same read is good.
-                        if events:
-                            yield events
-                        raise
-                    if events:
-                        yield events
-        except UpstreamError:
-            if not reader.is_complete:
-                raise
+        stream = self._upstream.stream(path, body, progress=reader)
+        async with aclosing(read_events(stream, reader)) as batches:
+            async for events in batches:
+                yield events
         last: list[Event] = []
         reader.end(last)
         yield last

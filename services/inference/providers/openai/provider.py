@@ -7,7 +7,6 @@ import orjson
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event
-from services.common.errors import UpstreamError
 from services.common.ids import new_id
 from services.inference.offload import offload
 from services.inference.providers.base import Call, Target
@@ -16,6 +15,7 @@ from services.inference.providers.openai.events import StreamReader, events_from
 from services.inference.providers.openai.request import build_request
 from services.inference.providers.openai.vectors import MAX_LENGTH, read_vectors
 from services.inference.providers.openai.verbatim import verbatim
+from services.inference.providers.reading import read_events
 from services.inference.providers.upstream import Upstream
 
 _PATH = "/chat/completions"
@@ -64,23 +64,10 @@ class OpenAIProvider:
             yield await self._whole(call, body)
             return
         reader = StreamReader(call, self._upstream, self._new_id)
-        try:
-            stream = self._upstream.stream(_PATH, body, progress=reader)
-            async with aclosing(stream) as texts:
-                async for text in texts:
-                    events: list[Event] = []
-                    try:
-                        reader.feed(text, events)
-                    except UpstreamError:
-                        # What came before the failure in the same read is good.
-                        if events:
-                            yield events
-                        raise
-                    if events:
-                        yield events
-        except UpstreamError:
-            if not reader.is_complete:
-                raise
+        stream = self._upstream.stream(_PATH, body, progress=reader)
+        async with aclosing(read_events(stream, reader)) as batches:
+            async for events in batches:
+                yield events
         reader.end()
 
     async def _whole(self, call: Call, body: bytes) -> list[Event]:
