@@ -117,8 +117,9 @@ def apply_strategy(
     any other target what the gateway signed, or what came in OpenAI's dialect, which has no
     signatures. Servers that speak Anthropic's dialect and do not check get what is signed in
     any other way too, since they may have. DISCARD keeps nothing; FLATTEN makes text of it.
-    A message that is left without anything goes. What a signature of the gateway carries takes
-    its place for a target that checks none; a provider that knows nothing of it reads past it.
+    A message that is left without anything goes. For targets without signatures of their own,
+    what a signature of the gateway carries takes its place; one that knows nothing of it reads
+    past it.
 
     Args:
         request: it is not changed, and given back itself where it holds no thinking.
@@ -144,7 +145,7 @@ def apply_strategy(
         if strategy == inference_pb2.THINKING_BLOCK_STRATEGY_FLATTEN:
             return _flattened(block.thinking)
         if kind == "redacted_thinking":
-            return _redacted(block, provider_signed, target_checks, signer)
+            return _redacted(block, provider_signed, signer)
         thought = block.thinking
         if target_checks:
             keep = provider_signed and is_provider_signature(thought.signature)
@@ -152,7 +153,7 @@ def apply_strategy(
         if provider_signed and thought.signature and not is_gateway_signature(thought.signature):
             return block
         carried = signer.carried(thought.signature, thought.text)
-        if carried:
+        if carried and not provider_signed:
             return Block(
                 thinking=Thinking(text=thought.text, signature=carried, field=thought.field)
             )
@@ -181,11 +182,11 @@ def _is_thinking(block: Block) -> bool:
     return block.WhichOneof("kind") in ("thinking", "redacted_thinking")
 
 
-def _redacted(block: Block, provider_signed: bool, checks: bool, signer: Signer) -> Block | None:
+def _redacted(block: Block, provider_signed: bool, signer: Signer) -> Block | None:
     data = block.redacted_thinking
     if not is_gateway_signature(data):
         return block if provider_signed else None
-    carried = None if checks else signer.carried(data, "")
+    carried = None if provider_signed else signer.carried(data, "")
     return Block(redacted_thinking=carried) if carried else None
 
 
