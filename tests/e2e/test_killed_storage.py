@@ -45,6 +45,10 @@ class Known:
     turns: dict[str, list[str]] = field(default_factory=dict)
     failures: set[int] = field(default_factory=set)
 
+    @property
+    def turn_count(self) -> int:
+        return sum(map(len, self.turns.values()))
+
     async def outcome(self, call: Awaitable[Answer]) -> Answer | None:
         """Return what was acknowledged, or None."""
         try:
@@ -66,6 +70,7 @@ class Storing:
         self._user = user
         self._chance = random.Random(seed)
         self._numbers = count()
+        self._talking = 0  # callers that talk, of those with a memory each
         self.known = Known()
 
     async def kill(self, times: int) -> None:
@@ -73,9 +78,11 @@ class Storing:
         for _ in range(DOCUMENTS):
             self.known.edits[await self._user.create_document()] = []
         for number in range(times):
+            self._talking = MEMORIES
             working = asyncio.create_task(self._work())
+            await self._more_turns(self._chance.randint(4, 10), working)
             # Any moment is a moment to die: this is the one wait that is for nothing.
-            await asyncio.sleep(self._chance.uniform(0.05, 1.0))
+            await asyncio.sleep(self._chance.uniform(0.0, 0.3))
             module = self._chance.choice(["services", "services", "facade"])
             family = processes.family(self._at.process.pid)
             os.kill(processes.of_modules(family, [module])[module], signal.SIGKILL)
@@ -84,6 +91,15 @@ class Storing:
             if number % CHECKED_EVERY == 0:
                 await self.check()
         await self.check()
+
+    async def _more_turns(self, wanted: int, working: asyncio.Task[None]) -> None:
+        """Wait until so many more turns were acknowledged, or nobody goes on talking."""
+        goal = self.known.turn_count + wanted
+        await until(
+            lambda: self.known.turn_count >= goal or not self._talking or working.done(),
+            within_s=SOON_S,
+            every_s=0.005,
+        )
 
     async def _work(self) -> None:
         """Store until each of the callers has heard of the killed process."""
@@ -119,11 +135,14 @@ class Storing:
             self.known.edits[document].append(text)
 
     async def _talk(self, memory: str) -> None:
-        while True:
-            text = f"turn {next(self._numbers)}"
-            if await self.known.outcome(self._user.chat(text, memory_id=memory)) is None:
-                return
-            self.known.turns.setdefault(memory, []).append(text)
+        try:
+            while True:
+                text = f"turn {next(self._numbers)}"
+                if await self.known.outcome(self._user.chat(text, memory_id=memory)) is None:
+                    return
+                self.known.turns.setdefault(memory, []).append(text)
+        finally:
+            self._talking -= 1
 
     async def _is_ready(self) -> bool:
         try:
@@ -174,7 +193,7 @@ async def test_two_hundred_kills_lose_nothing_that_was_acknowledged(tmp_path: Pa
     async with storing(tmp_path, seed=2) as callers:
         await callers.kill(200)
         known = callers.known
-        turns = sum(map(len, known.turns.values()))
+        turns = known.turn_count
         edits = sum(map(len, known.edits.values()))
         print(f"acknowledged: {turns} turns, {edits} edits, {len(known.files)} files kept, ")
         print(f"{len(known.deleted)} deleted; failures: {sorted(known.failures)}")
