@@ -11,6 +11,11 @@ from langchain_openai import ChatOpenAI
 from pydantic import BaseModel
 from steps import ADDRESS, KEY, run
 
+PNG = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
+    "+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
 
 class Place(BaseModel):
     """A place where people live."""
@@ -111,6 +116,24 @@ def messages_thinking(model: str) -> None:
     assert "14 degrees, rain" in done["messages"][-1].text, done
 
 
+def both_in_turn(model: str) -> None:
+    """Go on with what the other client was answered, hidden thinking included."""
+    thinks = messages(model, max_tokens=4000, thinking={"type": "enabled", "budget_tokens": 2000})
+    for first, then in ((thinks, chat(model)), (chat(model), thinks)):
+        agent = create_agent(first, [get_weather])
+        history = agent.invoke({"messages": [HumanMessage("use get_weather for Bern")]})["messages"]
+        answer = then.invoke([*history, HumanMessage("thank you")])
+        assert "thank you" in answer.text, answer
+
+
+def images(model: str) -> None:
+    image = {"type": "image", "base64": PNG, "mime_type": "image/png"}
+    question = HumanMessage([{"type": "text", "text": "what is this?"}, image])
+    for client in (chat(model), messages(model)):
+        answer = client.invoke([question])
+        assert "of 1x1 pixels" in answer.text, answer
+
+
 run(
     chat_answers,
     chat_tools,
@@ -119,4 +142,6 @@ run(
     messages_tools,
     messages_structured,
     messages_thinking,
+    both_in_turn,
+    images,
 )
