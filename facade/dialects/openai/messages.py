@@ -166,6 +166,8 @@ def _part(part: ContentPart, role: str, path: str) -> Block | None:
     """Give the block of a content part, or None where its text is empty."""
     kind = part["type"]
     if kind not in _KNOWN_PARTS:
+        if role == "assistant" and (thinking := _hidden_thinking(part)):
+            return thinking
         return Block(opaque=to_opaque(conversation.DIALECT_OPENAI, part, path))
     allowed = _PARTS_OF_ROLE[role]
     if kind not in allowed:
@@ -182,6 +184,18 @@ def _part(part: ContentPart, role: str, path: str) -> Block | None:
         block = Block(text=value) if kind == "text" else Block(refusal=value)
     _keep(block, part, ("type", kind), path)
     return block
+
+
+def _hidden_thinking(part: Mapping[str, object]) -> Block | None:
+    """Return the block of thinking that this gateway hid in an answer to a caller of messages.
+
+    LangChain puts it among the parts of a chat when it goes on with such an answer. That of
+    others is for whoever speaks this dialect and knows it.
+    """
+    data = part.get("data")
+    if part["type"] == "redacted_thinking" and isinstance(data, str) and data.startswith("gw1."):
+        return Block(redacted_thinking=data)
+    return None
 
 
 def _call(call: ToolCall, path: str) -> Block:

@@ -20,7 +20,7 @@ from services.inference.fallback.plan import Plan, Step
 from services.inference.fallback.recovery import Sent
 from services.inference.offload import offload
 from services.inference.providers.failures import cut_off
-from services.inference.refusals import PREFILL, UNSIGNED_THINKING, refused_field
+from services.inference.refusals import PREFILL, UNSIGNED_THINKING, new_refusal
 
 
 class Prepared(NamedTuple):
@@ -187,8 +187,7 @@ class Turn:
             self._course.asks.learn_refusal(self.step.key, PREFILL)
             self._continues = False
             return True
-        field = refused_field(error)
-        if field and field not in self._manner.without:
+        if field := new_refusal(error, self._manner.without):
             self._course.asks.learn_refusal(self.step.key, field)
             return True
         if refuses_signatures(error) and not self._manner.discards_thinking:

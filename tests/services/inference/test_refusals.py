@@ -1,13 +1,14 @@
 """Optional fields that models refuse: found in providers' own words."""
 
 import json
+from collections.abc import Iterable
 
 import pytest
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
 from services.inference.fallback.breakers import Key
-from services.inference.refusals import Refusals, refused_field
+from services.inference.refusals import OF_MESSAGES, Refusals, new_refusal
 
 # From the providers' public error texts.
 TEMPERATURE = (
@@ -30,8 +31,12 @@ def anthropic(message: str) -> str:
     return json.dumps({"type": "error", "error": error})
 
 
-def field(body: str, reason: errors_pb2.Reason.ValueType = errors_pb2.REASON_UPSTREAM_REJECTED):
-    return refused_field(UpstreamError(reason, "refused", status=400, body=body))
+def field(
+    body: str,
+    reason: errors_pb2.Reason.ValueType = errors_pb2.REASON_UPSTREAM_REJECTED,
+    known: Iterable[str] = (),
+) -> str:
+    return new_refusal(UpstreamError(reason, "refused", status=400, body=body), frozenset(known))
 
 
 @pytest.mark.parametrize(
@@ -72,6 +77,50 @@ def field(body: str, reason: errors_pb2.Reason.ValueType = errors_pb2.REASON_UPS
 )
 def test_the_field_is_found(body, name):
     assert field(body) == name
+
+
+EXTRA = "Extra inputs are not permitted"
+GROQ = "'messages.1' : for 'role:user' the following must be satisfied[('messages.1' : {})]"
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        (openai(f"Invalid 'messages[2].x_y': {EXTRA}", "messages[2].x_y"), "messages[].x_y"),
+        (openai("Unknown parameter: 'messages[2].x'.", "messages[2].x"), "messages[].x"),
+        (openai(GROQ.format("property 'status' is unsupported")), "messages[].status"),
+        (openai(GROQ.format("property 'annotations' is unsupported")), "annotations"),
+        (
+            openai("Additional properties are not allowed ('id' was unexpected) - 'messages.0'"),
+            "messages[].id",
+        ),
+        (openai(f"messages.1.assistant.x: {EXTRA}"), "messages[].x"),
+        (
+            json.dumps(
+                {"detail": [{"loc": ["body", "messages", 1, "assistant", "x"], "msg": EXTRA}]}
+            ),
+            "messages[].x",
+        ),
+        (anthropic(f"messages.0.content.0.cache_control: {EXTRA}"), "cache_control"),
+        (openai(f"messages.0.user.name: {EXTRA}"), ""),
+        (openai("messages[1].audio is not supported", "messages[1].audio"), ""),
+        (openai(f"messages[1].tool_calls[0].function: {EXTRA}"), ""),
+    ],
+)
+def test_fields_of_messages_are_found_by_any_name(body, name):
+    assert field(body) == name
+
+
+def test_what_is_known_to_be_refused_is_no_news():
+    assert field(openai(TEMPERATURE), known=["temperature"]) == ""
+
+
+def test_so_many_fields_of_messages_are_remembered():
+    body = openai("Unknown parameter: 'messages[2].x'.")
+    made_up = [f"{OF_MESSAGES}{number}" for number in range(20)]
+    assert field(body, known=made_up[1:]) == "messages[].x"
+    assert field(body, known=made_up) == ""
+    assert field(openai(TEMPERATURE), known=made_up) == "temperature"
 
 
 @pytest.mark.parametrize(

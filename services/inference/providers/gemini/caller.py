@@ -35,19 +35,20 @@ class Caller:
     """The caller's side of one call.
 
     Attributes:
-        speaks_openai: whether the request was written in OpenAI's dialect.
+        dialect: which one the request was written in.
+        speaks_openai: whether the request was written in OpenAI's.
         pass_stateful: whether callers may name things kept at the provider.
         fetches_urls: whether the provider fetches media by address.
         without: fields that the model has refused.
     """
 
     def __init__(self, call: Call, *, pass_stateful: bool, fetches_urls: bool) -> None:
-        dialect = call.request.dialect
-        self.speaks_openai = dialect == conversation_pb2.DIALECT_OPENAI
+        self.dialect = call.request.dialect
+        self.speaks_openai = self.dialect == conversation_pb2.DIALECT_OPENAI
         self.pass_stateful = pass_stateful
         self.fetches_urls = fetches_urls
         self.without = call.without
-        self._names = _NAMES.get(dialect, {})
+        self._names = _NAMES.get(self.dialect, {})
         self._dropped = call.dropped
         self._told = set(call.dropped)
 

@@ -178,13 +178,15 @@ class Candidate:
         """Add the signature of a part that is no call, in a block of its own.
 
         Answers are a little better with it, and none is refused without: who did not ask
-        for thinking is not shown any behind the text.
+        for thinking is not shown any behind the text. Nor is anybody shown any there who
+        speaks Anthropic's dialect, where an answer ends with its text: Claude Code takes the
+        last block for the answer.
         """
         if not signature:
             return
         if self._dialect == _OPENAI:
             self._text_signature = signature  # told at the end: a message has one
-        elif self._shows_thinking:
+        elif self._shows_thinking and self._dialect != _ANTHROPIC:
             self._close(out)
             carried = signatures.packed(signatures.TEXT, signature)
             self._add(Block(redacted_thinking=carried), out)

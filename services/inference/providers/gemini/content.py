@@ -12,6 +12,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, Tool
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingBlockStrategy
 from services.common.errors import invalid
 from services.inference.media import block_path
+from services.inference.providers.billing import BILLING, tells_whom_to_bill, without_billing
 from services.inference.providers.gemini import shaping, signatures
 from services.inference.providers.gemini.caller import (
     Caller,
@@ -86,6 +87,9 @@ class Conversation:
         if not (role or is_system):
             path = f"messages[{self._message}].role"
             raise invalid(path, f"{path}: user, assistant, system or developer is needed")
+        if is_system and tells_whom_to_bill(message, self._caller.dialect):
+            self._caller.drop(BILLING)
+            message = without_billing(message)
         self._parts = self.system if is_system else self._parts_of(role)
         self._signature = ""
         for self._block, block in enumerate(message.blocks):

@@ -46,9 +46,9 @@ class Caller:
     """The caller's side of one call: how fields are named to them, and what was dropped."""
 
     def __init__(self, call: Call, server: Server) -> None:
-        dialect = call.request.dialect
-        self.speaks_openai = dialect == conversation_pb2.DIALECT_OPENAI
-        self.speaks_anthropic = dialect == conversation_pb2.DIALECT_ANTHROPIC
+        self.dialect = call.request.dialect
+        self.speaks_openai = self.dialect == conversation_pb2.DIALECT_OPENAI
+        self.speaks_anthropic = self.dialect == conversation_pb2.DIALECT_ANTHROPIC
         self.server = server
         self.without = call.without
         # What the caller's own dialect calls the thoughts of a message.

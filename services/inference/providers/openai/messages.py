@@ -16,6 +16,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolUse,
 )
 from services.common.errors import GatewayError, invalid
+from services.inference.providers.billing import BILLING, tells_whom_to_bill, without_billing
 from services.inference.providers.openai import shaping
 from services.inference.providers.openai.caller import Caller, Json, Part
 from services.inference.refusals import REASONING_CONTENT
@@ -67,21 +68,11 @@ class Conversation:
         if role == conversation_pb2.ROLE_ASSISTANT:
             self._add_assistant(message)
         else:
-            message = self._without_billing(message)
+            if tells_whom_to_bill(message, self._caller.dialect):
+                self._caller.drop(BILLING)
+                message = without_billing(message)
             newest = role == conversation_pb2.ROLE_DEVELOPER and self._caller.server.newest
             self._put(self.messages, "developer" if newest else "system", message)
-
-    def _without_billing(self, message: Message) -> Message:
-        """Return a system prompt without the text that tells Anthropic whom to bill."""
-        if not (
-            self._caller.speaks_anthropic and message.blocks[0].text.startswith(shaping.BILLING)
-        ):
-            return message
-        self._caller.drop(shaping.BILLING)
-        rest = Message()
-        rest.CopyFrom(message)
-        del rest.blocks[0]
-        return rest
 
     def _say_waiting(self) -> None:
         self.messages += self._waiting
@@ -121,7 +112,10 @@ class Conversation:
 
     def _taken(self, fields: Json, told_as: str) -> Json:
         """Return the fields that the model has not refused."""
-        refused = fields.keys() & self._caller.without
+        without = self._caller.without
+        if not without:
+            return fields
+        refused = {name for name in fields if name in without or f"{told_as}.{name}" in without}
         for name in refused:
             self._caller.drop(f"{told_as}.{name}")
         return {name: value for name, value in fields.items() if name not in refused}
@@ -151,7 +145,7 @@ class Conversation:
         result: ToolResult = block.tool_result
         if result.is_error:
             self._caller.drop("messages[].content[].is_error")
-        own = self._kept(block)
+        own = self._taken(self._kept(block), "messages[]")
         parts: list[Part] = []
         media: list[Part] = []
         for self._inner, inner in enumerate(result.blocks):

@@ -15,10 +15,6 @@ _DIGEST_LENGTH = 16
 # Characters of the id of an end user that OpenAI takes.
 MAX_USER = 64
 
-# How the text begins in which Claude Code tells Anthropic whom to bill. It is not meant for
-# models, and is another one in every request, so that no prefix of a prompt would be cached.
-BILLING = "x-anthropic-billing-header"
-
 
 def tool_name(given: str) -> str:
     """Return a tool's name, or one that reads alike and ends with a hash of it."""

@@ -193,6 +193,14 @@ def test_parts_of_an_unknown_type_stay_as_they_are() -> None:
     assert json_of(part(**film).opaque) == film
 
 
+def test_thinking_that_the_gateway_hid_is_known_again() -> None:
+    hidden = {"type": "redacted_thinking", "data": "gw1.key.model.hash"}
+    others = {"type": "redacted_thinking", "data": "made elsewhere"}
+    known, unknown = message(role="assistant", content=[hidden, others]).blocks
+    assert known.redacted_thinking == hidden["data"]
+    assert json_of(unknown.opaque) == others
+
+
 @pytest.mark.parametrize(
     ("image", "becomes"),
     [

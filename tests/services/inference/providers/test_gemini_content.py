@@ -48,6 +48,18 @@ def test_system_messages_are_the_instruction_wherever_they_stand() -> None:
     assert len(body["contents"]) == 1
 
 
+def test_what_tells_anthropic_whom_to_bill_goes_to_nobody_else() -> None:
+    billing = "x-anthropic-billing-header: cc_version=2.1.117.48f; cc_entrypoint=cli; cch=71fea;"
+    for system in ((billing, "Be brief."), (f"{billing}\nBe brief.",)):
+        call = call_of(says(SYSTEM, *system), says(USER, "hi"), dialect=ANTHROPIC)
+        assert body_of(call)["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
+        assert call.dropped == ["x-anthropic-billing-header"]
+    alone = call_of(says(SYSTEM, billing), says(USER, "hi"), dialect=ANTHROPIC)
+    assert "systemInstruction" not in body_of(alone)
+    chat = call_of(says(SYSTEM, billing), says(USER, "hi"))
+    assert body_of(chat)["systemInstruction"] == {"parts": [{"text": billing}]}
+
+
 def test_a_chat_of_a_system_message_alone_asks_it() -> None:
     body = body_of(call_of(says(SYSTEM, "a")))
     assert body == {"contents": [{"role": "user", "parts": [{"text": "a"}]}]}

@@ -53,6 +53,20 @@ def text(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 
 
+def test_fields_of_messages_that_the_model_refused_are_left_out() -> None:
+    messages = (
+        says(USER, "a"),
+        says(ASSISTANT, "b", use(), extra=opaque({"x": 1, "kept": 2})),
+        says(USER, Block(tool_result=ToolResult(tool_use_id="c1"), extra=opaque({"x": 1}))),
+    )
+    call = call_of(*messages)
+    call.without = frozenset({"messages[].x"})
+    body = body_of(call, known=False)
+    assert [message.get("x") for message in body["messages"]] == [None] * 3
+    assert body["messages"][1]["kept"] == 2
+    assert call.dropped == ["messages[].x"]
+
+
 def test_messages_keep_their_order_roles_and_names() -> None:
     assert sent(
         says(SYSTEM, "a"), says(USER, "b", name="bo"), says(ASSISTANT, "c"), says(USER, "d")

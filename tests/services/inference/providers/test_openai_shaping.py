@@ -134,6 +134,8 @@ def test_what_tells_anthropic_whom_to_bill_goes_to_nobody_else() -> None:
     assert call.dropped == ["x-anthropic-billing-header"]
     alone = call_of(says(SYSTEM, BILLING), says(USER, "hi"), dialect=ANTHROPIC)
     assert [message["role"] for message in body_of(alone)["messages"]] == ["user"]
+    joined = call_of(says(SYSTEM, f"{BILLING}\nBe brief."), says(USER, "hi"), dialect=ANTHROPIC)
+    assert body_of(joined)["messages"][0]["content"] == "Be brief."
     chat = call_of(says(SYSTEM, BILLING), says(USER, "hi"))
     assert body_of(chat)["messages"][0]["content"] == BILLING
 

@@ -1,0 +1,107 @@
+"""LiteLLM as a client, over both dialects: answers, streams, tools, structured output."""
+
+import json
+from functools import partial
+from typing import Any
+
+import litellm
+from pydantic import BaseModel
+from steps import ADDRESS, KEY, run
+
+
+class Place(BaseModel):
+    """A place where people live."""
+
+    name: str
+    population: int
+
+
+GET_WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Tells the weather of a place",
+        "parameters": {
+            "type": "object",
+            "properties": {"place": {"type": "string"}},
+            "required": ["place"],
+        },
+    },
+}
+
+
+def asked(dialect: str, model: str, text: str) -> dict[str, Any]:
+    base = f"{ADDRESS}/beta/v1" if dialect == "openai" else f"{ADDRESS}/beta"
+    return {
+        "model": f"{dialect}/{model}",
+        "api_base": base,
+        "api_key": KEY,
+        "max_tokens": 500,
+        "max_retries": 0,
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}],
+    }
+
+
+def check_answers(dialect: str, model: str) -> None:
+    question = asked(dialect, model, "hello there")
+    answer = litellm.completion(**question)
+    assert "hello there" in answer.choices[0].message.content, answer
+    assert answer.usage.completion_tokens > 0, answer
+    chunks = list(
+        litellm.completion(**question, stream=True, stream_options={"include_usage": True})
+    )
+    built = litellm.stream_chunk_builder(chunks)
+    assert built.choices[0].message.content == answer.choices[0].message.content, built
+
+
+def inputs(message: litellm.Message) -> list[Any]:
+    return [json.loads(call.function.arguments) for call in message.tool_calls]
+
+
+def check_tools(dialect: str, model: str) -> None:
+    question = asked(dialect, model, "use get_weather in parallel for Bern")
+    question["tools"] = [GET_WEATHER]
+    chunks = list(litellm.completion(**question, stream=True))
+    built = litellm.stream_chunk_builder(chunks).choices[0].message
+    called = litellm.completion(**question).choices[0].message
+    assert [call.function.name for call in called.tool_calls] == ["get_weather"] * 2, called
+    assert inputs(built) == inputs(called), built
+    results = [
+        {"role": "tool", "tool_call_id": call.id, "content": "14 degrees, rain"}
+        for call in called.tool_calls
+    ]
+    question["messages"] += [called, *results]
+    answer = litellm.completion(**question)
+    assert "14 degrees, rain" in answer.choices[0].message.content, answer
+
+
+def check_structured(dialect: str, model: str) -> None:
+    question = asked(dialect, model, "describe a place")
+    answer = litellm.completion(**question, response_format=Place)
+    Place.model_validate_json(answer.choices[0].message.content)
+
+
+def thinking(model: str) -> None:
+    question = asked("anthropic", model, "use get_weather for Bern") | {"max_tokens": 4000}
+    question |= {"tools": [GET_WEATHER], "thinking": {"type": "enabled", "budget_tokens": 2000}}
+    # LiteLLM keeps thinking to itself for models that it does not know.
+    question["allowed_openai_params"] = ["thinking"]
+    called = litellm.completion(**question).choices[0].message
+    assert called.reasoning_content, called
+    call = called.tool_calls[0]
+    result = {"role": "tool", "tool_call_id": call.id, "content": "14 degrees, rain"}
+    question["messages"] += [called, result]
+    answer = litellm.completion(**question)
+    assert "14 degrees, rain" in answer.choices[0].message.content, answer
+
+
+def steps(dialect: str) -> list[Any]:
+    made = []
+    for check in (check_answers, check_tools, check_structured):
+        step = partial(check, dialect)
+        step.__name__ = f"{dialect} {check.__name__}"
+        made.append(step)
+    return made
+
+
+run(*steps("openai"), *steps("anthropic"), thinking)
