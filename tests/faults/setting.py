@@ -205,7 +205,10 @@ async def setting(folder: Path, **limits: float) -> AsyncIterator[Setting]:
     async with (
         fault_upstream() as upstream,
         # A connection for each request, so that none is left of one that is over.
-        aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True, limit=0)) as http,
+        aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(force_close=True, limit=0),
+            timeout=aiohttp.ClientTimeout(total=None),
+        ) as http,
         running(
             folder,
             upstream.url,
