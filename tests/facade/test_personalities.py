@@ -170,3 +170,79 @@ async def test_messages_call_a_tool_and_go_on(gateway: Gateway, name: str, strea
     said.append({"role": "user", "content": "Thanks"})
     answer = await messages(gateway, body)
     assert "Thanks" in answer["content"][-1]["text"]
+
+
+@STREAMED
+async def test_deepseek_takes_calls_whose_thoughts_the_client_lost(gateway: Gateway, stream: bool):
+    call = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
+    said = [
+        {"role": "user", "content": ASKED},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "sunny"},
+    ]
+    body = {"model": "deepseek/echo", "messages": said, "tools": CHAT_TOOLS, "stream": stream}
+    message, _ = await chat(gateway, body)
+    assert "sunny" in message["content"]
+
+
+@STREAMED
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("azure", {"prompt_filter_results", "content_filter_results"}),
+        ("deepseek", {"usage.prompt_cache_hit_tokens", "usage.prompt_cache_miss_tokens"}),
+        ("gemini-openai", {"message.tool_calls"}),
+        ("mistral", set()),
+        ("ollama", {"message.reasoning"}),
+        ("openai-o", set()),
+        (
+            "openrouter",
+            {
+                *("provider", "native_finish_reason", "usage.cost"),
+                *("message.reasoning", "message.reasoning_details"),
+            },
+        ),
+        ("vllm", {"message.reasoning"}),
+    ],
+)
+async def test_what_a_provider_adds_reaches_callers_of_its_dialect(
+    gateway: Gateway, name: str, expected: set[str], stream: bool
+):
+    body = {"model": MODELS[name], "messages": [{"role": "user", "content": ASKED}]}
+    message, beside = await chat(
+        gateway, {**body, "tools": CHAT_TOOLS, "reasoning_effort": "high", "stream": stream}
+    )
+    found = set(beside) | {f"usage.{key}" for key in beside["usage"]}
+    found |= {f"message.{key}" for key, value in message.items() if value}
+    assert expected <= found
+    (call,) = message["tool_calls"]
+    assert ("extra_content" in call) == (name == "gemini-openai")
+
+
+async def test_a_model_of_ollama_that_cannot_think_answers_without(gateway: Gateway):
+    said = [{"role": "user", "content": "Hello"}]
+    body = {"model": "ollama/text", "messages": said, "reasoning_effort": "high"}
+    message, _ = await chat(gateway, body)
+    assert "Hello" in message["content"]
+    asked = {"model": "ollama/text", "messages": said, "max_tokens": 2000}
+    asked["thinking"] = {"type": "enabled", "budget_tokens": 1024}
+    answer = await messages(gateway, asked)
+    assert [block["type"] for block in answer["content"]] == ["text"]
+
+
+async def test_claude_answers_a_conversation_that_ends_with_its_own_words(gateway: Gateway):
+    said = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "So"}]
+    body = {"model": MODELS["claude-5"], "messages": said, "max_tokens": 2000, "top_p": 0.9}
+    answer = await messages(gateway, body)
+    assert answer["stop_reason"] == "end_turn"
+
+
+async def test_an_effort_that_one_caller_may_not_ask_for_is_there_for_others(gateway: Gateway):
+    said = [{"role": "user", "content": "Hello"}]
+    body = {"model": "openai-o/echo", "messages": said}
+    url = f"{gateway.url}/beta/v1/chat/completions"
+    for effort, dropped in (("xhigh", "reasoning_effort"), ("low", None)):
+        asked = {**body, "reasoning_effort": effort}
+        async with gateway.http.post(url, json=asked, headers=gateway.bearer()) as answer:
+            assert answer.status == 200, await answer.text()
+            assert answer.headers.get("x-gateway-dropped") == dropped

@@ -18,9 +18,15 @@ from gateway.conversation.v1.conversation_pb2 import (
 from services.common.errors import GatewayError, invalid
 from services.inference.providers.openai import shaping
 from services.inference.providers.openai.caller import Caller, Json, Part
-from services.inference.refusals import REASONING_CONTENT
+from services.inference.refusals import (
+    CALLS_WITHOUT_THOUGHTS,
+    REASONING_CONTENT,
+    USER_AFTER_TOOL,
+)
 
 _PDF = "application/pdf"
+# What the model is made to say where it must speak between a tool and the user.
+_BETWEEN = "OK."
 _AUDIO_FORMATS = {
     "audio/wav": "wav",
     "audio/x-wav": "wav",
@@ -84,6 +90,9 @@ class Conversation:
         return rest
 
     def _say_waiting(self) -> None:
+        if self._waiting and USER_AFTER_TOOL in self._caller.without:
+            if self.messages and self.messages[-1]["role"] == "tool":
+                self.messages.append({"role": "assistant", "content": _BETWEEN})
         self.messages += self._waiting
         self._waiting.clear()
 
@@ -198,6 +207,8 @@ class Conversation:
             written["tool_calls"] = calls
         if thoughts and (content or refusals or calls):
             self._add_thoughts(written, thoughts)
+        elif calls and CALLS_WITHOUT_THOUGHTS in self._caller.without:
+            written[REASONING_CONTENT] = ""
         self._close(self.messages, written, message)
 
     def _add_thoughts(self, message: Json, thoughts: Sequence[Thinking]) -> None:

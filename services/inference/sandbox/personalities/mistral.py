@@ -53,6 +53,8 @@ def _take(body: Body) -> Body:
     if wrong := _order_problem(messages):
         raise _refused(wrong, _ORDER, "3230")
     taken = readable(body, _READ)
+    if taken.get("stream"):
+        taken["stream_options"] = {"include_usage": True}  # it tells the usage of every stream
     for _, message in objects(taken.get("messages")):
         if message.get("role") == "assistant" and isinstance(message.get("content"), list):
             # The types of the dialect's maker have no parts for thoughts.
