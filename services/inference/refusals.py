@@ -29,6 +29,8 @@ THINKING_BUDGET = "thinking_budget"
 CALLS_WITHOUT_THOUGHTS = "calls_without_thoughts"
 # A user's message right after the result of a tool.
 USER_AFTER_TOOL = "user_after_tool"
+# The name of who speaks, in a message.
+MESSAGE_NAME = "messages.name"
 # Asks a stream for its usage, which some servers tell anyway.
 STREAM_OPTIONS = "stream_options"
 
@@ -74,6 +76,7 @@ _SHAPES = (
         CALLS_WITHOUT_THOUGHTS,
         re.compile(r"reasoning_content\W.*must be passed back|Missing `reasoning_content`"),
     ),
+    (MESSAGE_NAME, re.compile(r'"messages", ?\d+, ?"\w+", ?"name"')),
     (USER_AFTER_TOOL, re.compile(r"Unexpected role 'user' after role 'tool'")),
 )
 # A refusal of what a field says, where another value would do.

@@ -237,6 +237,15 @@ async def test_claude_answers_a_conversation_that_ends_with_its_own_words(gatewa
     assert answer["stop_reason"] == "end_turn"
 
 
+async def test_mistral_answers_one_who_has_a_name(gateway: Gateway):
+    said = [{"role": "user", "content": "Hello", "name": "ada"}]
+    body = {"model": "mistral/echo", "messages": said, "user": "u"}
+    url = f"{gateway.url}/beta/v1/chat/completions"
+    async with gateway.http.post(url, json=body, headers=gateway.bearer()) as answer:
+        assert answer.status == 200, await answer.text()
+        assert answer.headers["x-gateway-dropped"] == "messages[].name, user"
+
+
 async def test_an_effort_that_one_caller_may_not_ask_for_is_there_for_others(gateway: Gateway):
     said = [{"role": "user", "content": "Hello"}]
     body = {"model": "openai-o/echo", "messages": said}

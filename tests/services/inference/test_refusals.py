@@ -63,6 +63,10 @@ def field(body: str, reason: errors_pb2.Reason.ValueType = errors_pb2.REASON_UPS
             openai("Missing `reasoning_content` field in the assistant message at index 2."),
             "calls_without_thoughts",
         ),
+        (
+            json.dumps({"message": {"detail": [{"loc": ["body", "messages", 0, "user", "name"]}]}}),
+            "messages.name",
+        ),
         (json.dumps({"message": "Unexpected role 'user' after role 'tool'"}), "user_after_tool"),
         (
             json.dumps({"error": "property 'reasoning_content' is unsupported"}),

@@ -20,6 +20,7 @@ from services.inference.providers.openai import shaping
 from services.inference.providers.openai.caller import Caller, Json, Part
 from services.inference.refusals import (
     CALLS_WITHOUT_THOUGHTS,
+    MESSAGE_NAME,
     REASONING_CONTENT,
     USER_AFTER_TOOL,
 )
@@ -103,7 +104,7 @@ class Conversation:
             # Nearly all messages are like this, and there may be 100,000 of them.
             written: Json = {"role": role, "content": blocks[0].text}
             if message.name:
-                written["name"] = message.name
+                self._add_name(written, message)
             into.append(written)
             return
         parts: list[Part] = []
@@ -114,12 +115,18 @@ class Conversation:
     def _close(self, into: list[Json], written: Json, message: Message) -> None:
         """Add a message, unless nothing of it is left."""
         if message.name:
-            written["name"] = message.name
+            self._add_name(written, message)
         own = self._own_fields(message)
         if "audio" in own and not written["content"]:
             written["content"] = None
         if written["content"] or own or len(written.keys() - {"role", "content", "name"}):
             into.append({**own, **written})
+
+    def _add_name(self, written: Json, message: Message) -> None:
+        if MESSAGE_NAME in self._caller.without:
+            self._caller.drop("messages[].name")
+        else:
+            written["name"] = message.name
 
     def _own_fields(self, message: Message) -> Json:
         if not message.HasField("extra"):
