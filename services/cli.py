@@ -92,6 +92,11 @@ def sandbox(
 
     For testing against: it costs nothing, needs no network and says in its answers that
     it is a sandbox.
+
+    Below a path of their own (http://127.0.0.1:PORT/deepseek/v1) it plays further providers,
+    with what these refuse and add: azure, deepseek, gemini-openai (Gemini in OpenAI's dialect),
+    mistral, ollama, openai-o (o-series and GPT-5), openrouter and vllm in OpenAI's dialect,
+    claude-5 (Claude 4.7 to 5) in Anthropic's.
     """
     import asyncio
 

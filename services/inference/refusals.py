@@ -22,6 +22,19 @@ UNSIGNED_THINKING = "unsigned_thinking"
 # The thoughts of earlier turns, as servers of OpenAI's dialect take them.
 REASONING_CONTENT = "reasoning_content"
 
+# Thinking, however it is asked for.
+ANY_THINKING = "any_thinking"
+# A budget of tokens for thinking, where a model decides by itself how much it thinks.
+THINKING_BUDGET = "thinking_budget"
+# Calls of tools without the thoughts that led to them, even if these are empty.
+CALLS_WITHOUT_THOUGHTS = "calls_without_thoughts"
+# A user's message right after the result of a tool.
+USER_AFTER_TOOL = "user_after_tool"
+# The name of who speaks, in a message.
+MESSAGE_NAME = "messages.name"
+# Asks a stream for its usage, which some servers tell anyway.
+STREAM_OPTIONS = "stream_options"
+
 # By the names that providers have for them. Fields that would change what an answer means
 # (tools, formats, stop sequences, limits of length) are not among them.
 _OPTIONAL = (
@@ -31,7 +44,7 @@ _OPTIONAL = (
     *("enable_thinking", "chat_template_kwargs"),
     *("user", "safety_identifier", "metadata", "service_tier", "store"),
     *("parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "cache_control"),
-    *("context_management", "inference_geo", "speed"),
+    *("context_management", "inference_geo", "speed", STREAM_OPTIONS),
     # Of messages: what other providers say beside their answers.
     *("reasoning_details", "extra_content", "annotations"),
 )
@@ -67,9 +80,28 @@ _WORDS = re.compile(
     r"|cannot both|may only",
     re.IGNORECASE,
 )
-_NO_PREFILL = re.compile(
-    r"not support (?:assistant message )?prefill|must end with a user message", re.IGNORECASE
+# Refusals of something that has no field of its own.
+_SHAPES = (
+    (
+        PREFILL,
+        re.compile(
+            r"not support (?:assistant message )?prefill|must end with a user message",
+            re.IGNORECASE,
+        ),
+    ),
+    (ANY_THINKING, re.compile(r"does not support thinking|think value \S+ is not supported")),
+    (THINKING_BUDGET, re.compile(r"thinking\.type\.enabled\W+is not supported")),
+    (
+        CALLS_WITHOUT_THOUGHTS,
+        re.compile(r"reasoning_content\W.*must be passed back|Missing `reasoning_content`"),
+    ),
+    (MESSAGE_NAME, re.compile(r'"messages", ?\d+, ?"\w+", ?"name"')),
+    (USER_AFTER_TOOL, re.compile(r"Unexpected role 'user' after role 'tool'")),
 )
+# A refusal of what a field says, where another value would do.
+_OF_VALUES = re.compile(r"\bsupported values (?:are|include)\b", re.IGNORECASE)
+# What asks a model to think in the bodies of servers of any dialect.
+_ASKS_TO_THINK = frozenset({"thinking", "reasoning", "reasoning_effort"})
 # Models whose refusals are remembered; the one that was asked longest ago is forgotten.
 _MAX_MODELS = 1_000
 
@@ -96,16 +128,17 @@ class Refusals:
 
 def all_refused(known: frozenset[str], learnt: frozenset[str]) -> frozenset[str]:
     """Return what is known to be refused and what was; of a limit's two names the latter counts."""
-    if not known or not learnt:
-        return known or learnt
-    return learnt | (known - {RENAMED[name] for name in RENAMED.keys() & learnt})
+    refused = known or learnt
+    if known and learnt:
+        refused = learnt | (known - {RENAMED[name] for name in RENAMED.keys() & learnt})
+    return refused | _ASKS_TO_THINK if ANY_THINKING in refused else refused
 
 
 def new_refusal(error: UpstreamError, known: frozenset[str]) -> str:
     """Return what a provider's answer refuses that was not known to be refused, or "".
 
-    That is the name of an optional field, one of a message behind OF_MESSAGES, or PREFILL.
-    A value that is out of bounds is no refusal of the field: the caller reads of that.
+    It is the name of an optional field, one of a message behind OF_MESSAGES, or another of the
+    names above. A value out of bounds is no refusal of the field: the caller reads of that.
     """
     name = _refused(error)
     if name in known:
@@ -120,8 +153,9 @@ def _refused(error: UpstreamError) -> str:
     if error.reason != errors_pb2.REASON_UPSTREAM_REJECTED:
         return ""
     param, code, words = _read(error.body)
-    if _NO_PREFILL.search(words):
-        return PREFILL
+    for shape, told in _SHAPES:
+        if told.search(words):
+            return shape
     if code not in _CODES and not _WORDS.search(words):
         return ""
     if (name := param.partition(".")[0].partition("[")[0]) in _KNOWN:
@@ -141,6 +175,11 @@ def _of_messages(name: str) -> str:
     if name in _KNOWN:
         return name
     return "" if name in _OF_EVERY_MESSAGE else OF_MESSAGES + name
+
+
+def refuses_value(error: UpstreamError) -> bool:
+    """Return whether an answer refuses what a field says, and not the field."""
+    return _OF_VALUES.search(error.body) is not None
 
 
 def _read(body: str) -> tuple[str, str, str]:

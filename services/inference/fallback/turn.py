@@ -20,7 +20,7 @@ from services.inference.fallback.plan import Plan, Step
 from services.inference.fallback.recovery import Sent
 from services.inference.offload import offload
 from services.inference.providers.failures import cut_off
-from services.inference.refusals import PREFILL, UNSIGNED_THINKING, new_refusal
+from services.inference.refusals import PREFILL, UNSIGNED_THINKING, new_refusal, refuses_value
 
 
 class Prepared(NamedTuple):
@@ -155,6 +155,7 @@ class Turn:
         hedged = course.plan.hedges(index)
         self._manner = Manner(stream=not course.whole or hedged, sent=sent)
         self._continues = False
+        self._left_out: frozenset[str] = frozenset()  # beside what the model refuses
 
     @property
     def is_last(self) -> bool:
@@ -188,7 +189,10 @@ class Turn:
             self._continues = False
             return True
         if field := new_refusal(error, self._manner.without):
-            self._course.asks.learn_refusal(self.step.key, field)
+            if refuses_value(error):
+                self._left_out |= {field}  # the next caller's value may do
+            else:
+                self._course.asks.learn_refusal(self.step.key, field)
             return True
         if refuses_signatures(error) and not self._manner.discards_thinking:
             self._manner.discards_thinking = True
@@ -247,7 +251,7 @@ class Turn:
         try:
             if self._prepared is None:
                 self._prepared = await offload(course.asks.prepare, self.step)
-            self._manner.without = course.asks.refused(self.step)
+            self._manner.without = course.asks.refused(self.step) | self._left_out
             attempt, self._continues = await offload(
                 course.asks.attempt, self.step, self._prepared, self._manner
             )

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from gateway.conversation.v1.conversation_pb2 import Dialect, MediaKind
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
-from services.inference.refusals import PREFILL, RENAMED, all_refused
+from services.inference.refusals import PREFILL, RENAMED, STREAM_OPTIONS, all_refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,8 @@ class Call:
         for name in self.without & body.keys():
             value = body.pop(name)
             other = RENAMED.get(name)
+            if name == STREAM_OPTIONS:
+                continue  # the adapter's own: callers are told the usage all the same
             if other is None or other in self.without:
                 self.dropped.append(name)
             else:

@@ -1,6 +1,6 @@
 """The providers that the HTTP upstream plays: what each takes and how it talks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import orjson
@@ -21,6 +21,8 @@ from services.inference.sandbox.models import (
     Model,
     SandboxError,
 )
+from services.inference.sandbox.personalities import USUAL
+from services.inference.sandbox.personalities.base import Personality
 from services.inference.sandbox.play import Step
 
 Json = dict[str, Any]
@@ -66,6 +68,14 @@ class Dialect(Protocol):
         """
         ...
 
+    def read(self, body: Body) -> Body:
+        """Return a body as the dialect's maker would be sent it.
+
+        Raises:
+            SandboxError: the provider that is played refuses it.
+        """
+        ...
+
     def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
         """Give the first thing that is wrong with a body, or None."""
         ...
@@ -82,7 +92,7 @@ class Dialect(Protocol):
         """Begin to write a streamed answer."""
         ...
 
-    def failure(self, error: SandboxError, request_id: str) -> Json:
+    def failure(self, error: SandboxError, request_id: str) -> Any:
         """Write a failure."""
         ...
 
@@ -112,11 +122,13 @@ class OpenAI:
         new_id: Callable[[str], str],
         now: Callable[[], float],
         find_problem: Check = openai_rules.find_problem,
+        personality: Personality = USUAL,
     ) -> None:
         self._check = check
         self._new_id = new_id
         self._now = now
         self._find_problem = find_problem
+        self._personality = personality
 
     def authenticate(self, headers: Mapping[str, str]) -> None:
         """Ask for a bearer key."""
@@ -124,6 +136,10 @@ class OpenAI:
             raise SandboxError(
                 "authentication", 401, "You didn't provide an API key: Authorization: Bearer KEY"
             )
+
+    def read(self, body: Body) -> Body:
+        """Return a body as OpenAI would be sent it."""
+        return self._personality.read(body)
 
     def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
         """Look at types, then at the other rules."""
@@ -135,19 +151,20 @@ class OpenAI:
 
     def whole(self, answer: Answer, model: Model) -> Json:
         """Write a `chat.completion`."""
-        return openai_wire.completion(answer, self._head(model))
+        return self._personality.tell(openai_wire.completion(answer, self._head(model)))
 
     def stream(self, answer: Answer, model: Model, body: Body) -> StreamWriter:
         """Begin a stream of `chat.completion.chunk`."""
         options = body.get("stream_options") or {}
         include_usage = options.get("include_usage") is True
         return _OpenAIStream(
-            openai_wire.ChunkWriter(answer, self._head(model), include_usage=include_usage)
+            openai_wire.ChunkWriter(answer, self._head(model), include_usage=include_usage),
+            self._personality,
         )
 
-    def failure(self, error: SandboxError, request_id: str) -> Json:
+    def failure(self, error: SandboxError, request_id: str) -> Any:
         """Write a failure."""
-        return openai_wire.error_body(error)
+        return self._personality.failed(error, openai_wire.error_body(error))
 
     def counted(self, read: int) -> Json:
         """Write nothing: the API has no count."""
@@ -175,17 +192,25 @@ class OpenAI:
 
 
 class _OpenAIStream:
-    def __init__(self, writer: openai_wire.ChunkWriter) -> None:
+    def __init__(self, writer: openai_wire.ChunkWriter, personality: Personality) -> None:
         self._writer = writer
+        self._personality = personality
+        self._chunks = personality.chunks()
+        self._opening = personality.opening
 
     def write(self, step: Step) -> bytes:
-        return b"".join(map(_data, self._writer.write(step)))
+        opening, self._opening = self._opening, b""
+        return opening + self._told(self._writer.write(step))
 
     def end(self) -> bytes:
-        return b"".join(map(_data, self._writer.end())) + b"data: [DONE]\n\n"
+        return self._told(self._writer.end()) + b"data: [DONE]\n\n"
 
     def failure(self, error: SandboxError, request_id: str) -> bytes:
-        return _data(openai_wire.error_body(error))
+        return _data(self._personality.failed(error, openai_wire.error_body(error)))
+
+    def _told(self, written: Iterable[Json]) -> bytes:
+        tell = self._personality.tell
+        return b"".join(_data(tell(chunk)) for one in written for chunk in self._chunks(one))
 
 
 class Anthropic:
@@ -201,11 +226,13 @@ class Anthropic:
         beta_check: Check,
         betas: frozenset[str],
         new_id: Callable[[str], str],
+        personality: Personality = USUAL,
     ) -> None:
         self._check = check
         self._beta_check = beta_check
         self._betas = betas
         self._new_id = new_id
+        self._personality = personality
 
     def authenticate(self, headers: Mapping[str, str]) -> None:
         """Ask for a key in either header, for a version, and for beta features that there are."""
@@ -215,6 +242,10 @@ class Anthropic:
         if not headers.get("anthropic-version"):
             raise SandboxError("invalid", 400, "header is required", path=("anthropic-version",))
         check_betas(headers, self._betas)
+
+    def read(self, body: Body) -> Body:
+        """Return a body as Anthropic would be sent it."""
+        return self._personality.read(body)
 
     def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
         """Look at types, then at the other rules."""
@@ -281,7 +312,7 @@ class _AnthropicStream:
         return _event(anthropic_wire.error_body(error, request_id))
 
 
-def _data(value: Mapping[str, Any]) -> bytes:
+def _data(value: Any) -> bytes:
     return b"data: " + orjson.dumps(value) + b"\n\n"
 
 

@@ -43,6 +43,10 @@ class Gemini:
         if not headers.get("x-goog-api-key"):
             raise SandboxError("permission", 403, _NO_KEY)
 
+    def read(self, body: Body) -> Body:
+        """Return a body as it is."""
+        return body
+
     def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
         """Look at types, then at the other rules."""
         return self._find_problem(body)

@@ -129,7 +129,10 @@ def test_every_listed_name_finds_its_own_facts() -> None:
         ("https://api.openai.com/v1", {"max_tokens", "top_k", "reasoning_content"}),
         ("https://us.api.openai.com/v1", {"max_tokens", "top_k", "reasoning_content"}),
         ("https://acme.openai.azure.com/openai/v1", {"max_tokens", "top_k", "reasoning_content"}),
-        ("https://api.mistral.ai/v1", {"max_completion_tokens", "reasoning_content"}),
+        (
+            "https://api.mistral.ai/v1",
+            {"max_completion_tokens", "reasoning_content", "stream_options", "user_after_tool"},
+        ),
         ("http://localhost:11434/v1", {"max_completion_tokens"}),
         ("http://localhost:8000/v1", set()),
         ("https://evilapi.openai.com.test/v1", set()),

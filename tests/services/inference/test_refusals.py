@@ -57,7 +57,22 @@ def field(
             ),
             "top_p",
         ),
-        (anthropic('"thinking.type.enabled" is not supported for this model.'), "thinking"),
+        (anthropic('"thinking.type.enabled" is not supported for this model.'), "thinking_budget"),
+        (openai('"llama3.1:8b" does not support thinking'), "any_thinking"),
+        (openai('think value "medium" is not supported for this model'), "any_thinking"),
+        (
+            openai("The `reasoning_content` in the thinking mode must be passed back to the API."),
+            "calls_without_thoughts",
+        ),
+        (
+            openai("Missing `reasoning_content` field in the assistant message at index 2."),
+            "calls_without_thoughts",
+        ),
+        (
+            json.dumps({"message": {"detail": [{"loc": ["body", "messages", 0, "user", "name"]}]}}),
+            "messages.name",
+        ),
+        (json.dumps({"message": "Unexpected role 'user' after role 'tool'"}), "user_after_tool"),
         (
             json.dumps({"error": "property 'reasoning_content' is unsupported"}),
             "reasoning_content",

@@ -8,7 +8,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Opaque
 from services.common.errors import GatewayError, invalid
 from services.inference.providers.base import Call
-from services.inference.refusals import UNSIGNED_THINKING
+from services.inference.refusals import THINKING_BUDGET, UNSIGNED_THINKING
 
 # What a field of the canonical request is called in each dialect, where names differ.
 _NAMES = {
@@ -38,6 +38,7 @@ class Caller:
         pass_stateful: whether callers may name things kept at the provider.
         fetches_urls: whether the provider fetches media by address.
         takes_unsigned: whether it may be sent thinking that no provider has signed.
+        takes_budgets: whether the model may be sent a budget of tokens for thinking.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Caller:
         self.pass_stateful = pass_stateful
         self.fetches_urls = fetches_urls
         self.takes_unsigned = not official and UNSIGNED_THINKING not in call.without
+        self.takes_budgets = THINKING_BUDGET not in call.without
         self._names = _NAMES.get(dialect, {})
         self._dropped = call.dropped
         self._told = set(call.dropped)

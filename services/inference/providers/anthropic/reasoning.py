@@ -23,6 +23,7 @@ _BUDGETS = {
     "xhigh": 24576,
     "max": 24576,
 }
+_USUAL_EFFORTS = ("low", "medium", "high")
 _MODES = {
     ThinkingConfig.MODE_ENABLED: "enabled",
     ThinkingConfig.MODE_DISABLED: "disabled",
@@ -53,14 +54,16 @@ class Reasoning:
         given = request.thinking
         if given.mode == ThinkingConfig.MODE_UNSPECIFIED and not caller.speaks_anthropic:
             self._take_effort(request, caller, target)
-            return
-        self.config = caller.own_fields(given.extra, "thinking")
-        mode = _MODES.get(given.mode)
-        if mode:
-            self.config["type"] = mode
-        if given.HasField("budget_tokens"):
-            self.config["budget_tokens"] = given.budget_tokens
-        self.effort = given.effort
+        else:
+            self.config = caller.own_fields(given.extra, "thinking")
+            mode = _MODES.get(given.mode)
+            if mode:
+                self.config["type"] = mode
+            if given.HasField("budget_tokens"):
+                self.config["budget_tokens"] = given.budget_tokens
+            self.effort = given.effort
+        if not caller.takes_budgets and self.config.get("type") == "enabled":
+            self._take_no_budget(caller)
 
     @property
     def thinks(self) -> bool:
@@ -99,6 +102,15 @@ class Reasoning:
             return
         self.budget = min(_BUDGETS[effort], most)
         self.config = {"type": "enabled", "budget_tokens": self.budget}
+
+    def _take_no_budget(self, caller: Caller) -> None:
+        """Leave it to the model how much it thinks, with the effort that the budget was worth."""
+        budget = self.config.pop("budget_tokens", 0)
+        caller.drop("thinking.budget_tokens")
+        self.config["type"] = "adaptive"
+        if not self.effort:
+            worth = (effort for effort in _USUAL_EFFORTS if _BUDGETS[effort] >= budget)
+            self.effort = next(worth, _USUAL_EFFORTS[-1])
 
 
 def _adaptive_effort(effort: str, efforts: Sequence[str]) -> str:

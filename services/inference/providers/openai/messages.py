@@ -19,9 +19,16 @@ from services.common.errors import GatewayError, invalid
 from services.inference.providers.billing import BILLING, tells_whom_to_bill, without_billing
 from services.inference.providers.openai import shaping
 from services.inference.providers.openai.caller import Caller, Json, Part
-from services.inference.refusals import REASONING_CONTENT
+from services.inference.refusals import (
+    CALLS_WITHOUT_THOUGHTS,
+    MESSAGE_NAME,
+    REASONING_CONTENT,
+    USER_AFTER_TOOL,
+)
 
 _PDF = "application/pdf"
+# What the model is made to say where it must speak between a tool and the user.
+_BETWEEN = "OK."
 _AUDIO_FORMATS = {
     "audio/wav": "wav",
     "audio/x-wav": "wav",
@@ -75,6 +82,9 @@ class Conversation:
             self._put(self.messages, "developer" if newest else "system", message)
 
     def _say_waiting(self) -> None:
+        if self._waiting and USER_AFTER_TOOL in self._caller.without:
+            if self.messages and self.messages[-1]["role"] == "tool":
+                self.messages.append({"role": "assistant", "content": _BETWEEN})
         self.messages += self._waiting
         self._waiting.clear()
 
@@ -85,7 +95,7 @@ class Conversation:
             # Nearly all messages are like this, and there may be 100,000 of them.
             written: Json = {"role": role, "content": blocks[0].text}
             if message.name:
-                written["name"] = message.name
+                self._add_name(written, message)
             into.append(written)
             return
         parts: list[Part] = []
@@ -96,12 +106,18 @@ class Conversation:
     def _close(self, into: list[Json], written: Json, message: Message) -> None:
         """Add a message, unless nothing of it is left."""
         if message.name:
-            written["name"] = message.name
+            self._add_name(written, message)
         own = self._own_fields(message)
         if "audio" in own and not written["content"]:
             written["content"] = None
         if written["content"] or own or len(written.keys() - {"role", "content", "name"}):
             into.append({**own, **written})
+
+    def _add_name(self, written: Json, message: Message) -> None:
+        if MESSAGE_NAME in self._caller.without:
+            self._caller.drop("messages[].name")
+        else:
+            written["name"] = message.name
 
     def _own_fields(self, message: Message) -> Json:
         if not message.HasField("extra"):
@@ -192,6 +208,8 @@ class Conversation:
             written["tool_calls"] = calls
         if thoughts and (content or refusals or calls):
             self._add_thoughts(written, thoughts)
+        elif calls and CALLS_WITHOUT_THOUGHTS in self._caller.without:
+            written[REASONING_CONTENT] = ""
         self._close(self.messages, written, message)
 
     def _add_thoughts(self, message: Json, thoughts: Sequence[Thinking]) -> None:

@@ -22,8 +22,8 @@ from services.inference.providers.openai.messages import Conversation
 _EFFORTS = (("minimal", 1024), ("low", 2048), ("medium", 8192))
 _MOST_EFFORT = "high"
 _ORDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-# What models know of which nothing else is known.
-_USUAL_EFFORTS = ("minimal", "low", "medium", "high")
+# What models know of which nothing else is known; Ollama and others refuse `minimal`.
+_USUAL_EFFORTS = ("low", "medium", "high")
 _CHOICES = {
     ToolChoice.MODE_AUTO: "auto",
     ToolChoice.MODE_ANY: "required",

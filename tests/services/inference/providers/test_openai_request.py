@@ -93,7 +93,7 @@ def test_what_of_anthropics_dialect_has_no_place_is_told_in_its_own_words() -> N
 @pytest.mark.parametrize(
     ("thinking", "effort"),
     [
-        (ThinkingConfig(mode=ENABLED, budget_tokens=1024), "minimal"),
+        (ThinkingConfig(mode=ENABLED, budget_tokens=1024), "low"),
         (ThinkingConfig(mode=ENABLED, budget_tokens=1025), "low"),
         (ThinkingConfig(mode=ENABLED, budget_tokens=2048), "low"),
         (ThinkingConfig(mode=ENABLED, budget_tokens=8192), "medium"),

@@ -251,7 +251,7 @@ def test_ids_of_tool_calls_have_the_length_that_a_server_wants() -> None:
 
 @pytest.mark.parametrize(
     ("budget", "efforts", "effort"),
-    [(1024, (), "minimal"), (1024, ("low", "high"), "low"), (30_000, ("low", "medium"), "medium")],
+    [(1024, (), "low"), (1024, ("low", "high"), "low"), (30_000, ("low", "medium"), "medium")],
 )
 def test_a_budget_is_worth_an_effort_that_the_model_knows(
     budget: int, efforts: tuple[str, ...], effort: str
