@@ -15,12 +15,9 @@ database that does not work says `services.common.database_errors`.
 import asyncio
 import logging
 import os
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import (
-    AbstractAsyncContextManager,
-    asynccontextmanager,
-    nullcontext,
-)
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +229,7 @@ def _open_sqlite(folder: Path) -> AsyncEngine:
     url = URL.create("sqlite+aiosqlite", database=str(file))
     engine = create_async_engine(
         url,
+        connect_args={"factory": _SqliteConnection},
         hide_parameters=True,
         execution_options={
             _WRITERS: asyncio.Semaphore(1),
@@ -241,6 +239,23 @@ def _open_sqlite(folder: Path) -> AsyncEngine:
     event.listen(engine.sync_engine, "connect", _set_up_sqlite)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
     return engine
+
+
+class _SqliteConnection(sqlite3.Connection):
+    """A connection whose transaction ends when it is closed.
+
+    One that is closed because its caller was cancelled may have a statement under way, or one
+    that something still refers to. SQLite keeps the transaction then, and with it the lock that
+    every other writer waits for.
+    """
+
+    def close(self) -> None:
+        """Roll back and close."""
+        # It may be closed already.
+        with suppress(sqlite3.Error):
+            if self.in_transaction:
+                self.rollback()
+        super().close()
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:

@@ -1,6 +1,7 @@
 import asyncio
 import logging
 import os
+import random
 import socket
 import stat
 import sys
@@ -280,6 +281,33 @@ async def test_a_writer_of_a_sqlite_file_holds_the_lock_from_its_beginning(tmp_p
         with pytest.raises(exc.OperationalError, match="locked"):
             await other.exec_driver_sql("BEGIN IMMEDIATE")
         await other.exec_driver_sql("BEGIN")
+    await engine.dispose()
+
+
+async def test_a_writer_who_is_cancelled_at_any_moment_holds_no_lock(tmp_path: Path) -> None:
+    engine = open_engine(Storage(data_dir=tmp_path))
+
+    async def write(number: int) -> None:
+        async with writing(engine) as connection:
+            row = {"number": number}
+            added = text("INSERT INTO t (number) VALUES (:number) RETURNING id")
+            (await connection.execute(added, row)).first()
+            (await connection.execute(text("SELECT * FROM t ORDER BY id DESC"))).first()
+
+    async with writing(engine) as connection:
+        await connection.execute(text("CREATE TABLE t (id INTEGER PRIMARY KEY, number INTEGER)"))
+    chance = random.Random(1)
+    for number in range(100):
+        tasks = [asyncio.create_task(write(number)) for _ in range(6)]
+        # Threads decide how far each is by then.
+        await asyncio.sleep(chance.uniform(0, 0.01))
+        for _ in range(2):
+            for task in tasks:
+                task.cancel()
+            await asyncio.sleep(0)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # It would wait for ten seconds, and fail.
+        await write(number)
     await engine.dispose()
 
 
