@@ -234,7 +234,7 @@ class SignThinking:
         self._open: dict[int, _Thought] = {}
 
     def feed(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Give the events with a `signature` before the end of each thinking block.
+        """Return the events with a `signature` before the end of each thinking block.
 
         Events of one answer come in order, in as many batches as there are; a batch
         that needs no signature is given back itself.

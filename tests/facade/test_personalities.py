@@ -33,7 +33,7 @@ STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "strea
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(tmp_path_factory) -> AsyncIterator[Gateway]:
-    """Give a gateway with a provider for each personality."""
+    """Return a gateway with a provider for each personality."""
     async with serving(create_app()) as sandbox:
         providers = {
             name: {"kind": "openai", "base_url": f"{sandbox}/{name}/v1", "api_key": "k"}

@@ -35,7 +35,7 @@ UUID = "0b6a2c1e-7d1f-4b0e-9a55-0c9d7f1c2a3b"
 
 
 def chunks() -> Iterator[dict[str, Any]]:
-    """Give the message as a stream tells it."""
+    """Return the message as a stream tells it."""
     head = {"id": "gen-1", "model": "m", "object": "chat.completion.chunk", "provider": "p"}
     told: dict[str, Any] = dict(MESSAGE)
     function = {"name": "f", "arguments": "", "v": 1}

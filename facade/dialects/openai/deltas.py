@@ -42,7 +42,7 @@ class Choice:
         self.text = head + b'{"content":'
 
     def start_block(self, number: int, block: Block) -> dict[str, Any]:
-        """Give the delta that a new block begins with, possibly an empty one."""
+        """Return the delta that a new block begins with, possibly an empty one."""
         match block.WhichOneof("kind"):
             case "text":
                 delta = unnamed(block.extra)
@@ -72,7 +72,7 @@ class Choice:
                 return {}
 
     def delta(self, kind: str, event: Event) -> dict[str, Any]:
-        """Give the delta for more of a block, or for its end, possibly an empty one."""
+        """Return the delta for more of a block, or for its end, possibly an empty one."""
         match kind:
             case "text":
                 return {"content": event.text}
@@ -105,15 +105,15 @@ class _Call:
         self.lacks_arguments = not use.input and not use.freeform
 
     def opening(self, block: Block) -> dict[str, Any]:
-        """Give the first delta of the call, the only one with id, type and name."""
+        """Return the first delta of the call, the only one with id, type and name."""
         return {"index": self._index, **tool_call(block, block.tool_use.input)}
 
     def further(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Give a delta with fields that have no name."""
+        """Return a delta with fields that have no name."""
         return {**fields, "index": self._index}
 
     def more(self, text: str) -> dict[str, Any]:
-        """Give a delta with more of the arguments."""
+        """Return a delta with more of the arguments."""
         self.lacks_arguments = False
         if self._is_freeform:
             return {"index": self._index, "custom": {"input": text}}

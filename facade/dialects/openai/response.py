@@ -65,7 +65,7 @@ def tool_call(block: Block, arguments: str) -> dict[str, Any]:
 
 
 def thoughts(thinking: Thinking, text: str) -> dict[str, Any]:
-    """Give the fields that tell a text of a thinking block."""
+    """Return the fields that tell a text of a thinking block."""
     told = {"reasoning_content": text}
     if thinking.field:
         told[thinking.field] = text

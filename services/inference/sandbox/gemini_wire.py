@@ -66,7 +66,7 @@ def sign(part: object) -> str:
 
 
 def is_signed(part: Mapping[str, Any]) -> bool:
-    """Tell whether the signature of a part is the sandbox's own for it."""
+    """Return whether the signature of a part is the sandbox's own for it."""
     signature = part["thoughtSignature"]
     if signature in _SKIPPED:
         return True

@@ -74,7 +74,7 @@ class Server:
         dialect: Dialect,
         answer: Callable[[Exchange, Body], Awaitable[web.StreamResponse]],
     ) -> Handler:
-        """Give a handler that notes, counts and checks a request before it is answered."""
+        """Return a handler that notes, counts and checks a request before it is answered."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
             entry = self._log.add(request.path, dialect.name, request.headers.items())
@@ -178,7 +178,7 @@ class Server:
         return response
 
     def models(self, usual: Dialect, anthropic: Dialect) -> Handler:
-        """Give a handler that tells of models, or that there is nothing at a path."""
+        """Return a handler that tells of models, or that there is nothing at a path."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
             dialect = anthropic if "anthropic-version" in request.headers else usual

@@ -28,12 +28,12 @@ def model_path(upstream: str) -> str:
 
 
 def is_before_3(upstream: str) -> bool:
-    """Tell whether a model is older than Gemini 3; one with any other name is not."""
+    """Return whether a model is older than Gemini 3; one with any other name is not."""
     return bool(_BEFORE_3.match(upstream))
 
 
 def thinks_by_budget(upstream: str) -> bool:
-    """Tell whether a model is told how much to think by a number of tokens."""
+    """Return whether a model is told how much to think by a number of tokens."""
     return bool(_THINKS_BY_BUDGET.match(upstream))
 
 

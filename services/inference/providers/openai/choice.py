@@ -135,7 +135,7 @@ class Choice:
         return Opaque(dialect=DIALECT_OPENAI, json=self._bounds.keep_fields(fields))
 
     def _said(self, delta: Json, message: Json) -> Iterator[_Said]:
-        """Give what a delta says, in order."""
+        """Return what a delta says, in order."""
         thoughts = delta.get("reasoning_content")
         reasoning = delta.get("reasoning")
         if isinstance(reasoning, str) and reasoning:

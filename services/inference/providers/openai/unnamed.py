@@ -55,7 +55,7 @@ def thoughts_in(details: object) -> str:
 
 
 def as_texts(fields: Mapping[str, Any]) -> Iterator[str]:
-    """Give what fields of a message say to callers of another dialect."""
+    """Return what fields of a message say to callers of another dialect."""
     audio = fields.get("audio")
     if isinstance(audio, dict) and isinstance(audio.get("transcript"), str):
         yield audio["transcript"]

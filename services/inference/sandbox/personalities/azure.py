@@ -37,7 +37,7 @@ def _chunks() -> Chunks:
 
 
 def _filtered(chunk: Json) -> Iterator[Json]:
-    """Give a chunk, and before the last of a choice one of the filter's, without a delta."""
+    """Return a chunk, and before the last of a choice one of the filter's, without a delta."""
     for choice in chunk["choices"]:
         if choice["finish_reason"]:
             offsets = {"check_offset": 0, "start_offset": 0, "end_offset": 1}

@@ -94,7 +94,7 @@ class Personality:
 
 
 def objects(values: object) -> Iterator[tuple[int, Json]]:
-    """Give the objects of a list with their places; what is no list has none."""
+    """Return the objects of a list with their places; what is no list has none."""
     for index, value in enumerate(values if isinstance(values, list) else ()):
         if isinstance(value, dict):
             yield index, value

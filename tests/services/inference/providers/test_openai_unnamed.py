@@ -35,7 +35,7 @@ def extra(opaque: Opaque) -> Any:
 
 
 def only(*chunks: Json, **fields: Any) -> Choice:
-    """Give the one choice of a stream that ends behind these chunks."""
+    """Return the one choice of a stream that ends behind these chunks."""
     (choice,) = answer(read(*chunks, says("stop"), **fields)).choices
     return choice
 
