@@ -153,7 +153,7 @@ def apply_strategy(
         if provider_signed and thought.signature and not is_gateway_signature(thought.signature):
             return block
         carried = signer.carried(thought.signature, thought.text)
-        if carried and not provider_signed:
+        if carried:
             return Block(
                 thinking=Thinking(text=thought.text, signature=carried, field=thought.field)
             )
