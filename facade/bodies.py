@@ -140,7 +140,7 @@ class ReceivedBody:
             raise
 
     async def __aexit__(self, *_: object) -> None:
-        """Give the bytes back to the budget."""
+        """Release the bytes to the budget."""
         self._release()
 
     async def _read(self) -> bytes:

@@ -53,7 +53,7 @@ class BodyBudget:
         self._held += size
 
     def release(self, user_id: str, size: int) -> None:
-        """Give back bytes that were reserved."""
+        """Release bytes that were reserved."""
         left = self._of_users.pop(user_id) - size
         if left:
             self._of_users[user_id] = left

@@ -55,7 +55,7 @@ class Drain:
         return True
 
     async def finish(self, drain_s: float, connections: Connections) -> None:
-        """Let the requests in hand end, and answer those that do not."""
+        """Wait for the requests in hand to end, and answer those that do not."""
         self.is_draining = True
         # What has been read from sockets so far becomes requests.
         await asyncio.sleep(0)

@@ -134,7 +134,7 @@ async def running(
 
 @asynccontextmanager
 async def _socket() -> AsyncIterator[str]:
-    """Give the address of a Unix socket, whose path must be short."""
+    """Return the address of a Unix socket, whose path must be short."""
     with TemporaryDirectory(prefix="gateway-") as folder:
         yield f"unix:{folder}/services"
 

@@ -229,7 +229,7 @@ def internal() -> GatewayError:
 
 
 def to_status(error: GatewayError) -> tuple[grpc.StatusCode, str, bytes]:
-    """Give the gRPC code, message and serialized google.rpc.Status of a failure.
+    """Return the gRPC code, message and serialized google.rpc.Status of a failure.
 
     Where the attempts are more than a status holds, it has the last of them.
     """

@@ -64,7 +64,7 @@ def _storage_full() -> GatewayError:
 
 
 def _store_error() -> type[Exception]:
-    """Give what the library raises, asked for when something has been raised."""
+    """Return what the library raises, asked for when something has been raised."""
     from obstore.exceptions import BaseError
 
     return BaseError

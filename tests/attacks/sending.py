@@ -17,7 +17,7 @@ _MOST_FAULTS = 50  # enough of them to look at
 
 
 def headers_of(key: str) -> Mapping[str, str]:
-    """Give the headers that every endpoint takes."""
+    """Return the headers that every endpoint takes."""
     return {"x-api-key": key, "compat-version": "2023-06-01", "Content-Type": "application/json"}
 
 

@@ -40,7 +40,7 @@ class Attempt(NamedTuple):
 
 
 def raw(text: str) -> str:
-    """Give a string that is written as `text` in a body, whatever that is."""
+    """Return a string that is written as `text` in a body, whatever that is."""
     return f"{_RAW}{text.encode().hex()}{_END}"
 
 
@@ -62,7 +62,7 @@ KEYS = ("", "x", "#string", "\ud800", "\0", "a" * 300, "type", "__proto__")
 
 
 def corpus(request: Request) -> Iterator[Attempt]:
-    """Give a request with each single change."""
+    """Return a request with each single change."""
     for what, body in _changes(request.body):
         yield Attempt("POST", request.path, request.shape, write(body), what)
     for what, sent in _broken(json.dumps(request.body).encode()):
@@ -90,7 +90,7 @@ def _changes(body: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def _broken(body: bytes) -> Iterator[tuple[str, bytes]]:
-    """Give what is no JSON in UTF-8, or not what was meant."""
+    """Return what is no JSON in UTF-8, or not what was meant."""
     text = body.decode()
     yield "nothing", b""
     yield "blanks", b" \r\n\t "
@@ -119,7 +119,7 @@ def _broken(body: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def places(value: object, path: Path = ()) -> Iterator[Path]:
-    """Give the path of a value and of everything in it."""
+    """Return the path of a value and of everything in it."""
     yield path
     inner: Iterator[tuple[str | int, object]] = iter(())
     if isinstance(value, Mapping):
@@ -131,14 +131,14 @@ def places(value: object, path: Path = ()) -> Iterator[Path]:
 
 
 def at(value: Any, path: Path) -> Any:
-    """Give what stands at a path."""
+    """Return what stands at a path."""
     for step in path:
         value = value[step]
     return value
 
 
 def changed(value: Any, path: Path, new: object) -> Any:
-    """Give a value with something else at a path."""
+    """Return a value with something else at a path."""
     if not path:
         return new
     step, rest = path[0], path[1:]
@@ -148,7 +148,7 @@ def changed(value: Any, path: Path, new: object) -> Any:
 
 
 def without(value: Any, path: Path) -> Any:
-    """Give a value without what stands at a path."""
+    """Return a value without what stands at a path."""
     holder = at(value, path[:-1]).copy()
     del holder[path[-1]]
     return changed(value, path[:-1], holder)
@@ -183,7 +183,7 @@ class Fuzzer:
         )
 
     def draw(self) -> Attempt:
-        """Give the next request."""
+        """Return the next request."""
         if self._random.random() < 0.15:
             return self._without_body()
         request = self._random.choice(self._requests)
@@ -222,7 +222,7 @@ class Fuzzer:
         )
 
     def _size(self, unit: int) -> int:
-        """Give a number of things of so many bytes; small ones are much more frequent."""
+        """Return a number of things of so many bytes; small ones are much more frequent."""
         most = max(2, self._largest // unit)
         return int(most ** self._random.random() ** 3)
 

@@ -25,7 +25,7 @@ async def names(gateway: Gateway) -> Names:
 
 
 def corpus(requests: Iterable[valid.Request], step: int) -> Iterator[Attempt]:
-    """Give each so many'th malformed request."""
+    """Return each so many'th malformed request."""
     for request in requests:
         yield from islice(structure.corpus(request), 0, None, step)
 

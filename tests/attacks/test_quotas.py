@@ -27,7 +27,7 @@ personal_free = {QUOTA}
 
 
 def stored(target: Gateway) -> int:
-    """Give the bytes of all files of the data folder."""
+    """Return the bytes of all files of the data folder."""
     return sum(path.stat().st_size for path in Path(target.data_dir).rglob("*") if path.is_file())
 
 

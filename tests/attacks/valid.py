@@ -36,7 +36,7 @@ class Names(NamedTuple):
 
 
 def requests(names: Names) -> Iterator[Request]:
-    """Give them all."""
+    """Return them all."""
     yield from conversations("sandbox/echo", names.memory_id)
     search = {"query": "where do the tides come from?", "limit": 3}
     yield Request(f"/beta/v1/memories/{names.memory_id}/search", "B", search)
@@ -45,7 +45,7 @@ def requests(names: Names) -> Iterator[Request]:
 
 
 def conversations(model: str, memory_id: str) -> Iterator[Request]:
-    """Give those that a model answers."""
+    """Return those that a model answers."""
     named = {"model": model}
     chat = "/beta/v1/chat/completions"
     yield Request(chat, "A", {**named, "messages": _HELLO})

@@ -118,7 +118,7 @@ class ChatStream:
         self._envelope, self._head = envelope, _head(envelope)
 
     def _further(self, event: Event, out: list[bytes]) -> None:
-        """Tell fields without a name, in a chunk of their own."""
+        """Write fields without a name as a chunk of their own."""
         answer, message = unnamed(event.further.answer), unnamed(event.further.message)
         if answer.keys() & self._envelope.keys():
             self._change_head(answer)

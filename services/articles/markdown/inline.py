@@ -86,7 +86,7 @@ def _is_linked(leaf: Leaf) -> bool:
 
 
 def _joined(before: str, source: str) -> tuple[str, str]:
-    """Give two pieces that are not empty, escaped where they would mean something together."""
+    """Return two pieces that are not empty, escaped where they would mean something together."""
     if source.startswith("[") and before.endswith("!"):
         # An exclamation mark would make the link an image.
         return f"{before[:-1]}\\!", source

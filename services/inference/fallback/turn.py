@@ -278,7 +278,7 @@ class Turn:
                     await batches.aclose()
 
     async def _listen(self, batches: Batches, record: Record, spoken: Spoken) -> list[Batch]:
-        """Give what comes until the model speaks, or all of a whole answer.
+        """Return what comes until the model speaks, or all of a whole answer.
 
         A whole answer that comes as a stream is put together as it comes, since its events
         take many times as much as what they say.

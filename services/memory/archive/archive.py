@@ -37,7 +37,7 @@ _LATEST = 1.0
 
 
 def excerpt(question: str) -> str:
-    """Give what is looked for of a question: its beginning and its end where it is long."""
+    """Return what is looked for of a question: its beginning and its end where it is long."""
     half = _MAX_QUESTION // 2
     if len(question) <= _MAX_QUESTION:
         return question

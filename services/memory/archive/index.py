@@ -100,7 +100,7 @@ async def add(
 
 
 def _counted(texts: Iterable[str]) -> list[Counter[str]]:
-    """Give how often each term of each text comes up."""
+    """Return how often each term of each text comes up."""
     return [Counter(words.terms(text)) for text in texts]
 
 

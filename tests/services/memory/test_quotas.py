@@ -26,7 +26,7 @@ async def service(engine: AsyncEngine) -> AsyncIterator[Remembering]:
 
 
 async def stored(engine: AsyncEngine) -> int:
-    """Give what is charged, which is the same for the owner and for all memories together."""
+    """Return what is charged, which is the same for the owner and for all memories together."""
     async with reading(engine) as connection:
         of_owner = await connection.scalar(select(func.coalesce(func.sum(owners.c.size_bytes), 0)))
         of_memories = await connection.scalar(
