@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import orjson
 
+from facade.parsing import parse
 from services.common.errors import GatewayError
 
 _SIZES = struct.Struct("<IQ")  # of the head, of what follows it
@@ -49,8 +50,6 @@ def _read(source: IO[bytes], size: int) -> bytes:
 
 def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], bytes]:
     """Parse one body; return the frame that tells what came of it."""
-    from facade.parsing import parse
-
     try:
         parsed = parse(head["kind"], held, head["options"], head["max_values"])
         content: bytes = parsed.request.SerializeToString()
@@ -78,8 +77,6 @@ def main() -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # What else is written to standard output must not come between.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    import facade.parsing  # noqa: F401  before the first body comes
-
     gc.freeze()
     gc.disable()
     try:
