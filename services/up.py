@@ -230,7 +230,12 @@ async def prepare_in_process() -> str | None:
     process = await asyncio.create_subprocess_exec(
         *_PYTHON, "services.prepare", stdout=asyncio.subprocess.PIPE
     )
-    output, _ = await process.communicate()
+    try:
+        output, _ = await process.communicate()
+    finally:
+        if process.returncode is None:  # interrupted: a transport left open fails with its loop
+            process.kill()
+            await process.wait()
     answer = json.loads(output) if output else {"error": "the database could not be prepared"}
     if "error" in answer:
         raise StartError(answer["error"])

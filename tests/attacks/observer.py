@@ -15,6 +15,10 @@ from tests.e2e.processes import PYTHON, ROOT
 
 MAX_RSS_GROWTH_MB = 200
 MAX_P99_MS = 250
+# How often a process has to get a turn on the machine until an answer is there, where the
+# control needs one: of the prober and the facade, and for a chat of the services between.
+HEALTHZ_TURNS = 2
+CHAT_TURNS = 4
 _RSS_INTERVAL_S = 0.05
 _PAGE_MB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
@@ -43,8 +47,8 @@ class Measurement:
         """Assert that the attack stayed within the bounds that every attack has."""
         assert not self.failures, self
         assert self.rss_growth_mb < MAX_RSS_GROWTH_MB, self
-        assert self.healthz_p99_ms < MAX_P99_MS + self.control_p99_ms, self
-        assert self.chat_p99_ms < MAX_P99_MS + self.control_p99_ms, self
+        assert self.healthz_p99_ms < MAX_P99_MS + HEALTHZ_TURNS * self.control_p99_ms, self
+        assert self.chat_p99_ms < MAX_P99_MS + CHAT_TURNS * self.control_p99_ms, self
 
 
 class Observer:

@@ -136,7 +136,8 @@ async def test_the_access_log_tells_requests_apart_and_no_credentials() -> None:
         ):
             assert answer.status == HTTPStatus.NOT_FOUND
         await asyncio.to_thread(envoy.process.stop)
-    logged = [json.loads(line) for line in envoy.process.output.splitlines() if line[0] == "{"]
+    lines = envoy.process.output.splitlines()
+    logged = [json.loads(line) for line in lines if line.startswith("{")]
     (entry,) = [line for line in logged if line["request_id"] == "mine"]
     assert (entry["method"], entry["path"], entry["status"]) == ("GET", "/beta/v1/models", 404)
     assert "gw-" not in envoy.process.output

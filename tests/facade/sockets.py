@@ -27,20 +27,33 @@ def port_of(url: str) -> int:
     return int(url.rpartition(":")[2])
 
 
+class _Received(asyncio.Protocol):
+    """What a connection brought until it ended, also by a reset."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.ended = asyncio.Event()
+
+    def data_received(self, data: bytes) -> None:
+        self.data += data
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.ended.set()
+
+
 async def exchange(port: int, *pieces: bytes) -> bytes:
     """Send pieces, each in a packet of its own; return all that is answered until the end."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    loop = asyncio.get_running_loop()
+    transport, received = await loop.create_connection(_Received, "127.0.0.1", port)
     try:
         async with asyncio.timeout(ENOUGH_S):
             for piece in pieces:
-                writer.write(piece)
-                await writer.drain()
+                transport.write(piece)
                 await asyncio.sleep(0.002)
-            return await reader.read(-1)
-    except ConnectionError:
-        return b""
+            await received.ended.wait()
     finally:
-        writer.close()
+        transport.close()
+    return bytes(received.data)
 
 
 def read_answers(data: bytes) -> list[Answer]:

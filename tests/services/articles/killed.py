@@ -19,8 +19,10 @@ from services.common.channels import Metadata, call_metadata, open_channel
 from services.common.ids import Source
 from tests.services.articles.editing import paragraph, stored_and_replayed
 from tests.services.processes import serving
+from tests.waiting import until
 
 _RUN = 3
+_MOST_BEFORE_A_KILL = 30
 
 
 @dataclass
@@ -57,7 +59,7 @@ async def work_until_killed(
     known: list[Known],
     chance: random.Random,
 ) -> None:
-    """Edit from several callers, and kill the process at some moment."""
+    """Edit from several callers, and kill the process once some more edits were answered."""
     metadata = call_metadata(key, "req_kill")
     async with open_channel(address, max_message=4 << 20) as channel:
         stub = ArticleEditorServiceStub(channel)
@@ -65,8 +67,14 @@ async def work_until_killed(
             asyncio.create_task(_edit(stub, metadata, one, random.Random(chance.random())))
             for one in known
         ]
+        enough = sum(one.answered for one in known) + chance.randint(0, _MOST_BEFORE_A_KILL)
+        await until(
+            lambda: (
+                sum(one.answered for one in known) >= enough or any(one.done() for one in callers)
+            )
+        )
         # Any moment is a moment to die: this is the one wait that is for nothing.
-        await asyncio.sleep(chance.uniform(0, 0.4))
+        await asyncio.sleep(chance.uniform(0, 0.02))
         process.send_signal(signal.SIGKILL)
         await process.wait()
         for outcome in await asyncio.gather(*callers, return_exceptions=True):
