@@ -39,7 +39,11 @@ _RETRYABLE = frozenset(
 _FOR_THE_OPERATOR = frozenset({errors_pb2.REASON_UPSTREAM_AUTH, errors_pb2.REASON_LOOP_DETECTED})
 _REQUEST_ID = re.compile(rf"[A-Za-z0-9._:/+=-]{{1,{MAX_REQUEST_ID}}}", re.ASCII)
 # Addresses that clients are given; some ask for their head before anything else.
-BASE_PATHS = ("/beta", "/beta/v1", "/coding", "/coding/v1")
+BASE_PATHS = tuple(
+    f"{path}{slash}"
+    for path in ("/beta", "/beta/v1", "/coding", "/coding/v1")
+    for slash in ("", "/")
+)
 PUBLIC = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs", *BASE_PATHS})
 
 

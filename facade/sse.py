@@ -198,4 +198,4 @@ def _is_content(event: Event) -> bool:
         return event.block_start.WhichOneof("kind") not in ("text", "thinking") or bool(
             event.block_start.text or event.block_start.thinking.text
         )
-    return kind != "usage"
+    return kind not in ("usage", "unknown")

@@ -106,8 +106,8 @@ class GatewayError(Exception):
         article_code: number of the failure in the document editing API, or None.
         limit: name of the setting whose bound was reached (`limits.max_body`), or ""; counted
             in the metrics of the process that raises the error, and not sent on.
-        upstream_code: the `code` of a provider of OpenAI's dialect that refused the request,
-            or "".
+        upstream_code: the `code` of a provider of OpenAI's dialect that refused the request, a
+            word or a number as it wrote it, or "".
         upstream_param: its `param`, or "".
     """
 
@@ -133,7 +133,8 @@ class GatewayError(Exception):
         self.attempts = list(attempts)
         self.article_code = article_code
         self.limit = limit
-        self.upstream_code = self.upstream_param = ""
+        self.upstream_code: str | int = ""
+        self.upstream_param = ""
 
     @property
     def code(self) -> str:
@@ -240,9 +241,12 @@ def to_status(error: GatewayError) -> tuple[grpc.StatusCode, str, bytes]:
         retry_after_s=error.retry_after_s,
         attempts=_last(error.attempts),
         article_code=error.article_code,
-        upstream_code=error.upstream_code,
         upstream_param=error.upstream_param,
     )
+    if isinstance(error.upstream_code, int):
+        detail.upstream_code_number = error.upstream_code
+    else:
+        detail.upstream_code = error.upstream_code
     packed = any_pb2.Any()
     packed.Pack(detail)
     code = error.grpc_status
@@ -277,6 +281,8 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> GatewayError:
             article_code=detail.article_code if detail.HasField("article_code") else None,
         )
         told.upstream_code, told.upstream_param = detail.upstream_code, detail.upstream_param
+        if detail.HasField("upstream_code_number"):
+            told.upstream_code = detail.upstream_code_number
         return told
     bare = _BARE_STATUSES.get(error.code())
     return GatewayError(*bare) if bare else internal()

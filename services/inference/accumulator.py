@@ -32,6 +32,9 @@ _BLOCK_OF_DELTA = {
     "input": "tool_use",
 }
 
+# What deltas with further fields say has come in events of its own.
+_SAID = {"text_delta": "text", "thinking_delta": "thinking"}
+
 
 class BrokenStream(ValueError):
     """A provider's events break their documented order: a fault of its adapter."""
@@ -69,6 +72,8 @@ class Accumulator:
                 self._usage = event
             elif kind is None:
                 raise BrokenStream("an event without a kind")
+            elif kind == "unknown":
+                continue
             else:
                 if kind == "further" and not self._take(event.further):
                     continue
@@ -296,6 +301,7 @@ def _fold_deltas(holder: Opaque, deltas: Sequence[Opaque], arguments: str) -> No
         elif name == "input_json_delta":
             partial.append(str(fields.get("partial_json", "")))
         else:
+            fields.pop(_SAID.get(name, ""), None)
             for key in [key for key, value in fields.items() if isinstance(value, str)]:
                 texts.setdefault(key, []).append(fields.pop(key))
             _merge(content, fields)

@@ -17,4 +17,4 @@ def is_content(event: Event) -> bool:
         )
     if kind == "further":
         return event.further.HasField("message")
-    return kind not in ("start", "usage")
+    return kind not in ("start", "usage", "unknown")

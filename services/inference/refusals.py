@@ -8,6 +8,7 @@ fields of messages that have no name here: client libraries add them to what the
 
 import re
 from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 
 import orjson
 
@@ -36,7 +37,7 @@ MESSAGE_NAME = "messages.name"
 STREAM_OPTIONS = "stream_options"
 
 # By the names that providers have for them. Fields that would change what an answer means
-# (tools, formats, stop sequences, limits of length) are not among them.
+# (tools, stop sequences, limits of length) are not among them.
 _OPTIONAL = (
     *("temperature", "top_p", "top_k", "min_p", "seed"),
     *("presence_penalty", "frequency_penalty", "repetition_penalty"),
@@ -48,10 +49,20 @@ _OPTIONAL = (
     # Of messages: what other providers say beside their answers.
     *("reasoning_details", "extra_content", "annotations"),
 )
+# Fields that change what an answer means, and what they say where they change nothing: with such
+# a value they are left out where a model refuses them.
+DEFAULTS: Mapping[str, Sequence[object]] = {
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "logit_bias": ({},),
+    "modalities": (["text"],),
+    "response_format": ({"type": "text"},),
+    "tool_choice": ("auto", {"type": "auto"}),
+}
 # One limit with two names: each is sent under the other one when it is refused.
 RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
-_KNOWN = frozenset((*_OPTIONAL, *RENAMED))
+_KNOWN = frozenset((*_OPTIONAL, *RENAMED, *DEFAULTS))
 # What comes before the name of a refused field of a message that has no name here.
 OF_MESSAGES = "messages[]."
 # Such fields of one model that are remembered: callers make them up.
@@ -70,6 +81,8 @@ _PATHS = re.compile(
     # "loc": ["body", "messages", 1, "assistant", "x"]
     r'|"messages",\s*\d+,\s*(?:"\w+",\s*)?"(\w+)"\s*\]'
 )
+# "loc": ["body", "x"], or in Python's words; beside it stands what the caller wrote.
+_LOCATIONS = re.compile(r"""['"]loc['"]:\s*[\[(]\s*['"]body['"],\s*['"](\w+)['"]""")
 _NAMES = re.compile(rf"\b(?:{'|'.join(sorted(_KNOWN, key=len, reverse=True))})\b")
 # "Thinking level MINIMAL is not supported for this model." and the like.
 _GOOGLES_THINKING = re.compile(r"Thinking (?:level|budget|is)\b|thinking_(?:level|budget|config)\b")
@@ -164,7 +177,11 @@ def _refused(error: UpstreamError) -> str:
         return _of_messages(next(filter(None, found.groups())))
     if _GOOGLES_THINKING.search(words):
         return "thinking"
-    named: list[str] = _NAMES.findall(words)
+    named: list[str]
+    if located := _LOCATIONS.findall(words):
+        named = [name for name in located if name in _KNOWN]
+    else:
+        named = _NAMES.findall(words)
     if not named:
         return ""
     # Of two that exclude each other the second is the finer one, as providers put it.
@@ -193,6 +210,9 @@ def _read(body: str) -> tuple[str, str, str]:
     if not isinstance(told, dict):
         return "", "", body
     param, code, message = (told.get(name) for name in ("param", "code", "message"))
+    match told.get("metadata"):
+        case {"raw": str(raw)}:  # OpenRouter tells so what the provider behind it said
+            message = raw
     return (
         param if isinstance(param, str) else "",
         code if isinstance(code, str) else "",

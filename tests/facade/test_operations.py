@@ -60,7 +60,7 @@ async def test_readiness_tells_callers_no_details(gateway, query):
     assert await seen(gateway, f"/readyz?{query}") == (200, '{"status": "ready"}')
 
 
-@pytest.mark.parametrize("path", ["/beta", "/beta/v1", "/coding", "/coding/v1"])
+@pytest.mark.parametrize("path", ["/beta", "/beta/v1", "/coding", "/coding/v1", "/coding/"])
 async def test_the_head_of_a_base_address_is_there(gateway, path):
     async with gateway.http.head(gateway.url + path) as answer:
         assert answer.status == 200

@@ -246,6 +246,18 @@ async def test_mistral_answers_one_who_has_a_name(gateway: Gateway):
         assert answer.headers["x-gateway-dropped"] == "messages[].name, user"
 
 
+async def test_mistral_answers_a_request_that_spells_out_what_holds_anyway(gateway: Gateway):
+    said = [{"role": "user", "content": "Hello"}]
+    asked = {"logprobs": False, "logit_bias": {}, "modalities": ["text"], "tool_choice": "auto"}
+    message, _ = await chat(gateway, {"model": "mistral/echo", "messages": said, **asked})
+    assert "Hello" in text_of(message)
+    url = f"{gateway.url}/beta/v1/chat/completions"
+    asked = {"model": "mistral/echo", "messages": said, "logprobs": True}
+    async with gateway.http.post(url, json=asked, headers=gateway.bearer()) as answer:
+        assert answer.status == 400
+        assert "logprobs" in (await answer.json())["error"]["message"]
+
+
 async def test_an_effort_that_one_caller_may_not_ask_for_is_there_for_others(gateway: Gateway):
     said = [{"role": "user", "content": "Hello"}]
     body = {"model": "openai-o/echo", "messages": said}

@@ -140,6 +140,8 @@ class MessageStream:
                 return self._block_stop()
             case "finish":
                 self._finish = event.finish
+            case "unknown":
+                return self._unknown(event.unknown)
             case _ if self._hidden:
                 pass
             case "signature":
@@ -163,6 +165,11 @@ class MessageStream:
             return b""
         event = {"type": "content_block_delta", "index": self._index, "delta": fields}
         return self._open() + _event("content_block_delta", event)
+
+    def _unknown(self, event: conversation_pb2.Opaque) -> bytes:
+        fields = own_fields(event)
+        name = str(fields.get("type", ""))
+        return _event(name, fields) if name and name.isprintable() else b""
 
     def _block_start(self, block: conversation_pb2.Block) -> bytes:
         """Open a block empty, as clients expect, with what it holds as its first delta."""

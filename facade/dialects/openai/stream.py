@@ -78,7 +78,7 @@ class ChatStream:
                 self._block_start(event, out)
             elif kind == "further":
                 self._further(event, out)
-            elif kind is not None:
+            elif kind is not None and kind != "unknown":
                 self._delta(kind, event, out)
         return b"".join(out)
 

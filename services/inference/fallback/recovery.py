@@ -209,7 +209,7 @@ class Repeated:
             kind = event.WhichOneof("kind")
             if kind == "usage" or (self._passed and kind != "start"):
                 out.append(event)
-            elif kind != "start" and kind != "further":
+            elif kind not in ("start", "further", "unknown"):
                 self._compare(kind, event, out)
         return out
 

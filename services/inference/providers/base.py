@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from gateway.conversation.v1.conversation_pb2 import Dialect, MediaKind
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
-from services.inference.refusals import PREFILL, RENAMED, STREAM_OPTIONS, all_refused
+from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS, all_refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,10 @@ class Call:
     def leave_out_refused(self, body: dict[str, Any]) -> None:
         """Take out of a request's body what the model has refused, and note it as dropped."""
         for name in self.without & body.keys():
+            if name in DEFAULTS:
+                if body[name] in DEFAULTS[name]:
+                    del body[name]  # says what holds without it
+                continue
             value = body.pop(name)
             other = RENAMED.get(name)
             if name == STREAM_OPTIONS:

@@ -47,7 +47,8 @@ _REFUSALS = frozenset(
         errors_pb2.REASON_CONTENT_FILTER,
     }
 )
-_OWN_WORD = re.compile(r"[A-Za-z_][\w.\[\]$/-]{0,199}", re.ASCII)
+_OWN_WORD = re.compile(r"\w[\w.\[\]$/-]{0,199}", re.ASCII)
+_MAX_CODE = 1_000_000  # of codes that are numbers
 # Anthropic tells an operator's unpaid bill as a fault of the request.
 _BILLING_WORDS = "credit balance is too low"
 # Google tells a wrong or expired key under status 400.
@@ -80,6 +81,7 @@ class _Told(NamedTuple):
         message: for people.
         kind: the error's type.
         code: its code, which may be a status.
+        own_code: the code as the provider wrote it, where it says more than the status.
         reason: Google's reason (`google.rpc.ErrorInfo`).
         wait_s: seconds to wait, where the body tells them (`google.rpc.RetryInfo`).
     """
@@ -87,6 +89,7 @@ class _Told(NamedTuple):
     message: str = ""
     kind: str = ""
     code: str = ""
+    own_code: str | int = ""
     param: str = ""
     reason: str = ""
     wait_s: float | None = None
@@ -280,10 +283,15 @@ def _add_own_words(error: UpstreamError, told: _Told, secrets: Iterable[str]) ->
         # It is of the gateway's own account or choice of model, or clients know its code.
         return
     secrets = tuple(secrets)
-    for name, word in (("upstream_code", told.code), ("upstream_param", told.param)):
-        # A code that is a status says nothing that the reason does not.
-        if _OWN_WORD.fullmatch(word) and redact(word, secrets) == word:
-            setattr(error, name, word)
+    code = told.own_code
+    if isinstance(code, int) or _is_own_word(code, secrets):
+        error.upstream_code = code
+    if _is_own_word(told.param, secrets):
+        error.upstream_param = told.param
+
+
+def _is_own_word(word: str, secrets: tuple[str, ...]) -> bool:
+    return _OWN_WORD.fullmatch(word) is not None and redact(word, secrets) == word
 
 
 def _read(body: bytes) -> _Told:
@@ -312,6 +320,9 @@ def _read(body: bytes) -> _Told:
     message = value.get("message") or value.get("detail") or ""
     if not isinstance(message, str):
         message = _as_text(message)
+    match value.get("metadata"):
+        case {"raw": str(raw)} if raw:  # of the provider behind OpenRouter
+            message = f"{message}: {raw}"
     inner = value.get("innererror")
     code = value.get("code")
     if isinstance(inner, dict) and str(inner.get("code", "")).lower() in _FILTER_CODES:
@@ -320,6 +331,7 @@ def _read(body: bytes) -> _Told:
         message[:_MAX_WORDS],
         _word(value.get("type")),
         _word(code),
+        _own_code(code, "status" in value),
         _word(value.get("param")),
         *_details(value.get("details")),
     )
@@ -346,6 +358,15 @@ def _as_text(value: object) -> str:
 
 def _word(value: object) -> str:
     return str(value)[:_MAX_WORD] if isinstance(value, str | int) else ""
+
+
+def _own_code(value: object, beside_status: bool) -> str | int:
+    if isinstance(value, str):
+        return value[:_MAX_WORD]
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MAX_CODE:
+        return ""
+    # Google's is the HTTP status, beside its own word for that.
+    return "" if beside_status else value
 
 
 def _in_band_status(told: _Told) -> int:

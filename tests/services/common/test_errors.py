@@ -15,6 +15,12 @@ def rpc_error(error: GatewayError) -> grpc.aio.AioRpcError:
     return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), trailers, message)
 
 
+def test_the_code_of_a_provider_stays_a_number():
+    sent = GatewayError(errors_pb2.REASON_UPSTREAM_REJECTED, "why")
+    sent.upstream_code = 400
+    assert errors.from_rpc_error(rpc_error(sent)).upstream_code == 400
+
+
 @pytest.mark.parametrize("reason", REASONS, ids=Reason.Name)
 def test_every_reason_survives_the_way_through_a_status(reason):
     attempt = Attempt(step="a", model="p/m", status=500, reason=reason, duration_ms=7)

@@ -81,6 +81,45 @@ def field(
         (openai("Thinking is not enabled for models/gemini-2.0-flash"), "thinking"),
         (openai("thinking_level is not supported by this model"), "thinking"),
         ("user: unexpected keyword argument", "user"),
+        (openai("Unknown parameter: 'response_format'", "response_format"), "response_format"),
+        # What callers wrote stands beside the name, and is none itself.
+        (
+            json.dumps(
+                {
+                    "message": {
+                        "detail": [
+                            {
+                                "loc": ["body", "foo"],
+                                "msg": "Extra inputs are not permitted",
+                                "input": "temperature",
+                            },
+                            {"loc": ["body", "logprobs"], "input": False},
+                        ]
+                    }
+                }
+            ),
+            "logprobs",
+        ),
+        (
+            openai(
+                "[{'type': 'extra_forbidden', 'loc': ('body', 'max_completion_tokens'), "
+                "'msg': 'Extra inputs are not permitted', 'input': 800}]"
+            ),
+            "max_completion_tokens",
+        ),
+        # OpenRouter quotes the provider behind it.
+        (
+            json.dumps(
+                {
+                    "error": {
+                        "message": "Provider returned error",
+                        "code": 400,
+                        "metadata": {"raw": openai(TEMPERATURE)},
+                    }
+                }
+            ),
+            "temperature",
+        ),
         (
             anthropic(
                 "This model does not support assistant message prefill. "
@@ -126,6 +165,11 @@ def test_fields_of_messages_are_found_by_any_name(body, name):
     assert field(body) == name
 
 
+def test_words_of_the_caller_are_no_names_of_fields():
+    told = {"loc": ["body", "foo"], "msg": EXTRA, "input": "temperature, top_p"}
+    assert field(json.dumps({"detail": [told]})) == ""
+
+
 def test_what_is_known_to_be_refused_is_no_news():
     assert field(openai(TEMPERATURE), known=["temperature"]) == ""
 
@@ -144,7 +188,6 @@ def test_so_many_fields_of_messages_are_remembered():
         openai("Invalid 'temperature': must be at most 2.", "temperature", "decimal_above_max"),
         anthropic("temperature: range: -1..1"),
         openai("Unsupported parameter: 'tools'", "tools", "unsupported_parameter"),
-        openai("Unknown parameter: 'response_format'", "response_format"),
         anthropic("max_tokens: 64000 > 32000, which is the maximum allowed number"),
         openai("The model does not support image input"),
         "",

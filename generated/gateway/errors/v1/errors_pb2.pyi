@@ -196,6 +196,7 @@ class ErrorDetail(_message.Message):
     ARTICLE_CODE_FIELD_NUMBER: _builtins.int
     UPSTREAM_CODE_FIELD_NUMBER: _builtins.int
     UPSTREAM_PARAM_FIELD_NUMBER: _builtins.int
+    UPSTREAM_CODE_NUMBER_FIELD_NUMBER: _builtins.int
     reason: Global___Reason.ValueType
     """Required. Why."""
     message: _builtins.str
@@ -214,9 +215,10 @@ class ErrorDetail(_message.Message):
     """Optional. Number of the failure in the document editing API, such as 40401."""
     upstream_code: _builtins.str
     """Optional. The `code` and the `param` of a provider of OpenAI's dialect that refused the
-    request, as it wrote them.
+    request, as it wrote them; a code that is a number is in `upstream_code_number`.
     """
     upstream_param: _builtins.str
+    upstream_code_number: _builtins.int
     @_builtins.property
     def attempts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attempt]:
         """Optional. Every attempt made at a provider, in order; empty when none was made."""
@@ -232,19 +234,24 @@ class ErrorDetail(_message.Message):
         article_code: _builtins.int | None = ...,
         upstream_code: _builtins.str = ...,
         upstream_param: _builtins.str = ...,
+        upstream_code_number: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "article_code", b"article_code", "retry_after_s", b"retry_after_s"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "_upstream_code_number", b"_upstream_code_number", "article_code", b"article_code", "retry_after_s", b"retry_after_s", "upstream_code_number", b"upstream_code_number"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "article_code", b"article_code", "attempts", b"attempts", "message", b"message", "param", b"param", "reason", b"reason", "retry_after_s", b"retry_after_s", "upstream_code", b"upstream_code", "upstream_param", b"upstream_param"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "_upstream_code_number", b"_upstream_code_number", "article_code", b"article_code", "attempts", b"attempts", "message", b"message", "param", b"param", "reason", b"reason", "retry_after_s", b"retry_after_s", "upstream_code", b"upstream_code", "upstream_code_number", b"upstream_code_number", "upstream_param", b"upstream_param"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__article_code: _TypeAlias = _typing.Literal["article_code"]  # noqa: Y015
     _WhichOneofArgType__article_code: _TypeAlias = _typing.Literal["_article_code", b"_article_code"]  # noqa: Y015
     _WhichOneofReturnType__retry_after_s: _TypeAlias = _typing.Literal["retry_after_s"]  # noqa: Y015
     _WhichOneofArgType__retry_after_s: _TypeAlias = _typing.Literal["_retry_after_s", b"_retry_after_s"]  # noqa: Y015
+    _WhichOneofReturnType__upstream_code_number: _TypeAlias = _typing.Literal["upstream_code_number"]  # noqa: Y015
+    _WhichOneofArgType__upstream_code_number: _TypeAlias = _typing.Literal["_upstream_code_number", b"_upstream_code_number"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__article_code) -> _WhichOneofReturnType__article_code | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__retry_after_s) -> _WhichOneofReturnType__retry_after_s | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__upstream_code_number) -> _WhichOneofReturnType__upstream_code_number | None: ...
 
 Global___ErrorDetail: _TypeAlias = ErrorDetail  # noqa: Y015
 

@@ -1416,6 +1416,7 @@ class Event(_message.Message):
     FINISH_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     FURTHER_FIELD_NUMBER: _builtins.int
+    UNKNOWN_FIELD_NUMBER: _builtins.int
     VERBATIM_FIELD_NUMBER: _builtins.int
     LOGPROBS_FIELD_NUMBER: _builtins.int
     PIECES_FIELD_NUMBER: _builtins.int
@@ -1466,6 +1467,13 @@ class Event(_message.Message):
         """
 
     @_builtins.property
+    def unknown(self) -> _conversation_pb2.Opaque:
+        """An event of the provider's stream without a name here, as its JSON object. It says nothing
+        of the answer itself: whoever puts that together reads past it, as does whoever writes
+        another dialect. Anywhere after `start`.
+        """
+
+    @_builtins.property
     def verbatim(self) -> Global___Verbatim:
         """The whole answer, with no event before or after it. Never in StreamGenerate."""
 
@@ -1494,15 +1502,16 @@ class Event(_message.Message):
         finish: Global___Finish | None = ...,
         usage: _conversation_pb2.Usage | None = ...,
         further: Global___Further | None = ...,
+        unknown: _conversation_pb2.Opaque | None = ...,
         verbatim: Global___Verbatim | None = ...,
         logprobs: _builtins.bytes = ...,
         pieces: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["block_start", b"block_start", "block_stop", b"block_stop", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "usage", b"usage", "verbatim", b"verbatim"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["block_start", b"block_start", "block_stop", b"block_stop", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "verbatim", b"verbatim"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "usage", b"usage", "verbatim", b"verbatim"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "verbatim", b"verbatim"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["start", "block_start", "text", "thinking", "signature", "input", "refusal", "opaque", "block_stop", "finish", "usage", "further", "verbatim"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["start", "block_start", "text", "thinking", "signature", "input", "refusal", "opaque", "block_stop", "finish", "usage", "further", "unknown", "verbatim"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

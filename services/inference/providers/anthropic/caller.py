@@ -33,10 +33,12 @@ class Caller:
     """The caller's side of one call, and what of it may go on.
 
     Attributes:
+        dialect: whose words the request is in.
         speaks_anthropic: whether the request was written in Anthropic's own dialect.
         speaks_openai: whether it was written in OpenAI's.
         pass_stateful: whether callers may name things kept at the provider.
         fetches_urls: whether the provider fetches media by address.
+        official: whether the provider is Anthropic itself.
         takes_unsigned: whether it may be sent thinking that no provider has signed.
         takes_budgets: whether the model may be sent a budget of tokens for thinking.
     """
@@ -45,6 +47,8 @@ class Caller:
         self, call: Call, *, pass_stateful: bool, fetches_urls: bool, official: bool
     ) -> None:
         dialect = call.request.dialect
+        self.dialect = dialect
+        self.official = official
         self.speaks_anthropic = dialect == conversation_pb2.DIALECT_ANTHROPIC
         self.speaks_openai = dialect == conversation_pb2.DIALECT_OPENAI
         self.pass_stateful = pass_stateful
@@ -66,10 +70,17 @@ class Caller:
             self._dropped.append(path)
 
     def cache_control(self, opaque: Opaque) -> Any:
-        """Return the `cache_control` that clients of OpenAI's dialect put into parts, or None."""
+        """Return the `cache_control` that clients of OpenAI's dialect write, or None.
+
+        It is a field of a message, of a part of one, of a tool or of a tool's `function`.
+        """
         if not self.speaks_openai or b"cache_control" not in opaque.json:
             return None
-        return json_object(opaque.json, "").get("cache_control")
+        fields = json_object(opaque.json, "")
+        function = fields.get("function")
+        if isinstance(function, dict) and "cache_control" in function:
+            return function["cache_control"]
+        return fields.get("cache_control")
 
     def own_fields(self, opaque: Opaque, path: str, *, told_as: str = "") -> dict[str, Any]:
         """Give the fields of an opaque object that are Anthropic's; tell those that are not.
@@ -84,10 +95,15 @@ class Caller:
             return {}
         fields = json_object(opaque.json, path)
         if opaque.dialect == conversation_pb2.DIALECT_ANTHROPIC:
-            self.check_state(fields, path)
+            if path:
+                self.check_state(fields, path)
+            else:
+                for field, value in fields.items():
+                    self.check_state(value, field)
             return fields
         for field, value in fields.items():
-            if value is not None and field != "cache_control":
+            holds_mark = isinstance(value, dict) and value.keys() == {"cache_control"}
+            if value is not None and field != "cache_control" and not holds_mark:
                 self.drop(f"{told_as or path}.{field}".lstrip("."))
         return {}
 

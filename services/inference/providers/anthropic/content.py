@@ -18,6 +18,7 @@ from gateway.conversation.v1.conversation_pb2 import (
 from services.common.errors import GatewayError, invalid, unsupported
 from services.inference.providers.anthropic import shaping
 from services.inference.providers.anthropic.caller import Caller, json_object, kept_at_provider
+from services.inference.providers.billing import BILLING, tells_whom_to_bill, without_billing
 from services.inference.thinking import is_gateway_signature
 
 Json = dict[str, Any]
@@ -105,6 +106,10 @@ class Conversation:
             self._role = role
         into = self.system if top else self._blocks
         self._calls = -1
+        if role == "system" and not self._caller.official:
+            if tells_whom_to_bill(message, self._caller.dialect):
+                self._caller.drop(BILLING)
+                message = without_billing(message)
         for self._block, block in enumerate(message.blocks):
             translated = self._translate(block, in_system=role == "system")
             if translated is not None:
@@ -112,6 +117,9 @@ class Conversation:
         if message.name:
             self._caller.drop("messages[].name")
         if message.HasField("extra"):
+            mark = self._caller.cache_control(message.extra)
+            if mark is not None and into:
+                into[-1].setdefault("cache_control", mark)
             extra = self._extra_of(message)
             if not top:
                 self._extra.update(extra)

@@ -125,6 +125,7 @@ class StreamReader:
         self._index: object = None
         self._has_input = False
         self._number = -1
+        self._early: list[Event] = []  # without a name, before the answer began
         self._readers: dict[object, Callable[[Json, list[Event]], None]] = {
             "message_start": self._message_start,
             "content_block_start": self._block_start,
@@ -200,10 +201,19 @@ class StreamReader:
             raise _MalformedError("type")
         reader = self._readers.get(kind)
         if reader is None:
-            return  # a ping, or an event that newer versions of the protocol have
+            if kind != "ping":
+                self._unknown(told, kind, events)
+            return
         if not self._started and kind != "message_start":
             raise _MalformedError("type")
         reader(told, events)
+
+    def _unknown(self, told: Json, kind: str, events: list[Event]) -> None:
+        """Keep an event that newer versions of the protocol have, or this server alone."""
+        fields = {**told, "type": kind}
+        # Until the answer has content its events wait.
+        opaque = _opaque(fields) if self.has_content else self._kept(fields)
+        (events if self._started else self._early).append(Event(unknown=opaque))
 
     def _message_start(self, told: Json, events: list[Event]) -> None:
         if self._started:
@@ -213,6 +223,8 @@ class StreamReader:
         self._counts.add(message)
         events.append(Event(start=_start(message)))
         events.append(Event(usage=self._counts.usage()))
+        events += self._early
+        self._early.clear()
 
     def _block_start(self, told: Json, events: list[Event]) -> None:
         if self._finished:
@@ -236,15 +248,19 @@ class StreamReader:
         if not isinstance(kind, str):
             raise _MalformedError("delta.type")
         if self._kind == "opaque" or kind not in _DELTAS:
-            opaque = Opaque(dialect=conversation_pb2.DIALECT_ANTHROPIC, json=self._kept(delta))
-            events.append(Event(block=self._number, opaque=opaque))
+            events.append(Event(block=self._number, opaque=self._kept(delta)))
             return
         owner, field = _DELTAS[kind]
         if owner != self._kind:
             raise _MalformedError("delta.type")
         text = _text(delta, field)
-        if not text:
-            return
+        if text:
+            self._say(field, text, events)
+        if len(delta) > 2 and field in ("text", "thinking"):
+            # Fields without a name, beside a text that is told already.
+            events.append(Event(block=self._number, opaque=self._kept({**delta, field: ""})))
+
+    def _say(self, field: str, text: str, events: list[Event]) -> None:
         if field == "text":
             events.append(Event(block=self._number, text=text))
         elif field == "thinking":
@@ -255,11 +271,13 @@ class StreamReader:
             self._has_input = True
             events.append(Event(block=self._number, input=text))
 
-    def _kept(self, delta: Json) -> bytes:
+    def _kept(self, fields: Json) -> Opaque:
+        """Return a delta or an event that is held until the answer can be put together."""
         try:
-            return self._bounds.keep_delta(delta)
+            kept = self._bounds.keep_delta(fields)
         except ValueError as error:
             raise _MalformedError("delta") from error
+        return Opaque(dialect=conversation_pb2.DIALECT_ANTHROPIC, json=kept)
 
     def _block_stop(self, told: Json, events: list[Event]) -> None:
         if not self._kind or told.get("index") != self._index:

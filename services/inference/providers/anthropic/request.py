@@ -255,7 +255,10 @@ def _add_extra(body: Json, request: GenerateRequest, caller: Caller) -> None:
     if not request.HasField("extra"):
         return
     if request.extra.dialect == conversation_pb2.DIALECT_OPENAI:
-        _leave_out_foreign(json_object(request.extra.json, ""), request, caller)
+        fields = json_object(request.extra.json, "")
+        if fields.get("cache_control") is not None:
+            body["cache_control"] = fields.pop("cache_control")
+        _leave_out_foreign(fields, request, caller)
         return
     for name, value in caller.own_fields(request.extra, "").items():
         if name in _STATEFUL and value and not caller.pass_stateful:
@@ -269,7 +272,7 @@ def _add_extra(body: Json, request: GenerateRequest, caller: Caller) -> None:
 def _leave_out_foreign(fields: Json, request: GenerateRequest, caller: Caller) -> None:
     """Note OpenAI's fields without a name here as dropped; refuse those that are needed."""
     for name, value in fields.items():
-        if value is None or name == "cache_control":
+        if value is None:
             continue
         if name in _REFUSED and _REFUSED[name](value):
             raise refuse(name, f"`{name}`")

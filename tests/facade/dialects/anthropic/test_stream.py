@@ -275,3 +275,20 @@ def test_no_text_breaks_out_of_its_line(text):
         pb.Event(finish=pb.Finish(reason=c.FINISH_REASON_END_TURN)),
     ]
     assert accumulated(streamed(batch))["content"] == [{"type": "text", "text": text}]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "told", "shown"),
+    [
+        (c.DIALECT_ANTHROPIC, {"type": "brand_new", "x": [1]}, True),
+        (c.DIALECT_OPENAI, {"type": "brand_new"}, False),
+        (c.DIALECT_ANTHROPIC, {"type": "a\nb"}, False),
+        (c.DIALECT_ANTHROPIC, {"x": 1}, False),
+    ],
+)
+def test_events_without_a_name_stay_in_their_place(dialect, told, shown) -> None:
+    unknown = pb.Event(unknown=c.Opaque(dialect=dialect, json=orjson.dumps(told)))
+    whole = list(events(ANSWERS["text"], piece=2, filled=False))
+    plain = streamed(whole)
+    expected = [*plain[:-2], told, *plain[-2:]] if shown else plain
+    assert streamed([*whole, unknown]) == expected

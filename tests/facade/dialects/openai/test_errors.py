@@ -58,6 +58,12 @@ def test_a_provider_of_this_dialect_has_its_own_code_and_param() -> None:
     assert (told["code"], told["param"]) == ("unsupported_value", "messages[0].content")
 
 
+def test_its_code_may_be_a_number() -> None:
+    error = GatewayError(errors_pb2.REASON_UPSTREAM_REJECTED, "what happened")
+    error.upstream_code = 400
+    assert json.loads(render_error(error, "req_1")[1])["error"]["code"] == 400
+
+
 def test_attempts_are_told_in_order() -> None:
     attempts = [
         Attempt(

@@ -275,6 +275,15 @@ class TestRepeating:
         assert told.extra.json == b'{"reasoning_details":[{"index":0,"text":"hm"}]}'
 
     @in_no_time
+    async def test_events_without_a_name_are_read_past(self):
+        unknown = Event(unknown=Opaque(dialect=OPENAI, json=b'{"type":"x"}'))
+        house = House(fallbacks=("b",))
+        house.p.plays("a", [[start(), *opening("so"), unknown], silence()])
+        house.p.plays("b", [[start(), unknown, *opening("so it is")], ending()])
+        events = await house.stream(request())
+        assert text_of(events) == "so it is"
+
+    @in_no_time
     async def test_half_of_what_has_no_name_is_not_gone_on_with(self):
         json = b'{"audio":{"data":"AA"}}'
         further = Event(further=pb.Further(message=Opaque(dialect=OPENAI, json=json)))

@@ -313,6 +313,37 @@ def test_cache_control_of_a_chats_part_is_carried() -> None:
     assert call.dropped == []
 
 
+def test_cache_control_of_a_chats_message_is_its_last_blocks() -> None:
+    mark = {"type": "ephemeral"}
+    extra = opaque({"cache_control": mark}, OPENAI)
+    call = call_of(says(SYSTEM, "s", extra=extra), says(USER, "a", "b", extra=extra))
+    body = body_of(call)
+    assert [block.get("cache_control") for block in body["messages"][0]["content"]] == [None, mark]
+    assert (body["system"][0]["cache_control"], call.dropped) == (mark, [])
+
+
+BILLING = "x-anthropic-billing-header: cc_version=2.1.117.48f; cc_entrypoint=cli; cch=71fea;"
+
+
+def test_what_tells_anthropic_whom_to_bill_goes_to_nobody_else() -> None:
+    messages = says(SYSTEM, BILLING, "Be brief."), says(USER, "hi")
+    call = call_of(*messages, dialect=ANTHROPIC)
+    assert body_of(call, official=False)["system"] == "Be brief."
+    assert call.dropped == ["x-anthropic-billing-header"]
+    alone = call_of(says(SYSTEM, BILLING), says(USER, "hi"), dialect=ANTHROPIC)
+    assert "system" not in body_of(alone, official=False)
+    joined = call_of(says(SYSTEM, f"{BILLING}\nBe brief."), says(USER, "hi"), dialect=ANTHROPIC)
+    assert body_of(joined, official=False)["system"] == "Be brief."
+    chat = call_of(*messages)
+    assert BILLING in orjson.dumps(body_of(chat, official=False)["system"]).decode()
+
+
+def test_anthropic_itself_is_told_whom_to_bill() -> None:
+    call = call_of(says(SYSTEM, BILLING, "Be brief."), says(USER, "hi"), dialect=ANTHROPIC)
+    assert [block["text"] for block in body_of(call)["system"]] == [BILLING, "Be brief."]
+    assert call.dropped == []
+
+
 def test_paths_begin_anew_with_each_message_and_part() -> None:
     before = [says(USER, "a"), says(ASSISTANT, use("t0"), use("t1"))]
     wrong = says(ASSISTANT, use("t2", "x", freeform=True))

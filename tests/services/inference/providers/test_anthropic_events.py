@@ -202,8 +202,34 @@ def test_events_are_known_by_their_names_where_the_data_has_no_type() -> None:
     assert read(text) == (events_of(*STREAM), None)
 
 
-def test_events_of_newer_versions_are_passed_over() -> None:
-    assert events_of(STREAM[0], {"type": "brand_new", "x": 1}, *STREAM[1:]) == events_of(*STREAM)
+def test_events_of_newer_versions_are_kept_beside_the_answer() -> None:
+    new = [{"type": "brand_new", "x": number} for number in range(3)]
+    early, later, last = (Event(unknown=opaque(event)) for event in new)
+    plain = events_of(*STREAM)
+    told = events_of(new[0], STREAM[0], {"type": "ping"}, new[1], *STREAM[1:-1], new[2], STREAM[-1])
+    assert told == [*plain[:2], early, later, *plain[2:], last]
+    assert added_up(told) == added_up(plain)
+
+
+def test_so_many_events_without_a_name_may_come_before_the_answer() -> None:
+    new = [{"type": "brand_new"}] * 10_001
+    cutter, reading = EventCutter(1 << 20), reader()
+    with pytest.raises(UpstreamError, match=r"limits\.max_answer_parts|more than 10,000"):
+        reading.feed(cutter.feed(wire(new)))
+        reading.end()
+    # What comes beside an answer is sent on, and does not wait.
+    told, failure = read(wire(STREAM[:-1]), wire(new), wire(STREAM[-1:]))
+    assert failure is None and told[-1].HasField("unknown")
+
+
+def test_deltas_keep_the_fields_without_a_name_beside_their_text() -> None:
+    began = started(0, {"type": "text", "text": ""})
+    said = [delta(0, "text_delta", text="a", x=1), delta(0, "text_delta", text="b")]
+    told = events_of(BEGIN, began, *said, stopped(0), ended(), OVER)
+    beside = Event(opaque=opaque({"type": "text_delta", "text": "", "x": 1}))
+    assert told[3:6] == [Event(text="a"), beside, Event(text="b")]
+    (block,) = added_up(told).choices[0].blocks
+    assert (block.text, orjson.loads(block.extra.json)) == ("ab", {"x": 1})
 
 
 @pytest.mark.parametrize(

@@ -233,6 +233,21 @@ def test_a_refusal_keeps_the_code_and_the_param_that_the_provider_wrote() -> Non
         assert found.param == ""
 
 
+@pytest.mark.parametrize("code", [400, 3001, "3230"])
+def test_codes_that_are_numbers_are_kept_as_they_were_written(code: int | str) -> None:
+    # vLLM and OpenRouter write the status, Mistral a number of its own.
+    told = {"object": "error", "message": "m", "type": "BadRequestError", "code": code}
+    found = judged(400, orjson.dumps(told))
+    assert found.upstream_code == code and type(found.upstream_code) is type(code)
+
+
+def test_openrouter_tells_the_words_of_the_provider_behind_it() -> None:
+    raw = '{"error": {"message": "Unsupported parameter"}}'
+    metadata = {"raw": raw, "provider_name": "OpenAI"}
+    told = {"message": "Provider returned error", "code": 400, "metadata": metadata}
+    assert judged(400, orjson.dumps({"error": told})).message == f"Provider returned error: {raw}"
+
+
 @pytest.mark.parametrize(
     ("status", "told"),
     [
@@ -241,8 +256,9 @@ def test_a_refusal_keeps_the_code_and_the_param_that_the_provider_wrote() -> Non
         (404, {"code": "model_not_found", "param": "model"}),
         (500, {"code": "oops"}),
         (400, {"type": "context_length_exceeded", "code": "too_long"}),
-        (400, {"code": 400, "param": None}),
-        (400, {"code": "400", "param": "a b"}),
+        (400, {"code": 400, "status": "INVALID_ARGUMENT"}),
+        (400, {"code": True, "param": "a b"}),
+        (400, {"code": -1}),
         (400, {"code": "sk-own-key-1", "param": "sk-own-key-1"}),
         (400, {"code": ["x"], "param": {"a": 1}}),
         (400, {"code": "x\n", "param": "<b>"}),
