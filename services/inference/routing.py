@@ -197,6 +197,7 @@ class Models:
         facts, server = catalogue.facts_of(kind, upstream), self._servers[provider]
         return replace(
             facts,
+            context_window=facts.context_window or catalogue.context_window(server, upstream),
             efforts=facts.efforts or server.efforts,
             refuses=facts.refuses | server.refuses,
             thinking_off=server.thinking_off or facts.thinking_off,

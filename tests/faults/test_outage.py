@@ -34,7 +34,7 @@ async def watch(at, path, stream, mode, down) -> None:
         assert (served == acts.TEXT) == (back_at is not None), "went away again"
         await asyncio.sleep(EVERY_S)
     assert back_at is not None, "never came back"
-    assert began + DOWN_S <= back_at < began + DOWN_S + 30
+    assert began + DOWN_S <= back_at < began + DOWN_S + 20
     while_down = [one for one in at.upstream.asked(models.first) if one.at < began + DOWN_S]
     assert OPENS_AFTER <= len(while_down) <= OPENS_AFTER + 6
 

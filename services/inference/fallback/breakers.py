@@ -13,7 +13,9 @@ from typing import Literal, NamedTuple
 from services.inference.fallback.backoff import Uniform
 
 FIRST_PAUSE_S = 10.0
-LONGEST_PAUSE_S = 30.0
+# A model that is back after a long outage is asked again within this time; a probe costs one
+# request of all that would have asked the model meanwhile.
+LONGEST_PAUSE_S = 15.0
 # A pause is shortened by up to this share of it.
 _JITTER = 0.2
 # Only models that fail have an entry here; callers can name as many as they like.

@@ -1,5 +1,9 @@
 """What is known of well-known models, and whose bare names they are."""
 
+import tomllib
+from importlib.resources import files
+
+import orjson
 import pytest
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
@@ -8,6 +12,7 @@ from services.inference.catalogue import (
     UNKNOWN,
     Facts,
     ServerFacts,
+    context_window,
     facts_of,
     maker_of,
     server_facts,
@@ -33,6 +38,9 @@ DOCUMENT = conversation.MEDIA_KIND_DOCUMENT
         ("anthropic", "claude-opus-4-1-20250805", 200_000, 32_000),
         ("anthropic", "claude-haiku-4-5", 200_000, 64_000),
         ("anthropic", "claude-opus-4-6", 1_000_000, 128_000),
+        ("anthropic", "claude-opus-5-5", 1_000_000, 128_000),
+        ("openai", "gpt-5.2-2025-12-11", 400_000, 128_000),
+        ("openai", "gpt-5.6", 1_050_000, 128_000),
         ("gemini", "gemini-2.5-flash", 1_048_576, 65_536),
     ],
 )
@@ -166,4 +174,34 @@ def test_models_that_think_take_no_sampling() -> None:
     assert "temperature" in facts_of("openai", "gpt-5-mini").refuses
     assert "temperature" in facts_of("openai", "o3-2025-04-16").refuses
     assert not facts_of("openai", "gpt-4o").refuses
-    assert facts_of("anthropic", "claude-opus-5").refuses == {"prefill"}
+    assert facts_of("anthropic", "claude-opus-4-6").refuses == {"prefill"}
+    assert "temperature" in facts_of("anthropic", "claude-opus-5-5-20261101").refuses
+
+
+@pytest.mark.parametrize(
+    ("kind", "base_url", "upstream", "window"),
+    [
+        ("openai", "https://api.mistral.ai/v1", "codestral-2508", 256_000),
+        ("openai", "https://openrouter.ai/api/v1", "anthropic/claude-opus-5", 1_000_000),
+        ("openai", "https://api.openai.com/v1", "gpt-5.3-codex", 400_000),
+        ("openai", "https://api.openai.com/v1", "gpt-5.3-codex-2026-02-05", 400_000),
+        ("anthropic", "https://api.anthropic.com", "claude-opus-5", 1_000_000),
+        ("openai", "https://api.openai.com/v1", "gpt-9", 0),
+        # A server of one's own may give a model of that name less room.
+        ("openai", "http://localhost:8000/v1", "gpt-oss-120b", 0),
+        ("anthropic", "http://localhost:8000", "claude-opus-5", 0),
+    ],
+)
+def test_context_sizes_are_those_of_the_server(
+    kind: str, base_url: str, upstream: str, window: int
+) -> None:
+    assert context_window(server_facts(kind, base_url), upstream) == window
+
+
+def test_every_section_of_context_sizes_is_there() -> None:
+    table = tomllib.loads(files("services.inference").joinpath("catalogue.toml").read_text())
+    sizes = orjson.loads(files("services.inference").joinpath("context_sizes.json").read_bytes())
+    named = {server["sizes"] for server in table["servers"] if "sizes" in server}
+    assert named == sizes.keys()
+    for section in sizes.values():
+        assert all(name and 0 < size < 100_000_000 for name, size in section.items())

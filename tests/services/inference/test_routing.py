@@ -317,3 +317,10 @@ def test_a_servers_own_switch_counts_before_that_of_a_family() -> None:
     vllm = {"vllm": Provider(kind="openai", base_url="http://10.0.0.5:8000/v1")}
     off = models(providers=vllm).resolve("vllm/Qwen/Qwen3-8B").thinking_off
     assert off == {"chat_template_kwargs": {"enable_thinking": False}}
+
+
+def test_a_model_that_the_catalogue_lacks_has_the_size_it_has_at_its_server() -> None:
+    provider = Provider(kind="openai", base_url="https://api.groq.com/openai/v1")
+    models = Models([], {"groq": provider}, {}, {})
+    assert models.resolve("groq/openai/gpt-oss-120b").context_window == 131_072
+    assert models.resolve("groq/unheard-of").context_window == 0

@@ -265,11 +265,23 @@ def test_an_end_user_that_anthropic_refuses_goes_by_a_hash(user: str) -> None:
     assert body_of(call_of(end_user=user, dialect=ANTHROPIC))["metadata"] == {"user_id": user}
 
 
-def test_cache_control_of_a_chats_tool_is_carried() -> None:
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"cache_control": {"type": "ephemeral"}},
+        {"function": {"cache_control": {"type": "ephemeral"}}},
+    ],
+)
+def test_cache_control_of_a_chats_tool_is_carried(extra: dict[str, Any]) -> None:
+    call = call_of(tools=[Tool(name="f", extra=opaque(extra, OPENAI))])
+    assert body_of(call)["tools"][0]["cache_control"] == {"type": "ephemeral"}
+    assert call.dropped == []
+
+
+def test_cache_control_of_a_chat_is_carried() -> None:
     mark = {"type": "ephemeral"}
-    tool = Tool(name="f", extra=opaque({"cache_control": mark}, OPENAI))
-    call = call_of(tools=[tool])
-    assert body_of(call)["tools"][0]["cache_control"] == mark
+    call = call_of(extra=opaque({"cache_control": mark}, OPENAI))
+    assert body_of(call)["cache_control"] == mark
     assert call.dropped == []
 
 
