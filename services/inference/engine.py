@@ -181,7 +181,7 @@ class Engine:
         provider = ready.providers[step.target.provider]
         prepared = await offload(ready.asking.prepare, step)
         request = await offload(ready.asking.seen_by, provider, prepared.request)
-        call = Call(request, step.target, stream=False)
+        call = Call(request, step.target, stream=False, without=ready.asking.refused(step))
         try:
             counted = await provider.count_tokens(call)
         except UpstreamError as error:

@@ -22,6 +22,10 @@ from services.inference.offload import offload
 from services.inference.providers.failures import cut_off
 from services.inference.refusals import PREFILL, UNSIGNED_THINKING, new_refusal, refuses_value
 
+# Refusals of one request that are answered with a changed one. Servers that tell one field at a
+# time refuse a few; what is learnt from those counts for the next request.
+_MOST_CHANGES = 8
+
 
 class Prepared(NamedTuple):
     """The request as one step's model is to see it, and what of it was left out for that.
@@ -155,6 +159,7 @@ class Turn:
         hedged = course.plan.hedges(index)
         self._manner = Manner(stream=not course.whole or hedged, sent=sent)
         self._continues = False
+        self._changes = 0  # of the way in which the model is asked
         self._left_out: frozenset[str] = frozenset()  # beside what the model refuses
 
     @property
@@ -182,7 +187,13 @@ class Turn:
                     raise
 
     def _asks_otherwise(self, error: UpstreamError) -> bool:
-        """Tell whether the model may answer at once when it is asked in another way."""
+        """Return whether the model is to be asked at once in another way, so many times at most."""
+        if self._changes == _MOST_CHANGES or not self._finds_other_way(error):
+            return False
+        self._changes += 1
+        return True
+
+    def _finds_other_way(self, error: UpstreamError) -> bool:
         if self._continues and not is_transient(error):
             # That it takes no such message must not hide why it was sent one.
             self._course.asks.learn_refusal(self.step.key, PREFILL)
