@@ -128,8 +128,12 @@ def _set_tool_choice(target: pb.ToolChoice, choice: str | types.ToolChoice, path
     if isinstance(choice, str):
         target.mode = _CHOICES[choice]
         return
-    target.mode = _CHOICES[choice["type"]]
-    if choice["type"] == "tool":
+    kind = choice["type"]
+    if kind not in _CHOICES:
+        target.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, choice, path))
+        return
+    target.mode = _CHOICES[kind]
+    if kind == "tool":
         target.name = choice["name"]
     if (disable := choice.get("disable_parallel_tool_use")) is not None:
         target.disable_parallel_tool_use = disable

@@ -276,7 +276,13 @@ Tool = Annotated[
 class ToolChoice(TypedDict):
     """Whether and which tools are to be called."""
 
-    type: Literal["auto", "any", "tool", "none"]
+    type: Annotated[
+        str,
+        Field(
+            max_length=128,
+            description="`auto`, `any`, `tool` or `none`, or another one of Anthropic's.",
+        ),
+    ]
     name: NotRequired[
         Annotated[str, Field(max_length=128, description="The tool; required with type `tool`.")]
     ]

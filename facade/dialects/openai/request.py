@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import orjson
 from google.protobuf.message import Message as ProtobufMessage
 from pydantic import TypeAdapter
 
@@ -17,6 +18,7 @@ from facade.dialects.openai.types import (
     JsonSchema,
     ResponseFormat,
     StepParameters,
+    StreamOptions,
 )
 from facade.dialects.validation import check, read, to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
@@ -86,8 +88,22 @@ def parse_chat(body: bytes) -> ParsedRequest:
     request.model = wire.model
     add_messages(request, wire.messages, "messages")
     set_extensions(request, wire, partial(_step_parameters, wire))
-    include_usage = bool(wire.stream_options and wire.stream_options.get("include_usage"))
-    return ParsedRequest(request, stream, include_usage)
+    options = wire.stream_options or {}
+    _keep_stream_options(request, options)
+    return ParsedRequest(request, stream, bool(options.get("include_usage")))
+
+
+def _keep_stream_options(request: GenerateRequest, options: StreamOptions) -> None:
+    """Keep options of streams that have no name here, such as `include_obfuscation`."""
+    further = {
+        name: value
+        for name, value in options.items()
+        if name != "include_usage" and value is not None
+    }
+    if further:
+        extra = orjson.loads(request.extra.json) if request.extra.json else {}
+        extra["stream_options"] = further
+        request.extra.CopyFrom(to_opaque(DIALECT_OPENAI, extra, "stream_options"))
 
 
 def _step_parameters(

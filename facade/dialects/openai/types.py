@@ -264,9 +264,9 @@ class ResponseFormat(TypedDict):
     ]
 
 
-@with_config(ConfigDict(strict=True, extra="ignore"))
+@with_config(_OPEN)
 class StreamOptions(TypedDict):
-    """How the answer is streamed; options that this gateway has no use for are ignored."""
+    """How the answer is streamed; further options go on to providers of this dialect."""
 
     include_usage: NotRequired[
         Annotated[

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig
 from services.inference.providers.base import Target
 from services.inference.providers.gemini import shaping
-from services.inference.providers.gemini.caller import Caller, Json, refuse
+from services.inference.providers.gemini.caller import Caller, Json
 
 # What an effort by name is worth to a model that counts tokens (Gemini 2.5), as Google's
 # OpenAI-compatible API has it.
@@ -23,7 +23,8 @@ def thinking_config(request: GenerateRequest, caller: Caller, target: Target) ->
     """Return the `thinkingConfig` of a request, empty when there is nothing to say."""
     given = request.thinking
     if given.mode == ThinkingConfig.MODE_OPAQUE:
-        raise refuse("thinking", "this mode of thinking")
+        caller.drop("thinking")
+        return {}
     caller.drop_fields(given.extra, "thinking")
     if given.mode == ThinkingConfig.MODE_UNSPECIFIED and not given.effort:
         return {}

@@ -212,7 +212,9 @@ def _known(effort: str, efforts: Sequence[str]) -> str:
 def _thinking(thinking: ThinkingConfig, caller: Caller, target: Target) -> Json:
     """Return the fields that say how much the model is to think; none leave it to the model."""
     if thinking.mode == ThinkingConfig.MODE_OPAQUE:
-        raise caller.unsupported("thinking", "this mode of thinking")
+        # How much a model thinks is its own to say where the mode has no word here.
+        caller.drop("thinking")
+        return {}
     caller.own_fields(thinking.extra, "thinking", "thinking")
     if thinking.mode == ThinkingConfig.MODE_DISABLED:
         return _no_thinking(caller, target)

@@ -380,6 +380,12 @@ def test_thinking_by_mode(thinking, expected):
     assert parsed(thinking=thinking).thinking == expected
 
 
+def test_a_choice_without_a_name_here_goes_on_as_it_came():
+    choice = parsed(tools=[TOOL], tool_choice={"type": "all", "names": ["a"]}).tool_choice
+    assert choice.mode == pb.ToolChoice.MODE_UNSPECIFIED
+    assert orjson.loads(choice.extra.json) == {"type": "all", "names": ["a"]}
+
+
 def test_effort_and_form_of_the_answer():
     request = parsed(
         output_config={

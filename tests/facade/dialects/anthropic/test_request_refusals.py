@@ -164,7 +164,7 @@ TABLE: list[tuple[dict[str, Any], str, str]] = [
     ({"tool_choice": {"type": "tool", "name": "look"}}, "tool_choice", "needs tools"),
     ({"tool_choice": "tool", "tools": [TOOL]}, "tool_choice", "'auto', 'any' or 'none'"),
     ({"tool_choice": 5, "tools": [TOOL]}, "tool_choice", "or an object"),
-    ({"tool_choice": {"type": "all"}, "tools": [TOOL]}, "tool_choice.type", "'auto'"),
+    ({"tool_choice": {"type": 7}, "tools": [TOOL]}, "tool_choice.type", "string"),
     ({"tool_choice": {"type": "tool"}, "tools": [TOOL]}, "tool_choice.name", "is required"),
     ({"tool_choice": {"type": "tool", "name": "x"}, "tools": [TOOL]}, "tool_choice.name", "'x'"),
     ({"tool_choice": {"type": "auto", "disable_parallel_tool_use": 1}, "tools": [TOOL]},

@@ -312,13 +312,20 @@ def test_the_form_of_the_answer_is_kept(
         (None, False),
         ({}, False),
         ({"include_usage": False}, False),
-        ({"include_usage": True, "include_obfuscation": False}, True),
+        ({"include_usage": True, "include_obfuscation": None}, True),
     ],
 )
 def test_a_stream_tells_its_usage_when_asked(options: object, include_usage: bool) -> None:
     parsed = parse(stream=True, stream_options=options)
     assert (parsed.stream, parsed.include_usage) == (True, include_usage)
     assert not parsed.request.HasField("extra")
+
+
+def test_further_options_of_a_stream_travel_on() -> None:
+    options = {"include_usage": True, "include_obfuscation": False}
+    extra = parse(stream=True, stream_options=options, verbosity="low").request.extra
+    expected = {"verbosity": "low", "stream_options": {"include_obfuscation": False}}
+    assert orjson.loads(extra.json) == expected
 
 
 def test_fields_without_a_name_travel_on_as_they_came() -> None:

@@ -280,3 +280,10 @@ def test_paths_of_models() -> None:
     assert shaping.model_path("gemini-2.5-pro") == "models/gemini-2.5-pro"
     assert shaping.model_path("models/gemini-x") == "models/gemini-x"
     assert shaping.model_path("tunedModels/mine-1") == "tunedModels/mine-1"
+
+
+def test_a_mode_of_thinking_without_a_name_is_left_to_the_model() -> None:
+    mode = ThinkingConfig(mode=ThinkingConfig.MODE_OPAQUE)
+    call = call_of(thinking=mode, dialect=ANTHROPIC)
+    assert "thinkingConfig" not in body_of(call).get("generationConfig", {})
+    assert call.dropped == ["thinking"]

@@ -112,9 +112,11 @@ def test_thinking_becomes_the_smallest_effort_that_holds_it(
     assert body_of(call_of(thinking=thinking)).get("reasoning_effort") == effort
 
 
-def test_a_mode_of_thinking_without_a_name_is_refused() -> None:
+def test_a_mode_of_thinking_without_a_name_is_left_to_the_model() -> None:
     thinking = ThinkingConfig(mode=ThinkingConfig.MODE_OPAQUE, extra=opaque({}, ANTHROPIC))
-    assert refusal_of(call_of(thinking=thinking, dialect=ANTHROPIC)) == ("UNSUPPORTED", "thinking")
+    call = call_of(thinking=thinking, dialect=ANTHROPIC)
+    assert "reasoning_effort" not in body_of(call)
+    assert call.dropped == ["thinking"]
 
 
 def test_tools_become_functions() -> None:
