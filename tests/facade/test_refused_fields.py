@@ -98,3 +98,30 @@ async def test_a_value_that_changes_the_answer_is_not(tmp_path):
             status, _, answer = await ask(gateway, logprobs=True)
             assert (status, answer["error"]["param"]) == (400, "logprobs")
         assert len(server.bodies) == 3  # the second request is not sent again
+
+
+async def test_counting_knows_what_a_model_refuses(tmp_path):
+    bodies: list[Json] = []
+
+    async def messages(request: web.Request) -> web.Response:
+        bodies.append(body := await request.json())
+        if body["thinking"]["type"] == "enabled":
+            message = '"thinking.type.enabled" is not supported for this model.'
+            error = {"type": "invalid_request_error", "message": message}
+            return web.json_response({"type": "error", "error": error}, status=400)
+        answer = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m"}
+        answer |= {"content": [{"type": "text", "text": "ok"}], "stop_reason": "end_turn"}
+        usage = {"input_tokens": 7, "output_tokens": 1}
+        return web.json_response({**answer, "input_tokens": 7, "usage": usage})
+
+    app = web.Application()
+    app.router.add_post("/v1/messages", messages)
+    app.router.add_post("/v1/messages/count_tokens", messages)
+    async with running(tmp_path, app) as gateway:
+        body = {"model": "anthropic/m", "messages": SAID, "max_tokens": 2000}
+        body["thinking"] = {"type": "enabled", "budget_tokens": 1024}
+        for path, requests in (("messages", 2), ("messages/count_tokens", 3)):
+            url = f"{gateway.url}/beta/v1/{path}"
+            async with gateway.http.post(url, json=body, headers=gateway.api_key()) as answer:
+                assert answer.status == 200, await answer.text()
+            assert len(bodies) == requests

@@ -1,0 +1,135 @@
+"""What coding agents send to `/coding`, over HTTP: to Anthropic's dialect and to OpenAI's."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+
+from tests.running import Gateway, running
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+Json = dict[str, Any]
+
+MODELS = pytest.mark.parametrize("model", ["anthropic/claude-haiku-4-5", "openai/m"])
+BILLING = "x-anthropic-billing-header: cc_version=2.1.117.48f; cc_entrypoint=cli; cch=71fea;"
+SEARCH = {"name": "ToolSearch", "input_schema": {"type": "object"}}
+READ = {"name": "Read", "input_schema": {"type": "object"}, "defer_loading": True}
+
+
+@dataclass
+class Agent:
+    """A coding agent, and what the provider was sent for it."""
+
+    gateway: Gateway
+    bodies: list[Json] = field(default_factory=list)
+
+    async def ask(
+        self, model: str, headers: dict[str, str] | None = None, **fields: Any
+    ) -> tuple[Json, str]:
+        """Return what the provider was sent, and what of the request was left out."""
+        said = [{"role": "user", "content": "Go"}]
+        body = {"model": model, "max_tokens": 100, "messages": said, **fields}
+        credentials = headers or {"authorization": f"Bearer {self.gateway.key}"}
+        url = f"{self.gateway.url}/coding/v1/messages"
+        async with self.gateway.http.post(url, json=body, headers=credentials) as answer:
+            assert answer.status == 200, await answer.text()
+            return self.bodies[-1], answer.headers.get("x-gateway-dropped", "")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def agent(tmp_path_factory) -> AsyncIterator[Agent]:
+    bodies: list[Json] = []
+
+    async def messages(request: web.Request) -> web.Response:
+        bodies.append(await request.json())
+        answer = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m"}
+        answer |= {"content": [{"type": "text", "text": "ok"}], "stop_reason": "end_turn"}
+        return web.json_response({**answer, "usage": {"input_tokens": 1, "output_tokens": 1}})
+
+    async def chat(request: web.Request) -> web.Response:
+        bodies.append(await request.json())
+        choice = {"index": 0, "message": {"role": "assistant", "content": "ok"}}
+        choice["finish_reason"] = "stop"
+        return web.json_response({"id": "c", "model": "m", "choices": [choice]})
+
+    app = web.Application()
+    app.router.add_post("/v1/messages", messages)
+    app.router.add_post("/v1/chat/completions", chat)
+    async with running(tmp_path_factory.mktemp("gateway"), app) as gateway:
+        yield Agent(gateway, bodies)
+
+
+@MODELS
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("diagnostics", {"previous_message_id": "msg_1"}),
+        ("fallbacks", [{"model": "claude-sonnet-4-5"}]),
+        ("compaction", {"enabled": True}),
+        ("never_heard_of", [{"a": 1}]),
+    ],
+)
+async def test_fields_without_a_name_go_on_or_are_named(
+    agent: Agent, model: str, name: str, value: Any
+):
+    sent, dropped = await agent.ask(model, **{name: value})
+    if model.startswith("anthropic"):
+        assert (sent[name], dropped) == (value, "")
+    else:
+        assert name not in sent
+        assert dropped == name
+
+
+@MODELS
+async def test_a_search_for_tools_is_answered_with_their_names(agent: Agent, model: str):
+    found = [{"type": "tool_reference", "tool_name": "Read"}]
+    said = [
+        {"role": "user", "content": "Go"},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "toolu_1", "name": "ToolSearch", "input": {}}],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": found}],
+        },
+    ]
+    sent, _ = await agent.ask(model, messages=said, tools=[SEARCH, READ])
+    if model.startswith("anthropic"):
+        assert sent["messages"] == said
+    else:
+        assert "Read" in sent["messages"][2]["content"]
+
+
+async def test_more_tokens_than_a_model_writes_are_lowered(agent: Agent):
+    sent, dropped = await agent.ask("anthropic/claude-opus-4-1", max_tokens=32_001)
+    assert (sent["max_tokens"], dropped) == (32_000, "max_tokens")
+
+
+async def test_one_key_may_come_in_both_headers(agent: Agent):
+    key = agent.gateway.key
+    await agent.ask("openai/m", {"authorization": f"Bearer {key}", "x-api-key": key})
+
+
+async def test_other_providers_get_names_that_they_take(agent: Agent):
+    name = "mcp__" + "a" * 80
+    sent, dropped = await agent.ask(
+        "openai/m",
+        metadata={"user_id": "user_" + "a" * 145},
+        tools=[{"name": name, "input_schema": {"type": "object"}}],
+        system=[{"type": "text", "text": BILLING}, {"type": "text", "text": "Be brief."}],
+    )
+    assert len(sent["user"]) <= 64
+    assert len(sent["tools"][0]["function"]["name"]) <= 64
+    assert sent["messages"][0]["content"] == "Be brief."
+    assert dropped == "x-anthropic-billing-header"
+
+
+async def test_servers_of_anthropics_dialect_are_not_told_whom_to_bill(agent: Agent):
+    system = [{"type": "text", "text": BILLING}, {"type": "text", "text": "Be brief."}]
+    sent, dropped = await agent.ask("anthropic/claude-haiku-4-5", system=system)
+    assert (sent["system"], dropped) == ("Be brief.", "x-anthropic-billing-header")
