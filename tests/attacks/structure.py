@@ -174,7 +174,7 @@ class Fuzzer:
         self._random = random.Random(seed)
         self._requests = requests
         self._largest = largest
-        self._lists = (
+        self._lists: tuple[tuple[str, Shape], ...] = (
             ("/beta/v1/files", "B"),
             ("/beta/v1/models", "B"),
             ("/coding/v1/models", "B"),
@@ -211,7 +211,7 @@ class Fuzzer:
         )
         target = f"{path}?{query}" if query else path
         method = self._random.choice(("GET", "GET", "GET", "DELETE", "PUT"))
-        return Attempt(method, target, shape, None, "a query")  # type: ignore[arg-type]
+        return Attempt(method, target, shape, None, "a query")
 
     def _text(self) -> str:
         return self._random.choice(

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import grpc
 import orjson
@@ -137,7 +138,7 @@ async def test_a_callers_key_does_not_do_side_jobs(tmp_path: Path) -> None:
     "request_",
     [
         pb.RunRoleRequest(),
-        pb.RunRoleRequest(role=77),  # type: ignore[arg-type]  # what a newer caller may send
+        pb.RunRoleRequest(role=cast("pb.Role.ValueType", 77)),  # of a newer caller
         pb.RunRoleRequest(role=pb.ROLE_SUMMARISE),
         pb.RunRoleRequest(
             role=pb.ROLE_EXTRACT, prompt=pb.Prompt(instructions="a", input="b", max_tokens=0)

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from facade.dialects import anthropic, openai
 from facade.sse import Encoder
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Block, Message
+from gateway.conversation.v1.conversation_pb2 import Block, Dialect, Message
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse
 from services.common.errors import GatewayError
@@ -65,7 +65,9 @@ class House:
     def __init__(self, kind: Kind, **limits: int) -> None:
         self.kind = kind
         self.upstream = Upstream()
-        provider = Provider(kind=kind, base_url="http://upstream.test", api_key="very-secret-key")  # type: ignore[arg-type]  # pydantic takes text
+        provider = Provider.model_validate(
+            {"kind": kind, "base_url": "http://upstream.test", "api_key": "very-secret-key"}
+        )
         bounds = Limits.model_validate(limits)
         providers = registry.build({"p": provider}, self.upstream, bounds, Live())
         models = Models([Model(name="m", provider="p")], {"p": provider}, {}, {})
@@ -73,8 +75,8 @@ class House:
         self.engine = Engine(
             Routes(models, providers),
             Signer({"k1": b"s" * 32}, "k1"),
-            Kept({}),  # type: ignore[arg-type]  # all that is asked of it
-            self.memories,  # type: ignore[arg-type]  # likewise
+            Kept({}),
+            self.memories,
             bounds,
             Memory(),
             Metrics(CollectorRegistry()),
@@ -117,13 +119,15 @@ def rendered(answer: GenerateResponse, wanted: GenerateRequest) -> bytes:
     return openai.render_completion(answer, 1)
 
 
-def asked(dialect: int = OPENAI, *messages: Message, **fields: Any) -> GenerateRequest:
+def asked(
+    dialect: Dialect.ValueType = OPENAI, *messages: Message, **fields: Any
+) -> GenerateRequest:
     """Return a request for one model and one attempt."""
     user = Message(role=conversation_pb2.ROLE_USER, blocks=[Block(text="hi")])
     return GenerateRequest(
         model="m",
         messages=[user, *messages],
-        dialect=dialect,  # type: ignore[arg-type]  # a number of the enum
+        dialect=dialect,
         fallback=inference_pb2.FALLBACK_MODE_DISABLED,
         max_tokens=100,
         **fields,

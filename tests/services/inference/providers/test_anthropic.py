@@ -57,7 +57,7 @@ class Live:
 class Server:
     """A server that answers each request as told, and remembers it."""
 
-    answer: Answer = None  # type: ignore[assignment] # every test sets it
+    answer: Answer = field(init=False)  # every test sets it
     requests: list[web.Request] = field(default_factory=list)
     bodies: list[Any] = field(default_factory=list)
     live: Live = field(default_factory=Live)
