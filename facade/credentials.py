@@ -144,7 +144,7 @@ _RULES = (
 
 
 def rules_for(path: str) -> Rules:
-    """Give the rules of an endpoint by its path."""
+    """Return the rules of an endpoint by its path."""
     for prefix, rules in _RULES:
         if path.startswith(prefix):
             return rules

@@ -19,7 +19,7 @@ _BEHIND_ALL = (1 << 63) - 1
 
 
 def headers(file: File) -> dict[str, str]:
-    """Give the headers that stand on every answer with the content of a file."""
+    """Return the headers that stand on every answer with the content of a file."""
     return {
         "Content-Type": file.mime_type,
         "Content-Disposition": disposition(file.filename),
@@ -30,12 +30,12 @@ def headers(file: File) -> dict[str, str]:
 
 
 def etag(file: File) -> str:
-    """Give the strong entity tag of a file."""
+    """Return the strong entity tag of a file."""
     return f'"{file.sha256}"'
 
 
 def disposition(filename: str) -> str:
-    """Give the Content-Disposition that saves a file under its name, whatever the name holds."""
+    """Return the Content-Disposition that saves a file under its name, whatever the name holds."""
     plain = "".join(
         character if " " <= character <= "~" and character not in '"\\%' else "_"
         for character in filename
@@ -46,18 +46,18 @@ def disposition(filename: str) -> str:
 
 
 def is_unchanged(request: Mapping[str, str], file: File) -> bool:
-    """Tell whether the caller has the file already, by If-None-Match."""
+    """Return whether the caller has the file already, by If-None-Match."""
     tags = _TAG.findall(request.get("If-None-Match", ""))
     return "*" in tags or etag(file) in (tag.removeprefix("W/") for tag in tags)
 
 
 def may_be_partial(request: Mapping[str, str], file: File) -> bool:
-    """Tell whether a range is meant for this version of the file, by If-Range."""
+    """Return whether a range is meant for this version of the file, by If-Range."""
     return request.get("If-Range", etag(file)) == etag(file)
 
 
 def read_request(file_id: str, wanted: str) -> ReadFileRequest:
-    """Give the call that reads what a Range header asks for, the whole file when it is "".
+    """Return the call that reads what a Range header asks for, the whole file when it is "".
 
     Several ranges, another unit, and what is no range at all ask for the whole file too.
     """
@@ -81,5 +81,5 @@ def read_request(file_id: str, wanted: str) -> ReadFileRequest:
 
 
 def is_range(call: ReadFileRequest) -> bool:
-    """Tell whether a call reads less than the whole file."""
+    """Return whether a call reads less than the whole file."""
     return call.HasField("first") or call.HasField("suffix")

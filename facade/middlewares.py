@@ -133,7 +133,7 @@ async def name_answer(request: web.Request, response: web.StreamResponse) -> Non
 
 
 def told(error: Exception, request: web.Request) -> GatewayError:
-    """Give what a caller is told of any failure; what nobody foresaw is logged."""
+    """Return what a caller is told of any failure; what nobody foresaw is logged."""
     if isinstance(error, GatewayError):
         return error
     if isinstance(error, grpc.aio.AioRpcError):
@@ -147,7 +147,7 @@ def told(error: Exception, request: web.Request) -> GatewayError:
 
 
 def error_response(request: web.Request, error: GatewayError) -> web.Response:
-    """Give the answer that tells of a failure, in the endpoint's own shape."""
+    """Return the answer that tells of a failure, in the endpoint's own shape."""
     shape = credentials.shape_of(request.headers, credentials.rules_for(request.path))
     status, body = dialects.render_error(shape, error, request[REQUEST_ID])
     headers: CIMultiDict[str] = CIMultiDict()

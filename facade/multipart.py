@@ -58,7 +58,7 @@ class _State(Enum):
 
 
 def boundary_of(content_type: str) -> bytes:
-    """Give the boundary that a Content-Type header of multipart/form-data names.
+    """Return the boundary that a Content-Type header of multipart/form-data names.
 
     Raises:
         GatewayError: invalid, when it names none, or one that cannot be.
@@ -134,7 +134,7 @@ class Parser:
             self._refuse("the form ends before its closing boundary")
 
     def _content(self, data: bytes, events: list[Event]) -> bytes | None:
-        """Give out content up to the next boundary; return what lies behind it."""
+        """Emit content up to the next boundary; return what lies behind it."""
         lead, self._lead = self._lead, 0
         end = data.find(self._delimiter)
         if end >= 0:
@@ -156,7 +156,7 @@ class Parser:
         return None
 
     def _boundary(self, data: bytes, events: list[Event]) -> bytes | None:
-        """Tell a boundary between parts from the one that ends the form."""
+        """Read whether a boundary is between parts or ends the form."""
         if data.startswith(b"--"):
             self._state = _State.EPILOGUE
             self._field = "body"

@@ -123,7 +123,7 @@ _FILE_FORM = {
 
 @cache
 def document() -> bytes:
-    """Give the OpenAPI 3.1 document as JSON."""
+    """Return the OpenAPI 3.1 document as JSON."""
     return orjson.dumps(_document())
 
 
@@ -343,7 +343,7 @@ def _errors(*names: str) -> dict[str, Any]:
 
 @cache
 def page() -> str:
-    """Give a page that lists the endpoints and shows the document."""
+    """Return a page that lists the endpoints and shows the document."""
     described = _document()
     rows = "".join(
         f"<tr><td>{method.upper()}</td><td><code>{html.escape(path)}</code></td>"

@@ -37,7 +37,7 @@ class HttpProblem(GatewayError):
 
 
 def from_http_exception(error: web.HTTPException, request: web.Request) -> GatewayError:
-    """Give the failure that an exception of aiohttp's stands for."""
+    """Return the failure that an exception of aiohttp's stands for."""
     path = cut(request.path, _SHOWN_PATH)
     if error.status == 404:
         return HttpProblem(
@@ -54,7 +54,7 @@ def from_http_exception(error: web.HTTPException, request: web.Request) -> Gatew
 
 
 def unsupported_media_type(found: str, takes: str = "application/json") -> GatewayError:
-    """Give the failure of a body that is something else by its own header."""
+    """Return the failure of a body that is something else by its own header."""
     return HttpProblem(
         415,
         "unsupported_media_type",

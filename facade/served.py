@@ -14,7 +14,7 @@ _LONGEST_LIST = 4000
 
 
 def served_headers(served: Served) -> dict[str, str]:
-    """Give `x-gateway-model`, `-provider`, `-step`, `-attempts`, and `-dropped` if there is any.
+    """Return `x-gateway-model`, `-provider`, `-step`, `-attempts`, and `-dropped` if there is any.
 
     `x-memory-truncated` tells how many turns of a memory the model could not be sent.
     What is no plain ASCII in a name is percent-encoded. Of the fields that were left out

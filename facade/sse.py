@@ -41,19 +41,19 @@ class Encoder(Protocol):
     usage: Usage
 
     def encode(self, events: Iterable[Event]) -> bytes:
-        """Give the bytes of a batch of events, possibly none."""
+        """Return the bytes of a batch of events, possibly none."""
         ...
 
     def finish(self) -> bytes:
-        """Give what ends a whole answer."""
+        """Return what ends a whole answer."""
         ...
 
     def keepalive(self) -> bytes:
-        """Give what a client reads past."""
+        """Return what a client reads past."""
         ...
 
     def error(self, error: GatewayError) -> bytes:
-        """Give what ends an answer that broke off."""
+        """Return what ends an answer that broke off."""
         ...
 
 
@@ -149,13 +149,13 @@ class _Answer:
         return self._response
 
     def stop(self) -> None:
-        """Give no more signs of life."""
+        """Return no more signs of life."""
         self._timer.stop()
         if self._sign is not None:
             self._sign.cancel()
 
     def _are_due(self, events: Sequence[Event]) -> bool:
-        """Tell whether the headers are, and learn what stands in them."""
+        """Return whether the headers are, and learn what stands in them."""
         for event in events:
             if event.WhichOneof("kind") == "start":
                 self._headers |= served_headers(event.start.served)

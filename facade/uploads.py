@@ -76,7 +76,7 @@ class UploadForm:
                 self._end_text(self._part.name)
 
     def close(self) -> FileClosing:
-        """Give what the form said around its file, now that no bytes follow.
+        """Return what the form said around its file, now that no bytes follow.
 
         Raises:
             GatewayError: invalid, naming what is missing.
@@ -147,7 +147,7 @@ class UploadForm:
                 _number(name, text)
 
     def _seconds(self) -> int | None:
-        """Give the seconds until the file expires, however they were written."""
+        """Return the seconds until the file expires, however they were written."""
         given = self._texts.keys() & {"expires_after", _IN_SECONDS}
         if self._texts.keys() & {_ANCHOR, _SECONDS}:
             given = given | {_SECONDS}
@@ -212,6 +212,6 @@ def _in_range(name: str, seconds: int) -> int:
 
 
 def _mime_type(written: str) -> str:
-    """Give the type of a Content-Type header without its parameters, or ""."""
+    """Return the type of a Content-Type header without its parameters, or ""."""
     essence = written.partition(";")[0].strip().lower()
     return essence if _MIME_TYPE.fullmatch(essence) else ""

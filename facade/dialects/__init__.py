@@ -6,7 +6,7 @@ from services.common.errors import GatewayError
 
 
 def render_error(shape: Shape, error: GatewayError, request_id: str) -> tuple[int, bytes]:
-    """Give the HTTP status and the body that tell of a failure in a shape."""
+    """Return the HTTP status and the body that tell of a failure in a shape."""
     match shape:
         case Shape.A:
             return openai.render_error(error, request_id)

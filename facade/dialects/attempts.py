@@ -4,7 +4,7 @@ from gateway.errors.v1.errors_pb2 import Attempt, Reason
 
 
 def attempt_object(attempt: Attempt) -> dict[str, object]:
-    """Give step, model, HTTP status (null where none came), reason and milliseconds."""
+    """Return step, model, HTTP status (null where none came), reason and milliseconds."""
     return {
         "step": attempt.step,
         "model": attempt.model,

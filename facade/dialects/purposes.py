@@ -17,7 +17,7 @@ TAKES = f"takes one of {', '.join(PURPOSES)}"
 
 
 def parse_purpose(text: str) -> Purpose.ValueType:
-    """Give the purpose that a caller wrote.
+    """Return the purpose that a caller wrote.
 
     Raises:
         GatewayError: invalid.

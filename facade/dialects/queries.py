@@ -6,7 +6,7 @@ from services.common.errors import invalid
 
 
 def parse_limit(query: Mapping[str, str], *, default: int, largest: int) -> int:
-    """Give the `limit` of a list.
+    """Return the `limit` of a list.
 
     Raises:
         GatewayError: invalid, when it is not a whole number from 1 to `largest`.
@@ -22,7 +22,7 @@ def parse_limit(query: Mapping[str, str], *, default: int, largest: int) -> int:
 
 
 def parse_cursor(query: Mapping[str, str], name: str) -> str | None:
-    """Give the id that a page lies beside, or None where no `name` is given.
+    """Return the id that a page lies beside, or None where no `name` is given.
 
     Raises:
         GatewayError: invalid, for one that is no id.

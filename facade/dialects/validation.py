@@ -86,7 +86,7 @@ def check(adapter: TypeAdapter[_T], value: object, path: str) -> _T:
 
 
 def to_gateway_error(error: ValidationError, prefix: str = "") -> GatewayError:
-    """Give the error for what pydantic found wrong in the value at `prefix`."""
+    """Return the error for what pydantic found wrong in the value at `prefix`."""
     # Without inputs, which may have megabytes.
     details = _chosen(error.errors(include_url=False, include_input=False))
     first = details[0]

@@ -139,7 +139,7 @@ class Connection(web.RequestHandler):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Let the answer wait for the caller."""
+        """Make the answer wait for the caller."""
         self._connections.stopped()
         super().pause_writing()
 

@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 
 def routes() -> list[web.RouteDef]:
-    """Give the routes of all endpoints."""
+    """Return the routes of all endpoints."""
     return [
         web.post(articles.PREFIX + endpoint.path, partial(_answer, endpoint))
         for endpoint in articles.ENDPOINTS

@@ -59,7 +59,7 @@ async def parse(request: web.Request, kind: Kind, **options: bool | list[str]) -
 
 
 def metadata(request: web.Request) -> Metadata:
-    """Give the metadata that every call made for `request` carries."""
+    """Return the metadata that every call made for `request` carries."""
     carried = call_metadata(request[API_KEY], request[REQUEST_ID])
     passed = request.headers.get(HOPS_KEY)
     return carried if passed is None else (*carried, (HOPS_KEY, str(parse_hops(passed))))

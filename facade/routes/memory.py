@@ -24,7 +24,7 @@ _MAX_SEARCH = 128 << 10
 
 
 def routes() -> list[web.RouteDef]:
-    """Give the routes of all endpoints."""
+    """Return the routes of all endpoints."""
     one = "/beta/v1/memories/{memory_id}"
     return [
         web.get("/beta/v1/memories", list_memories),
@@ -89,7 +89,7 @@ async def search(request: web.Request) -> web.Response:
 
 
 async def get_profile(request: web.Request) -> web.Response:
-    """Tell what is known about the caller."""
+    """Return what is known about the caller."""
     service = request.app[CONTEXT].memory
     known = await service.GetProfile(GetProfileRequest(), metadata=metadata(request))
     return _json(memory.render_profile(known.facts, _shape(request)))
@@ -103,7 +103,7 @@ async def delete_profile(request: web.Request) -> web.Response:
 
 
 def _in_callers_words(error: grpc.aio.AioRpcError) -> Exception:
-    """Give a failure with the caller's name of what the service calls a page token."""
+    """Return a failure with the caller's name of what the service calls a page token."""
     failure = from_rpc_error(error)
     if failure.param == "page_token":
         return invalid("page", "page: takes the next_page of an earlier list")

@@ -51,12 +51,12 @@ async def metrics(request: web.Request) -> web.Response:
 
 
 async def openapi_document(request: web.Request) -> web.Response:
-    """Give the OpenAPI document."""
+    """Return the OpenAPI document."""
     return web.Response(body=openapi.document(), content_type="application/json")
 
 
 async def docs(request: web.Request) -> web.Response:
-    """Give a page that shows the OpenAPI document."""
+    """Return a page that shows the OpenAPI document."""
     return web.Response(text=openapi.page(), content_type="text/html")
 
 
@@ -92,7 +92,7 @@ def _storage(registry: CollectorRegistry) -> str:
 
 
 def _breakers(registry: CollectorRegistry) -> dict[str, str]:
-    """Give the models whose breaker is not closed, as the services count them."""
+    """Return the models whose breaker is not closed, as the services count them."""
     return {
         f"{sample.labels['provider']}/{sample.labels['model']}": (
             "open" if sample.value == 1 else "half_open"

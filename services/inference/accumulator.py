@@ -104,7 +104,7 @@ class Accumulator:
         return further.HasField("choice") or further.HasField("message")
 
     def response(self) -> GenerateResponse:
-        """Give the answer; nothing that was added changes by it.
+        """Return the answer; nothing that was added changes by it.
 
         `usage` is unset when no usage came.
 
@@ -189,7 +189,7 @@ class _Choice:
             raise BrokenStream(f"{kind} beside other events")
 
     def whole(self) -> Choice:
-        """Give the choice, once it has finished."""
+        """Return the choice, once it has finished."""
         if not self._has_ended:
             raise BrokenStream(f"choice {self._number}: no finish")
         self._answer.logprobs = _merge_logprobs(self._logprobs)
@@ -342,7 +342,7 @@ def _arguments(text: str) -> Any:
 
 
 def events_of(response: GenerateResponse) -> list[Event]:
-    """Give a whole answer as one batch of events, so that accumulating it gives it back.
+    """Return a whole answer as one batch of events, so that accumulating it gives it back.
 
     Texts come as deltas, as in a stream. Usage follows the start, so that whoever
     writes it out has it at the head. Log probabilities go with the first delta of

@@ -55,7 +55,7 @@ class Asking:
         self._conversation = conversation
 
     def prepare(self, step: Step) -> Prepared:
-        """Give the request as a step's model is to see it.
+        """Return the request as a step's model is to see it.
 
         Raises:
             GatewayError: not_implemented, when it has media that the model cannot read.
@@ -127,7 +127,7 @@ class Asking:
         self._refusals.add(key, name)
 
     def seen_by(self, provider: Provider, request: GenerateRequest) -> GenerateRequest:
-        """Give a request with the thinking in it that a provider may see."""
+        """Return a request with the thinking in it that a provider may see."""
         return thinking.apply_strategy(
             request,
             target_checks=provider.checks_signatures,
@@ -136,7 +136,7 @@ class Asking:
         )
 
     def _wants_thoughts(self, request: GenerateRequest, step: Step) -> bool:
-        """Tell whether a provider refuses calls without the thoughts that led to them."""
+        """Return whether a provider refuses calls without the thoughts that led to them."""
         thinks = request.thinking.mode in (
             ThinkingConfig.MODE_ENABLED,
             ThinkingConfig.MODE_ADAPTIVE,

@@ -112,7 +112,7 @@ class Inference:
             log.info("models learnt", extra={"providers": sorted(learnt)})
 
     async def settle(self, within_s: float) -> None:
-        """Let answers end that are still to be remembered; end them after so many seconds."""
+        """Wait for answers that are still to be remembered, so many seconds at most."""
         await self.engine.settle(within_s)
 
     async def stop(self) -> None:
@@ -126,7 +126,7 @@ class Inference:
         return discovery.configured(self._settings, self._environ)
 
     def _local(self) -> dict[str, Provider]:
-        """Give the local servers that may join: those whose names are free."""
+        """Return the local servers that may join: those whose names are free."""
         if not self._settings.discovery.enabled:
             return {}
         configured = self._configured()

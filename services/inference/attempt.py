@@ -89,7 +89,7 @@ class Attempt:
                     return
 
     def tell(self, served: Served, step_id: str, attempts: int) -> None:
-        """Tell what serves this, and what of the request could not be used."""
+        """Write down what serves the attempt, and what of the request could not be used."""
         target = self._call.target
         served.Clear()
         served.model = target.name
@@ -115,7 +115,7 @@ class _Ending:
         self.done = False
 
     def feed(self, batch: Batch) -> Batch:
-        """Give the events that may pass, possibly none.
+        """Return the events that may pass, possibly none.
 
         A provider that is left before its end never tells the usage, so that what was
         read and written is estimated.
@@ -134,7 +134,7 @@ class _Ending:
 
 
 def _finds_stops_itself(request: GenerateRequest, provider: Provider) -> bool:
-    """Tell whether the caller is told which stop sequence matched, and not by the provider."""
+    """Return whether the caller is told which stop sequence matched, and not by the provider."""
     return (
         bool(request.stop_sequences)
         and not provider.tells_stop_sequence
@@ -143,7 +143,7 @@ def _finds_stops_itself(request: GenerateRequest, provider: Provider) -> bool:
 
 
 def _takes_verbatim(request: GenerateRequest, provider: Provider) -> bool:
-    """Tell whether the provider's own JSON is an answer that the caller, and nobody else, reads."""
+    """Return whether the provider's own JSON is an answer that the caller alone reads."""
     return (
         request.takes_verbatim and request.dialect == provider.dialect and not takes_part(request)
     )

@@ -70,7 +70,7 @@ def local_servers(server: Server) -> dict[str, Provider]:
 
 
 async def learn(client: http.Client, providers: Mapping[str, Provider]) -> dict[str, list[str]]:
-    """Give the names of the models of each provider that answers."""
+    """Return the names of the models of each provider that answers."""
     found = await asyncio.gather(*(_models_of(client, one) for one in providers.values()))
     return {
         name: models for name, models in zip(providers, found, strict=True) if models is not None

@@ -122,7 +122,7 @@ class Engine:
         self._metrics.breaker_changed(key, state, is_known=is_known)
 
     async def generate(self, request: GenerateRequest) -> GenerateResponse:
-        """Give one whole answer."""
+        """Return one whole answer."""
         admitted = await offload(self._admit, request)
         if not takes_part(request):
             return await self._whole(await self._ready(request, admitted))
@@ -132,7 +132,7 @@ class Engine:
         return response
 
     async def stream(self, request: GenerateRequest) -> Batches:
-        """Give the answer as it comes.
+        """Return the answer as it comes.
 
         Closing the iterator ends it at the provider; an answer that is to be remembered
         only as long as none of it was given.
@@ -155,7 +155,7 @@ class Engine:
         return counted
 
     async def settle(self, within_s: float) -> None:
-        """Let answers end that are still to be remembered; end them after so many seconds."""
+        """Wait for answers that are still to be remembered, so many seconds at most."""
         await self._tellings.settle(within_s)
 
     async def _whole(self, ready: _Ready) -> GenerateResponse:
@@ -239,7 +239,7 @@ class Engine:
 
 
 def _overriding_media(request: GenerateRequest, plan: Plan) -> list[Found]:
-    """Give the media of conversations that steps have instead of the request's."""
+    """Return the media of conversations that steps have instead of the request's."""
     found: list[Found] = []
     for step in plan.steps:
         if step.parameters is not None and step.parameters.messages:

@@ -64,7 +64,7 @@ def check_media(found: Iterable[Found], multimodal: Multimodal, target: Target) 
 
 
 def can_read(target: Target, media: Media) -> bool:
-    """Tell whether a model reads a medium as it is."""
+    """Return whether a model reads a medium as it is."""
     return target.reads(media.kind) and not _is_office_document(media)
 
 
@@ -78,7 +78,7 @@ def _is_office_document(media: Media) -> bool:
 
 
 def adapts(multimodal: Multimodal, kind: MediaKind.ValueType) -> bool:
-    """Tell whether a medium is to be converted for a target that cannot read it."""
+    """Return whether a medium is to be converted for a target that cannot read it."""
     if multimodal.HasField("enabled") and not multimodal.enabled:
         return False
     match kind:

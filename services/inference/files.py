@@ -38,7 +38,7 @@ class Files(Protocol):
     """Where files are read, for the caller whom the current task serves."""
 
     async def read(self, file_id: str, at_most: int) -> tuple[File, bytes]:
-        """Give a file and its bytes.
+        """Return a file and its bytes.
 
         Raises:
             GatewayError: not_found; too_large, when it has more than `at_most` bytes.
@@ -53,7 +53,7 @@ class FileStore:
         self._stub = files_pb2_grpc.FileStoreServiceStub(channel)
 
     async def read(self, file_id: str, at_most: int) -> tuple[File, bytes]:
-        """Give a file and its bytes; see `Files`."""
+        """Return a file and its bytes; see `Files`."""
         call = self._stub.ReadFile(
             files_pb2.ReadFileRequest(id=file_id),
             metadata=call_metadata(caller_key.get(), logs.request_id.get()),

@@ -23,12 +23,12 @@ class Found:
 
 
 def find_media(request: GenerateRequest) -> list[Found]:
-    """Give every medium of a request, those in results of tools too."""
+    """Return every medium of a request, those in results of tools too."""
     return list(_find(request))
 
 
 def media_blocks(messages: Iterable[Message]) -> Iterator[Block]:
-    """Give the block of every medium, those in results of tools too, in reading order."""
+    """Return the block of every medium, those in results of tools too, in reading order."""
     for message in messages:
         for block in message.blocks:
             kind = block.WhichOneof("kind")
@@ -53,7 +53,7 @@ def _find(request: GenerateRequest) -> Iterator[Found]:
 
 
 def block_path(request: GenerateRequest, index: int, place: int, inner: int | None = None) -> str:
-    """Give the path of a block in the words of the request's dialect.
+    """Return the path of a block in the words of the request's dialect.
 
     Anthropic's `system` stands beside `messages`, so a system prompt at the head is
     not counted there; OpenAI's tool message is what holds its one result.

@@ -20,7 +20,7 @@ CONTINUE = (
 
 
 def prefill_of(request: GenerateRequest) -> str | None:
-    """Give the text that the answer continues, or None when there is none.
+    """Return the text that the answer continues, or None when there is none.
 
     It is all the text of the assistant's messages at the end (neighbours count as
     one message). Where they call a tool there is nothing to continue: the model
@@ -59,7 +59,7 @@ class WithoutEcho:
         self._undecided = choices if self._prefill else 0
 
     def feed(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Give the events that may pass, possibly none; all of them once all is decided."""
+        """Return the events that may pass, possibly none; all of them once all is decided."""
         if self._undecided <= 0:
             return events
         out: list[Event] = []

@@ -86,7 +86,7 @@ class Models:
         self._find_remembered = lru_cache(_REMEMBERED)(self._find)
 
     def resolve(self, name: str) -> Target:
-        """Give the model that callers call `name`.
+        """Return the model that callers call `name`.
 
         Raises:
             GatewayError: model_not_found, also where a bare name could be several.
@@ -123,7 +123,7 @@ class Models:
         raise model_not_found(name)
 
     def list(self) -> list[inference_pb2.Model]:
-        """Give the models worth showing: configured ones in their order, others by name."""
+        """Return the models worth showing: configured ones in their order, others by name."""
         return self._models.copy()
 
     def get(self, name: str) -> inference_pb2.Model:
@@ -157,7 +157,7 @@ class Models:
         return self._target_of(name, model.provider, upstream, facts, model.fallbacks)
 
     def _offered(self, learnt: Mapping[str, Sequence[str]]) -> Iterator[tuple[Target, bool]]:
-        """Give what providers have of themselves, each with whether to list it."""
+        """Return what providers have of themselves, each with whether to list it."""
         for provider, kind in self._kinds.items():
             if kind == SANDBOX:
                 for upstream, facts in self._sandbox.items():
@@ -234,7 +234,7 @@ def _overridden(facts: Facts, model: settings.Model) -> Facts:
 
 
 def _claimants(providers: Mapping[str, settings.Provider]) -> dict[str, list[str]]:
-    """Give the providers that answer to the bare names of each maker."""
+    """Return the providers that answer to the bare names of each maker."""
     claimants: dict[str, list[str]] = {}
     for name, provider in providers.items():
         maker = catalogue.MAKERS.get(provider.kind)

@@ -24,7 +24,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         request: inference_pb2.GenerateRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> inference_pb2.GenerateResponse:
-        """Give one whole answer."""
+        """Return one whole answer."""
         await _check(request)
         return await self._engine.generate(request)
 
@@ -33,7 +33,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         request: inference_pb2.GenerateRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> AsyncIterator[inference_pb2.StreamGenerateResponse]:
-        """Give the answer as it comes."""
+        """Return the answer as it comes."""
         await _check(request)
         async with aclosing(await self._engine.stream(request)) as batches:
             async for batch in batches:

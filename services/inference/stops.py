@@ -50,7 +50,7 @@ class StopMatcher:
         self._cut = 0
 
     def feed(self, events: Iterable[Event]) -> tuple[Sequence[Event], bool]:
-        """Give the events that may pass, and whether the provider need not go on.
+        """Return the events that may pass, and whether the provider need not go on.
 
         The events may be none. What was ended here gets its `block_stop` and `finish`
         and nothing more; usage passes even then, and counts what was cut off.
@@ -144,7 +144,7 @@ class _Choice:
         out.append(event)
 
     def _release(self, count: int, out: list[Event]) -> None:
-        """Let the first `count` held characters go."""
+        """Release the first `count` held characters."""
         held = self._held
         self._length -= count
         while held and held[0][1] <= count:
@@ -211,7 +211,7 @@ class _Automaton:
             matches[state] = matches[state] or matches[fallbacks[state]]
 
     def search(self, state: int, text: str) -> tuple[int, int, str]:
-        """Give the state after `text`, and the end and the string of the first match.
+        """Return the state after `text`, and the end and the string of the first match.
 
         Without a match the string is "", and the end means nothing.
         """

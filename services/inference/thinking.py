@@ -29,12 +29,12 @@ _DIALECTS_WITH_SIGNATURES = (
 
 
 def is_gateway_signature(signature: str) -> bool:
-    """Tell whether a signature claims to be the gateway's, valid or not."""
+    """Return whether a signature claims to be the gateway's, valid or not."""
     return signature.startswith(_PREFIX)
 
 
 def is_provider_signature(signature: str) -> bool:
-    """Tell whether a signature has the form of a provider's: base64, not empty."""
+    """Return whether a signature has the form of a provider's: base64, not empty."""
     try:
         return bool(binascii.a2b_base64(signature.encode(), strict_mode=True))
     except binascii.Error:
@@ -62,7 +62,7 @@ class Signer:
         return self._signature(self._current, text, model, carried)
 
     def verify(self, signature: str, text: str) -> bool:
-        """Tell whether `signature` is one that this gateway gave to `text`."""
+        """Return whether `signature` is one that this gateway gave to `text`."""
         return self.carried(signature, text) is not None
 
     def carried(self, signature: str, text: str) -> str | None:
@@ -111,7 +111,7 @@ def apply_strategy(
     target_dialect: Dialect.ValueType,
     signer: Signer,
 ) -> GenerateRequest:
-    """Give the request as a target may see it, by its `thinking_block_strategy`.
+    """Return the request as a target may see it, by its `thinking_block_strategy`.
 
     PRESERVE keeps for a target that checks signatures what has the form of its own, and for
     any other target what the gateway signed, or what came in OpenAI's dialect, which has no

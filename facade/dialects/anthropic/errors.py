@@ -20,12 +20,12 @@ _TYPES = {
 
 
 def render_error(error: GatewayError, request_id: str) -> tuple[int, bytes]:
-    """Give the HTTP status and the body that tell of a failure."""
+    """Return the HTTP status and the body that tell of a failure."""
     return error.http_status, orjson.dumps(error_body(error, request_id))
 
 
 def error_body(error: GatewayError, request_id: str) -> dict[str, object]:
-    """Give the object that tells of a failure, for an answer or a stream.
+    """Return the object that tells of a failure, for an answer or a stream.
 
     Beside Anthropic's own fields `error` holds the stable `code`, the `param` at fault
     where there is one, and `attempts` where providers were tried.

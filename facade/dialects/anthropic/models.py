@@ -16,12 +16,12 @@ MAX_LIMIT = 1000
 
 
 def render_model(model: Model) -> bytes:
-    """Give the answer that describes one model."""
+    """Return the answer that describes one model."""
     return orjson.dumps(_model_info(model))
 
 
 def render_model_list(models: Sequence[Model], query: Mapping[str, str]) -> bytes:
-    """Give a page of `models`, which keep their order.
+    """Return a page of `models`, which keep their order.
 
     `query` may hold `limit` (1 to 1000; 20 when absent) and either `after_id` or
     `before_id`, names of models that the page lies after or before.
@@ -74,7 +74,7 @@ def _model_info(model: Model) -> dict[str, object]:
 
 
 def _capabilities(model: Model) -> dict[str, object]:
-    """Tell what is known to work; what nobody knows counts as not supported."""
+    """Return what is known to work; what nobody knows counts as not supported."""
     no = {"supported": False}
     thinking = {"supported": model.thinking}
     return {

@@ -23,14 +23,14 @@ _ID_PREFIX = "msg_"
 
 
 def message_id(upstream: str) -> str:
-    """Give the id of an answer that a provider calls `upstream`."""
+    """Return the id of an answer that a provider calls `upstream`."""
     if upstream.startswith(_ID_PREFIX):
         return upstream
     return _ID_PREFIX + _UNSAFE.sub("_", upstream)
 
 
 def own_fields(extra: pb.Opaque) -> dict[str, Any]:
-    """Give the fields that are kept as JSON, where they are in this dialect."""
+    """Return the fields that are kept as JSON, where they are in this dialect."""
     if extra.dialect != pb.DIALECT_ANTHROPIC:
         return {}
     fields: dict[str, Any] = orjson.loads(extra.json)
@@ -38,7 +38,7 @@ def own_fields(extra: pb.Opaque) -> dict[str, Any]:
 
 
 def verbatim(opaque: pb.Opaque) -> orjson.Fragment | None:
-    """Give what is kept as JSON just as it is, on one line; None in another dialect."""
+    """Return what is kept as JSON just as it is, on one line; None in another dialect."""
     if opaque.dialect != pb.DIALECT_ANTHROPIC:
         return None
     # Line breaks can only be white space here: in JSON strings they are escaped.
@@ -46,7 +46,7 @@ def verbatim(opaque: pb.Opaque) -> orjson.Fragment | None:
 
 
 def stop_fields(finish: Finish, refused: bool) -> dict[str, Any]:
-    """Give why an answer ended; `refused` tells whether it holds a refusal.
+    """Return why an answer ended; `refused` tells whether it holds a refusal.
 
     A reason that has no name in the canonical model is among the fields kept as JSON.
     """
@@ -60,7 +60,7 @@ def stop_fields(finish: Finish, refused: bool) -> dict[str, Any]:
 
 
 def usage_json(usage: pb.Usage) -> dict[str, Any]:
-    """Give the tokens of an answer."""
+    """Return the tokens of an answer."""
     details = (
         {"output_tokens_details": {"thinking_tokens": usage.reasoning_tokens}}
         if usage.reasoning_tokens
@@ -77,7 +77,7 @@ def usage_json(usage: pb.Usage) -> dict[str, Any]:
 
 
 def is_shown(block: pb.Block) -> bool:
-    """Tell whether a block is part of an answer: neither empty text nor another dialect's."""
+    """Return whether a block is part of an answer: neither empty text nor another dialect's."""
     match block.WhichOneof("kind"):
         case "text":
             return bool(block.text)
@@ -90,7 +90,7 @@ def is_shown(block: pb.Block) -> bool:
 
 
 def block_json(block: pb.Block) -> dict[str, Any]:
-    """Give a block of an answer that has a name in the canonical model.
+    """Return a block of an answer that has a name in the canonical model.
 
     Raises:
         ValueError: no answer in this dialect can hold such a block.
@@ -124,7 +124,7 @@ def block_json(block: pb.Block) -> dict[str, Any]:
 
 
 def _tool_input(text: str) -> object:
-    """Give the arguments of a call, which this dialect wants as an object.
+    """Return the arguments of a call, which this dialect wants as an object.
 
     Models write malformed JSON at times, and a limit on tokens cuts it off. The wrapping
     is the one that Anthropic's page on fine-grained tool streaming tells callers to use.

@@ -71,7 +71,7 @@ class MessageStream:
         self._prepare_text()
 
     def encode(self, events: Iterable[Event]) -> bytes:
-        """Give the bytes of a batch of events, possibly none."""
+        """Return the bytes of a batch of events, possibly none."""
         out: list[bytes] = []
         for event in events:
             kind = event.WhichOneof("kind")
@@ -93,7 +93,7 @@ class MessageStream:
         return b"".join(out)
 
     def finish(self) -> bytes:
-        """Give what ends a whole answer; an answer that never said why it ended is broken."""
+        """Return what ends a whole answer; an answer that never said why it ended is broken."""
         if self._finish is None:
             return self.error(internal())
         told = stop_fields(self._finish, self._refused)
@@ -106,11 +106,11 @@ class MessageStream:
         return _event("message_delta", ending) + _STOP
 
     def keepalive(self) -> bytes:
-        """Give what a client reads past."""
+        """Return what a client reads past."""
         return _PING
 
     def error(self, error: GatewayError) -> bytes:
-        """Give what ends an answer that broke off."""
+        """Return what ends an answer that broke off."""
         return _event("error", error_body(error, self._request_id))
 
     def _opening(self, start: Start) -> bytes:
@@ -129,7 +129,7 @@ class MessageStream:
         return _event("message_start", {"type": "message_start", "message": message})
 
     def _other(self, kind: str | None, event: Event) -> bytes:
-        """Give the bytes of an event that is neither text nor tokens."""
+        """Return the bytes of an event that is neither text nor tokens."""
         match kind:
             case "start":
                 self._start = event.start

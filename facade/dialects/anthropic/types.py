@@ -46,7 +46,7 @@ def _web_address(text: str) -> str:
 
 
 def _tag_by_type(*names: str) -> Discriminator:
-    """Tell a union's member by the object's `type`; `#other` takes the types not named."""
+    """Return what tags a union's member by the object's `type`; `#other` takes all other types."""
     tags = {name: f"#{name}" for name in names}
 
     def tag(value: Any) -> str | None:

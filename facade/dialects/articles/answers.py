@@ -23,7 +23,7 @@ _PERMISSIONS = {pb.PERMISSION_PRIVATE: "private", pb.PERMISSION_GROUP_ONLY: "gro
 
 
 def render(data: Mapping[str, object]) -> bytes:
-    """Give the body of a success."""
+    """Return the body of a success."""
     return orjson.dumps({"code": OK, "data": data})
 
 
@@ -152,7 +152,7 @@ Data = dict[str, object]
 
 
 def session(_: bodies.CreateSession, answer: pb.CreateSessionResponse) -> Data:
-    """Give the data of session/create."""
+    """Return the data of session/create."""
     return {
         "sessionId": answer.session_id,
         "blockCount": answer.block_count,
@@ -162,32 +162,32 @@ def session(_: bodies.CreateSession, answer: pb.CreateSessionResponse) -> Data:
 
 
 def done(_: bodies.OfSession, answer: pb.DestroySessionResponse) -> Data:
-    """Give the data of session/destroy."""
+    """Return the data of session/destroy."""
     return {"ok": True}
 
 
 def edited(_: bodies.OfSession, answer: Any) -> Data:
-    """Give the data of an edit that makes nothing new."""
+    """Return the data of an edit that makes nothing new."""
     return {"ok": True, "revision": answer.revision}
 
 
 def articles(_: bodies.ListArticles, answer: pb.ListArticlesResponse) -> Data:
-    """Give the data of doc/list."""
+    """Return the data of doc/list."""
     return {"articles": [_group(group) for group in answer.groups]}
 
 
 def created(_: bodies.CreateArticle, answer: pb.CreateArticleResponse) -> Data:
-    """Give the data of doc/create."""
+    """Return the data of doc/create."""
     return {"article": _node(answer.article), "group": answer.article.group_id}
 
 
 def deleted(body: bodies.DeleteArticle, answer: pb.DeleteArticleResponse) -> Data:
-    """Give the data of doc/delete."""
+    """Return the data of doc/delete."""
     return {"article": body.docId}
 
 
 def document(_: bodies.OfSession, answer: pb.ReadArticleResponse) -> Data:
-    """Give the data of doc/read."""
+    """Return the data of doc/read."""
     return {
         "blocks": [
             {"id": block.id, "type": block.type, "text": block.text} for block in answer.blocks
@@ -201,7 +201,7 @@ def document(_: bodies.OfSession, answer: pb.ReadArticleResponse) -> Data:
 
 
 def whole_block(_: bodies.ReadBlock, answer: pb.ReadBlockResponse) -> Data:
-    """Give the data of doc/read-block."""
+    """Return the data of doc/read-block."""
     return {
         "block": orjson.Fragment(answer.block),
         "path": list(answer.path),
@@ -212,12 +212,12 @@ def whole_block(_: bodies.ReadBlock, answer: pb.ReadBlockResponse) -> Data:
 
 
 def inserted(_: bodies.InsertBlocks, answer: pb.InsertBlocksResponse) -> Data:
-    """Give the data of block/insert."""
+    """Return the data of block/insert."""
     return {"ids": list(answer.ids), "revision": answer.revision}
 
 
 def reference_added(_: bodies.AddReference, answer: pb.AddReferenceResponse) -> Data:
-    """Give the data of reference/add."""
+    """Return the data of reference/add."""
     return {"id": answer.reference_id, "revision": answer.revision}
 
 

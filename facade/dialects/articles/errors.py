@@ -28,7 +28,7 @@ _BY_STATUS = {401: 40102, 404: 40400}
 
 
 def render_error(error: GatewayError) -> tuple[int, bytes]:
-    """Give the HTTP status and the body that tell of a failure."""
+    """Return the HTTP status and the body that tell of a failure."""
     status = error.http_status
     code = error.article_code or _BY_STATUS.get(status, status * 100 + 1)
     return status, orjson.dumps({"code": code, "message": error.message, "data": {}})

@@ -28,7 +28,7 @@ _ERROR = {
 
 
 def paths() -> dict[str, Any]:
-    """Give the eighteen paths."""
+    """Return the eighteen paths."""
     return {
         PREFIX + endpoint.path: {"post": _operation(endpoint, EXAMPLES[endpoint.path])}
         for endpoint in ENDPOINTS
@@ -36,7 +36,7 @@ def paths() -> dict[str, Any]:
 
 
 def schemas() -> dict[str, Any]:
-    """Give the schemas that the paths name."""
+    """Return the schemas that the paths name."""
     models: list[tuple[type[BaseModel], Any]] = [
         (model, "validation")
         for endpoint in ENDPOINTS

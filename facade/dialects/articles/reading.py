@@ -29,7 +29,7 @@ _Body = TypeVar("_Body", bound=BaseModel)
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """Give the JSON object in a body.
+    """Return the JSON object in a body.
 
     Raises:
         GatewayError: 40001; 40003 for a string that holds half of a surrogate pair.
@@ -85,7 +85,7 @@ def _told(detail: ErrorDetails) -> GatewayError:
 
 
 def _refuse_surrogates(body: bytes) -> None:
-    """Tell where half of a surrogate pair stands, which JSON can write and UTF-8 cannot.
+    """Return where half of a surrogate pair stands, which JSON can write and UTF-8 cannot.
 
     Raises:
         GatewayError: 40003, when that is all that is wrong with the body.
@@ -99,7 +99,7 @@ def _refuse_surrogates(body: bytes) -> None:
 
 
 def _half_pair(value: object) -> list[int | str] | None:
-    """Give where in a value half of a surrogate pair stands, the last step first."""
+    """Return where in a value half of a surrogate pair stands, the last step first."""
     if isinstance(value, str):
         return None if value.isascii() or _printable(value) == value else []
     items: Iterable[tuple[int | str, object]] = ()

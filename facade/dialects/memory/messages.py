@@ -24,7 +24,7 @@ _MEDIA: Mapping[MediaKind.ValueType, str] = {
 
 
 def message_object(message: Message) -> dict[str, Any]:
-    """Give a message: `role`, `content` and, where the speaker has one, `name`."""
+    """Return a message: `role`, `content` and, where the speaker has one, `name`."""
     written: dict[str, Any] = {"role": _ROLES[message.role], "content": _parts(message.blocks)}
     if message.name:
         written["name"] = message.name
@@ -58,7 +58,7 @@ def _part(block: Block) -> dict[str, Any]:
 
 
 def _medium(media: Media) -> dict[str, Any]:
-    """Give a medium: what it is, and what of `sha256`, `url` and `file_id` stands for it."""
+    """Return a medium: what it is, and what of `sha256`, `url` and `file_id` stands for it."""
     written: dict[str, Any] = {"type": _MEDIA[media.kind]}
     if media.sha256:
         written["sha256"] = media.sha256.hex()

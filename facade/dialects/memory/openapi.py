@@ -73,7 +73,7 @@ _FACT = {
 
 
 def paths(compat_version: dict[str, Any], errors: dict[str, Any]) -> dict[str, Any]:
-    """Give the paths; they share the version header and the shapes of failures."""
+    """Return the paths; they share the version header and the shapes of failures."""
 
     def operation(name: str, summary: str, *parameters: dict[str, Any]) -> dict[str, Any]:
         in_a, in_b = ANSWERS[name]
@@ -113,7 +113,7 @@ def paths(compat_version: dict[str, Any], errors: dict[str, Any]) -> dict[str, A
 
 
 def schemas() -> dict[str, Any]:
-    """Give the schemas that the paths name."""
+    """Return the schemas that the paths name."""
     named = {f"{_PREFIX}Search": SearchBody.model_json_schema()}
     for letter in "AB":
         for name, schema in _answers(letter).items():

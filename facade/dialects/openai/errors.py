@@ -17,7 +17,7 @@ _STATUSES = {529: 503}
 
 
 def render_error(error: GatewayError, request_id: str) -> tuple[int, bytes]:
-    """Give the HTTP status and the body that tell of a failure in Format A.
+    """Return the HTTP status and the body that tell of a failure in Format A.
 
     The request id goes out in a header alone: the shape has no field for it.
     """
@@ -26,7 +26,7 @@ def render_error(error: GatewayError, request_id: str) -> tuple[int, bytes]:
 
 
 def error_object(error: GatewayError) -> dict[str, Any]:
-    """Give the object under `error`, the same for an answer and for a stream that broke off."""
+    """Return the object under `error`, the same for an answer and for a stream that broke off."""
     status = error.http_status
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
     told: dict[str, Any] = {

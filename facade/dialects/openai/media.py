@@ -51,7 +51,7 @@ _FILE_MIME_TYPES = {
 
 
 def read_image(image: ImageUrl, path: str) -> Media:
-    """Give the image of an `image_url` part; `path` is that of the object with `url`.
+    """Return the image of an `image_url` part; `path` is that of the object with `url`.
 
     Raises:
         GatewayError: invalid, when it is neither an address, an image in a data URL nor a file id.
@@ -74,7 +74,7 @@ def read_image(image: ImageUrl, path: str) -> Media:
 
 
 def read_audio(audio: InputAudio, path: str) -> Media:
-    """Give the recording of an `input_audio` part; `path` is that of the object with `data`.
+    """Return the recording of an `input_audio` part; `path` is that of the object with `data`.
 
     Raises:
         GatewayError: invalid, when `data` is not base64.
@@ -87,7 +87,7 @@ def read_audio(audio: InputAudio, path: str) -> Media:
 
 
 def read_file(file: File, path: str) -> Media:
-    """Give what a `file` part holds; `path` is that of the object with `file_id`.
+    """Return what a `file` part holds; `path` is that of the object with `file_id`.
 
     The MIME type says what kind of medium it is. A stored file counts as a document
     until the store tells its type.

@@ -69,7 +69,7 @@ def add_messages(request: GenerateRequest, messages: Sequence[Message], path: st
 
 
 def _plain_texts(message: Message) -> list[str] | None:
-    """Give the texts of a message that has nothing else, or None.
+    """Return the texts of a message that has nothing else, or None.
 
     Nearly all messages are like this, and there may be 100,000 of them.
     """
@@ -163,7 +163,7 @@ def _content_blocks(message: Message, path: str) -> list[Block]:
 
 
 def _part(part: ContentPart, role: str, path: str) -> Block | None:
-    """Give the block of a content part, or None where its text is empty."""
+    """Return the block of a content part, or None where its text is empty."""
     kind = part["type"]
     if kind not in _KNOWN_PARTS:
         if role == "assistant" and (thinking := _hidden_thinking(part)):

@@ -155,7 +155,7 @@ def _given(wire: ChatParameters) -> dict[str, Any]:
 
 
 def _parameters(wire: ChatParameters, prefix: str) -> GenerateRequest:
-    """Give all but the conversation and its routing; `prefix` goes before the fields' paths."""
+    """Return all but the conversation and its routing; `prefix` goes before the fields' paths."""
     request = GenerateRequest(dialect=DIALECT_OPENAI)
     for field in _SAME:
         if (value := getattr(wire, field)) is not None:

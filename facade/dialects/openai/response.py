@@ -43,12 +43,12 @@ def render_completion(response: GenerateResponse, created: int) -> bytes:
 
 
 def completion_id(upstream: str) -> str:
-    """Give an answer's id as clients of this dialect expect it; one that is so stays."""
+    """Return an answer's id as clients of this dialect expect it; one that is so stays."""
     return upstream if upstream.startswith(ID_PREFIX) else ID_PREFIX + upstream
 
 
 def unnamed(extra: Opaque) -> dict[str, Any]:
-    """Give the fields without a name in the canonical model, where this dialect wrote them."""
+    """Return the fields without a name in the canonical model, where this dialect wrote them."""
     if extra.dialect != conversation.DIALECT_OPENAI or not extra.json:
         return {}
     fields: dict[str, Any] = orjson.loads(extra.json)
@@ -56,7 +56,7 @@ def unnamed(extra: Opaque) -> dict[str, Any]:
 
 
 def tool_call(block: Block, arguments: str) -> dict[str, Any]:
-    """Give a tool call with the arguments, or the beginning of them, that are known."""
+    """Return a tool call with the arguments, or the beginning of them, that are known."""
     use, further = block.tool_use, unnamed(block.extra)
     kind, field = ("custom", "input") if use.freeform else ("function", "arguments")
     inner = further.get(kind)
@@ -73,7 +73,7 @@ def thoughts(thinking: Thinking, text: str) -> dict[str, Any]:
 
 
 def usage_object(usage: Usage) -> dict[str, Any]:
-    """Give the usage; tokens read from a cache, or put into one, are part of the prompt's."""
+    """Return the usage; tokens read from a cache, or put into one, are part of the prompt's."""
     cached, cache_writes = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
     prompt = usage.input_tokens + cached + cache_writes
     further = unnamed(usage.extra)

@@ -57,7 +57,7 @@ class ChatStream:
         self._choices: list[Choice] = []
 
     def encode(self, events: Iterable[Event]) -> bytes:
-        """Give the bytes of a batch of events, possibly none."""
+        """Return the bytes of a batch of events, possibly none."""
         out: list[bytes] = []
         for event in events:
             kind = event.WhichOneof("kind")
@@ -83,7 +83,7 @@ class ChatStream:
         return b"".join(out)
 
     def finish(self) -> bytes:
-        """Give what ends a whole answer: the usage, where it is wanted, and the terminator."""
+        """Return what ends a whole answer: the usage, where it is wanted, and the terminator."""
         head = _head(self._late | self._envelope) if self._late else self._head
         if self._include_usage:
             usage = orjson.dumps(usage_object(self.usage))
@@ -94,11 +94,11 @@ class ChatStream:
         return b'%s[{"index":0,"delta":{}%s%s%s' % (head, _RUNNING_ON, self._end, _DONE)
 
     def keepalive(self) -> bytes:
-        """Give a comment, which clients read past."""
+        """Return a comment, which clients read past."""
         return _KEEPALIVE
 
     def error(self, error: GatewayError) -> bytes:
-        """Give what ends an answer that broke off: the failure, and no terminator."""
+        """Return what ends an answer that broke off: the failure, and no terminator."""
         return b"data: %s\n\n" % orjson.dumps({"error": error_object(error)})
 
     def _start(self, start: Start, out: list[bytes]) -> None:
@@ -186,7 +186,7 @@ class ChatStream:
         out.append(b"%s[%s]%s" % (self._head, orjson.dumps(ended), self._end))
 
     def _begun(self, index: int, out: list[bytes]) -> tuple[Choice, dict[str, Any]]:
-        """Give a choice and the opening of its delta: the role, where the choice is new."""
+        """Return a choice and the opening of its delta: the role, where the choice is new."""
         known = len(self._choices)
         if index >= _MAX_CHOICES:
             raise ValueError(f"choice {index} of an answer")

@@ -102,7 +102,7 @@ def _function(name: str, tool: Tool, path: str) -> inference_pb2.Tool:
 
 
 def _unnamed(tool: Tool, function: Mapping[str, object]) -> dict[str, object]:
-    """Give what has no name of its own, at the place in the tool where it stood."""
+    """Return what has no name of its own, at the place in the tool where it stood."""
     extra: dict[str, object] = {k: v for k, v in tool.items() if k not in ("type", "function")}
     if inner := {k: v for k, v in function.items() if k not in _FUNCTION_FIELDS}:
         extra["function"] = inner

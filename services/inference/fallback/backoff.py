@@ -24,7 +24,7 @@ class Retries(NamedTuple):
     jitter_s: float = 0.0
 
     def delay(self, retry: int, uniform: Uniform) -> float:
-        """Give the seconds before a retry, counted from 0."""
+        """Return the seconds before a retry, counted from 0."""
         try:
             grown = FIRST_DELAY_S * self.factor**retry
         except OverflowError:

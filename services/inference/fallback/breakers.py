@@ -70,16 +70,16 @@ class Breakers:
         self._breakers: dict[Key, _Breaker] = {}
 
     def states(self) -> Mapping[Key, State]:
-        """Give the state of every model that has failed of late; all others are closed."""
+        """Return the state of every model that has failed of late; all others are closed."""
         return {key: self._state(breaker) for key, breaker in self._breakers.items()}
 
     def admits(self, key: Key) -> bool:
-        """Tell whether a model may be asked: it is well, or may be probed."""
+        """Return whether a model may be asked: it is well, or may be probed."""
         breaker = self._breakers.get(key)
         return breaker is None or not breaker.is_open or self._is_due(breaker)
 
     def begin(self, key: Key) -> bool:
-        """Take note that a model is asked; tell whether that is a probe."""
+        """Record that a model is asked; tell whether that is a probe."""
         breaker = self._breakers.get(key)
         if breaker is None or not breaker.is_open or not self._is_due(breaker):
             return False
@@ -89,7 +89,7 @@ class Breakers:
         return True
 
     def answers(self, key: Key) -> None:
-        """Take note that a model has begun to answer.
+        """Record that a model has begun to answer.
 
         That lets others ask it again; if it breaks off before its end it is left alone
         again at once, and for longer.
@@ -100,11 +100,11 @@ class Breakers:
             self._changed(key, "closed")
 
     def succeeded(self, key: Key) -> None:
-        """Take note that a model has answered to the end, were it with a refusal."""
+        """Record that a model has answered to the end, were it with a refusal."""
         self._forget(key)
 
     def failed(self, key: Key, probe: bool) -> None:
-        """Take note of a transient failure; `probe` is what `begin` told."""
+        """Record a transient failure; `probe` is what `begin` told."""
         breaker = self._breakers.get(key)
         if breaker is None:
             if len(self._breakers) >= _MOST:
@@ -122,7 +122,7 @@ class Breakers:
             self._changed(key, "open")
 
     def cancelled(self, key: Key, probe: bool) -> None:
-        """Take note that an attempt was given up, which says nothing of the model."""
+        """Record that an attempt was given up, which says nothing of the model."""
         breaker = self._breakers.get(key)
         if probe and breaker is not None and breaker.probing:
             breaker.probing = False
@@ -134,7 +134,7 @@ class Breakers:
             self._changed(key, "closed")
 
     def _is_due(self, breaker: _Breaker) -> bool:
-        """Tell whether an open breaker may be probed now."""
+        """Return whether an open breaker may be probed now."""
         return not breaker.probing and self._monotonic() >= breaker.until
 
     def _state(self, breaker: _Breaker) -> State:

@@ -48,7 +48,7 @@ class Chain:
         self._refusal: GatewayError | None = None  # the first
 
     async def whole(self) -> list[Batch]:
-        """Give all batches of the answer.
+        """Return all batches of the answer.
 
         Raises:
             GatewayError: nothing of the plan answered; `attempts` tells what was tried.
@@ -56,7 +56,7 @@ class Chain:
         return (await self._open()).head
 
     async def stream(self) -> Batches:
-        """Give the answer as it comes; closing the iterator ends it at the provider.
+        """Return the answer as it comes; closing the iterator ends it at the provider.
 
         Raises:
             GatewayError: nothing of the plan answered, or the answer broke off.
@@ -98,7 +98,7 @@ class Chain:
             raise self._verdict(error) from error.__cause__
 
     async def _open_from(self, turn: Turn, spoken: Spoken) -> Opened:
-        """Give the answer of the first turn, from one on, that has any."""
+        """Return the answer of the first turn, from one on, that has any."""
         while True:
             hedge = self._hedge(turn, spoken)
             try:
@@ -123,7 +123,7 @@ class Chain:
         return Turn(self._course, index, self._sent)
 
     def _ends(self, turn: Turn, error: Exception) -> bool:
-        """Tell whether a turn's failure is the chain's."""
+        """Return whether a turn's failure is the chain's."""
         if turn.is_last:
             return True
         if isinstance(error, UpstreamError):
@@ -178,7 +178,7 @@ class Chain:
         return batches if deadline is None else _until(deadline, batches)
 
     def _verdict(self, error: GatewayError) -> GatewayError:
-        """Give the failure to tell: a provider's, where any was asked, before a refusal of ours."""
+        """Return the failure to tell: a provider's, if one was asked, before a refusal of ours."""
         if not isinstance(error, UpstreamError) and error.reason != errors_pb2.REASON_TIMEOUT:
             error = self._failure or self._refusal or error
         return self._with_attempts(error)
@@ -195,7 +195,7 @@ class Chain:
 
 
 async def _until(deadline: float, batches: Batches) -> Batches:
-    """Give batches until the time is over."""
+    """Return batches until the time is over."""
     while True:
         try:
             async with asyncio.timeout_at(deadline):

@@ -48,7 +48,7 @@ class DivergedError(UpstreamError):
 
 
 def is_transient(error: UpstreamError) -> bool:
-    """Tell whether the same request may succeed a moment later."""
+    """Return whether the same request may succeed a moment later."""
     if isinstance(error, DivergedError) or error.limit:
         return False
     if error.reason != errors_pb2.REASON_UPSTREAM_ERROR:
@@ -58,12 +58,12 @@ def is_transient(error: UpstreamError) -> bool:
 
 
 def is_silence(error: UpstreamError) -> bool:
-    """Tell whether the provider answered nothing in time, which a retry would only repeat."""
+    """Return whether the provider answered nothing in time, which a retry would only repeat."""
     return error.reason == errors_pb2.REASON_UPSTREAM_TIMEOUT and error.status is None
 
 
 def moves_on(error: UpstreamError, fail_on: FailOn | None) -> bool:
-    """Tell whether the next step is tried after a failure; any other ends the chain."""
+    """Return whether the next step is tried after a failure; any other ends the chain."""
     if isinstance(error, DivergedError):
         return True
     if fail_on is None:
@@ -79,12 +79,12 @@ def moves_on(error: UpstreamError, fail_on: FailOn | None) -> bool:
 
 
 def refuses_signatures(error: UpstreamError) -> bool:
-    """Tell whether a provider doubts the signature of a thinking block."""
+    """Return whether a provider doubts the signature of a thinking block."""
     return error.reason == errors_pb2.REASON_UPSTREAM_REJECTED and "signature" in error.body.lower()
 
 
 def _is_lost(error: UpstreamError) -> bool:
-    """Tell whether there was no answer, or one that broke: a connection error or timeout."""
+    """Return whether there was no answer, or one that broke: a connection error or timeout."""
     if error.reason == errors_pb2.REASON_UPSTREAM_ERROR:
         return error.status in (None, 200)
     return error.reason in (

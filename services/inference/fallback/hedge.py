@@ -94,7 +94,7 @@ class Hedge(Generic[T]):
     async def race(
         self, first: Callable[[Spoken], Awaitable[T]], ends: Callable[[Exception], bool]
     ) -> T:
-        """Give the answer of whoever speaks first.
+        """Return the answer of whoever speaks first.
 
         When the first fails while the second is under way, the second decides, unless
         `ends` says that the failure ends it all. Whoever is not wanted is cancelled and

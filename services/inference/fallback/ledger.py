@@ -92,7 +92,7 @@ class Record:
         self._close("unsupported")
 
     def attempt(self) -> Attempt:
-        """Give it as callers are told of it."""
+        """Return it as callers are told of it."""
         return Attempt(
             step=self._step.step_id,
             model=str(self._key),

@@ -156,7 +156,7 @@ def _primary(request: GenerateRequest, models: Models, limits: Limits, retries: 
 
 
 def _configured(first: Step, models: Models, limits: Limits) -> Iterator[Step]:
-    """Give the fallbacks that the operator configured for a model, as far as they are there."""
+    """Return the fallbacks that the operator configured for a model, as far as they are there."""
     seen = {first.key}
     for number, name in enumerate(first.target.fallbacks, 1):
         try:

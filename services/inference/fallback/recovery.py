@@ -49,7 +49,7 @@ class Sent:
         self._pieces: list[str] = []
 
     def note(self, batch: Sequence[Event]) -> None:
-        """Take note of events that go out."""
+        """Record events that go out."""
         for event in batch:
             # Nearly all events are text, and this runs for each.
             text = event.text
@@ -105,7 +105,7 @@ class Sent:
 
 
 def _beginning(kind: str, block: Block) -> tuple[str, str]:
-    """Give what a block holds as it begins, and its name.
+    """Return what a block holds as it begins, and its name.
 
     The id of a tool call is made anew each time and says nothing.
     """
@@ -134,7 +134,7 @@ class Continued:
         self._skips = text != text.rstrip()
 
     def feed(self, batch: Sequence[Event]) -> list[Event]:
-        """Give the events that go out, numbered as the caller counts blocks."""
+        """Return the events that go out, numbered as the caller counts blocks."""
         out: list[Event] = []
         for event in batch:
             self._take(event, out)
@@ -203,7 +203,7 @@ class Repeated:
         self._passed = not self._blocks
 
     def feed(self, batch: Sequence[Event]) -> list[Event]:
-        """Give the events that go out, possibly none."""
+        """Return the events that go out, possibly none."""
         out: list[Event] = []
         for event in batch:
             kind = event.WhichOneof("kind")

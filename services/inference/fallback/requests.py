@@ -11,7 +11,7 @@ _BYTES_A_TOKEN = 4
 
 
 def copied(request: GenerateRequest) -> GenerateRequest:
-    """Give a copy to change."""
+    """Return a copy to change."""
     copy = GenerateRequest()
     copy.CopyFrom(request)
     return copy
@@ -28,7 +28,7 @@ def merged(request: GenerateRequest, parameters: GenerateRequest) -> GenerateReq
 
 
 def clamped(request: GenerateRequest, target: Target) -> tuple[GenerateRequest, list[str]]:
-    """Give the request with no more tokens asked for than a model writes, and what that dropped.
+    """Return the request with no more tokens asked for than a model writes, and what that dropped.
 
     A budget of thinking has to stay below them.
     """
@@ -50,7 +50,7 @@ def clamped(request: GenerateRequest, target: Target) -> tuple[GenerateRequest, 
 
 
 def can_prefill(request: GenerateRequest) -> bool:
-    """Tell whether an answer to a request can be gone on with by an assistant's message.
+    """Return whether an answer to a request can be gone on with by an assistant's message.
 
     Providers take no such message where the answer is to match a schema or a tool has
     to be called.

@@ -62,7 +62,7 @@ class Asks(Protocol):
     """Makes attempts of a request."""
 
     def prepare(self, step: Step) -> Prepared:
-        """Give the request as a step's model is to see it.
+        """Return the request as a step's model is to see it.
 
         Raises:
             GatewayError: the model cannot carry it.
@@ -212,7 +212,7 @@ class Turn:
         return False
 
     async def retries(self, error: UpstreamError) -> bool:
-        """Tell whether the model is to be asked again after a failure, once it is time to."""
+        """Return whether the model is to be asked again after a failure, once it is time to."""
         if not self._may_retry(error):
             return False
         delay = self.step.retries.delay(self._used, self._course.uniform)

@@ -30,7 +30,7 @@ class Unpacker:
         return self._inner.eof or not self._has_begun
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Give what a piece holds, in parts of bounded size.
+        """Return what a piece holds, in parts of bounded size.
 
         Raises:
             NotHttpError: it is not packed as was said, or goes on after its end.

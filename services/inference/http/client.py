@@ -68,7 +68,7 @@ class Client:
         self._none_open = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -226,7 +226,7 @@ class Client:
                 raise
 
     async def _tunnel(self, connection: Connection, origin: Origin, proxy: Proxy) -> None:
-        """Let the proxy connect to a server, and begin TLS with that (RFC 9110, 9.3.6)."""
+        """Have the proxy connect to a server, and begin TLS with that (RFC 9110, 9.3.6)."""
         place = f"{origin.host}:{origin.port}"
         head = f"CONNECT {place} HTTP/1.1\r\nhost: {place}\r\n{proxy.fields}\r\n"
         await connection.open_tunnel(head.encode(), self._context(), origin.host)

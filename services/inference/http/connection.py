@@ -62,7 +62,7 @@ class Response:
         self._left = max_answer  # bytes that may still be unpacked
 
     async def read(self) -> bytes:
-        """Give what has come of the body, at least a byte; b"" at its end.
+        """Return what has come of the body, at least a byte; b"" at its end.
 
         Raises:
             CutOffError: the connection ended before it.
@@ -185,7 +185,7 @@ class Connection(asyncio.BufferedProtocol):
         self._parser = httptools.HttpResponseParser(self)
 
     async def read(self) -> bytes:
-        """Give what has come of the body, b"" at its end; see `Response.read`."""
+        """Return what has come of the body, b"" at its end; see `Response.read`."""
         while not self._pieces:
             if self._is_complete:
                 return b""
@@ -243,7 +243,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.close()
 
     def _change(self) -> asyncio.Future[None]:
-        """Give what is done when anything has changed; one waits at a time."""
+        """Return what is done when anything has changed; one waits at a time."""
         self._waiter = self._loop.create_future()
         return self._waiter
 
@@ -311,7 +311,7 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Be gone."""
+        """Mark the connection as closed."""
         is_end = self._has_head and self._ends_with_connection and error is None
         if is_end and self._failure is None:
             self._is_complete = True

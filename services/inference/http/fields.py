@@ -10,7 +10,7 @@ _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def fields(headers: Collection[tuple[str, str]]) -> str:
-    """Give headers as lines of a head, each with its CRLF.
+    """Return headers as lines of a head, each with its CRLF.
 
     Raises:
         GatewayError: invalid, when one holds what no header can.

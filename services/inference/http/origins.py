@@ -26,7 +26,7 @@ class Origin(NamedTuple):
 
 
 def origin_of(url: URL) -> Origin:
-    """Give the server of an http or https address."""
+    """Return the server of an http or https address."""
     assert url.raw_host is not None
     assert url.port is not None
     return Origin(url.raw_host, url.port, url.scheme == "https")

@@ -47,7 +47,7 @@ class Proxies:
         self._known: dict[Origin, Proxy | None] = {}
 
     def before(self, origin: Origin) -> Proxy | None:
-        """Give the proxy that stands before a server, if any does.
+        """Return the proxy that stands before a server, if any does.
 
         Only plain HTTP is spoken with proxies: one at an https address is not used.
         """

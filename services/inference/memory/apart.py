@@ -45,7 +45,7 @@ class Apart:
 
 
 def takes_part(request: GenerateRequest) -> bool:
-    """Tell whether the server's memory takes part in a request."""
+    """Return whether the server's memory takes part in a request."""
     if not request.HasField("memory"):
         return False
     return bool(request.memory.memory_id) or request.memory.personal_memory
@@ -71,7 +71,7 @@ def check_steps(request: GenerateRequest, plan: Plan) -> None:
 
 
 def instructions(messages: Sequence[Message], memory: Memory) -> Iterator[Message]:
-    """Give what goes before all else: with a memory all instructions, else those at the head."""
+    """Return what goes before all else: with a memory all instructions, else those at the head."""
     for message in messages:
         if message.role in _INSTRUCTIONS:
             yield message
@@ -80,7 +80,7 @@ def instructions(messages: Sequence[Message], memory: Memory) -> Iterator[Messag
 
 
 def spoken(messages: Sequence[Message], memory: Memory) -> Iterator[Message]:
-    """Give the messages that are not `instructions`."""
+    """Return the messages that are not `instructions`."""
     begun = False
     for message in messages:
         if message.role not in _INSTRUCTIONS:
@@ -107,12 +107,12 @@ def take_apart(request: GenerateRequest) -> Apart:
 
 
 def call_ids(message: Message) -> tuple[str, ...]:
-    """Give the ids of the calls that a message makes, in order."""
+    """Return the ids of the calls that a message makes, in order."""
     return tuple(block.tool_use.id for block in message.blocks if block.HasField("tool_use"))
 
 
 def media_key(media: Media) -> str:
-    """Give what stands for a medium: what it is named by, and for bytes their hash."""
+    """Return what stands for a medium: what it is named by, and for bytes their hash."""
     return f"{media.WhichOneof('source')} {media.sha256.hex() or media.url or media.file_id}"
 
 
@@ -162,7 +162,7 @@ def _opening(memory: Memory, messages: Iterable[Message]) -> OpenTurn:
 
 
 def _newest(messages: Sequence[Message]) -> list[Message]:
-    """Give the newest message of the user, as far as anything is said there, and all after it."""
+    """Return the newest message of the user, as far as anything is said there, and all after it."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if message.role == conversation_pb2.ROLE_USER and any(

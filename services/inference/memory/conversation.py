@@ -73,7 +73,7 @@ class _Part:
         return self._tokens
 
     def media(self) -> Iterator[tuple[str | None, Block]]:
-        """Give each medium with its path."""
+        """Return each medium with its path."""
         return zip(self.paths, media_blocks(self.messages), strict=True)
 
 
@@ -119,11 +119,11 @@ class Conversation:
         )
 
     def callers_media(self) -> list[Found]:
-        """Give the media that the caller's request holds, in all places where they are used."""
+        """Return the media that the caller's request holds, in all places where they are used."""
         return [Found(path, block) for path, block in self._media() if path is not None]
 
     def remembered_files(self) -> dict[str, list[Found]]:
-        """Give where files are named that the caller's request does not name, the newest first.
+        """Return where files are named that the caller's request does not name, the newest first.
 
         A place without a file any more is left without a source that can be read.
         """
@@ -167,7 +167,7 @@ class Conversation:
             yield from part.media()
 
     def _injected(self, target: Target, room: int | None) -> tuple[str, str]:
-        """Give notes and quotations; turns get half of what there is room for, if it is little."""
+        """Return notes and quotations; turns get half of the room there is, if it is little."""
         limit = self._inject_tokens
         if room is not None:
             limit = min(limit, target.context_window // _PART, room // 2)
@@ -176,7 +176,7 @@ class Conversation:
         return notes, injected.quotes(self._context.snippets, limit - estimate_tokens(notes))
 
     def _fitting(self, room: int | None) -> Sequence[_Part]:
-        """Give the newest turns that there is room for."""
+        """Return the newest turns that there is room for."""
         if room is None:
             return self._turns
         first = len(self._turns)
@@ -186,7 +186,7 @@ class Conversation:
         return self._turns[first:]
 
     def _present_with(self, quotes: str) -> Iterator[Message]:
-        """Give the present turn, the quotations before what the user says in it."""
+        """Return the present turn, the quotations before what the user says in it."""
         for index, message in enumerate(self._present.messages):
             if quotes and index == self._context.newest:
                 yield Message(role=message.role, blocks=[Block(text=quotes)])
@@ -227,7 +227,7 @@ def _put_back(messages: Iterable[Message], apart: Apart, *, is_present: bool) ->
 
 
 def _adapted(media: Iterable[tuple[str | None, Block]], target: Target) -> list[Found]:
-    """Give the caller's media; describe others that the model cannot read."""
+    """Return the caller's media; describe others that the model cannot read."""
     own: list[Found] = []
     remembered: list[Found] = []
     for path, block in media:
@@ -240,7 +240,7 @@ def _adapted(media: Iterable[tuple[str | None, Block]], target: Target) -> list[
 
 
 def _room(request: GenerateRequest, target: Target, taken: int) -> int | None:
-    """Give the tokens that memory may add for a model, None where its window is not known."""
+    """Return the tokens that memory may add for a model, None where its window is not known."""
     window = target.context_window
     if not window:
         return None
@@ -251,6 +251,6 @@ def _room(request: GenerateRequest, target: Target, taken: int) -> int | None:
 
 
 def _noted(notes: str, before: Sequence[Message]) -> Message:
-    """Give the message of the notes, in the instructions' own role: some models take one alone."""
+    """Return the message of the notes, in the instructions' role: some models take one alone."""
     role = before[-1].role if before else conversation_pb2.ROLE_SYSTEM
     return Message(role=role, blocks=[Block(text=notes)])

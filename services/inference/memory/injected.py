@@ -29,7 +29,7 @@ _CUT_WORD = re.compile(r"\s\S{0,40}$")
 
 
 def notes(profile: str, summary: str, tokens: int) -> str:
-    """Give profile and summary as one text, the same as long as they are; "" for nothing.
+    """Return profile and summary as one text, the same as long as they are; "" for nothing.
 
     What is too long loses its end: the profile what is more than half of `tokens`, the
     summary what is more than the rest.
@@ -39,7 +39,7 @@ def notes(profile: str, summary: str, tokens: int) -> str:
 
 
 def quotes(snippets: Iterable[Snippet], tokens: int) -> str:
-    """Give turns that were found, as many of the best as fit, in their order; "" for none."""
+    """Return turns that were found, as many of the best as fit, in their order; "" for none."""
     chosen: list[tuple[int, str]] = []
     left = tokens - estimate_tokens(_SNIPPETS)
     for snippet in snippets:
@@ -54,7 +54,7 @@ def quotes(snippets: Iterable[Snippet], tokens: int) -> str:
 
 
 def within(text: str, tokens: int) -> str:
-    """Give the beginning of a text that has so many tokens at most.
+    """Return the beginning of a text that has so many tokens at most.
 
     Text that is cut ends with an ellipsis, and where it has spaces not within a word; ""
     when nothing fits.
@@ -75,7 +75,7 @@ def within(text: str, tokens: int) -> str:
 
 
 def _section(head: str, title: str, text: str, tokens: int) -> str:
-    """Give `head` with a section more, or "" where there is nothing, or no room for any of it."""
+    """Return `head` with a section more, or "" where there is nothing, or no room for any of it."""
     if not text.strip():
         return ""
     before = f"{head}{_BETWEEN}{title}\n"

@@ -33,7 +33,7 @@ class Tellings:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def tell(self, taken: Taken, batches: Batches) -> Batches:
-        """Give an answer as it comes, its end once it is remembered.
+        """Return an answer as it comes, its end once it is remembered.
 
         Closing the iterator before there is anything of the answer ends it at the
         provider, later on it does not.
@@ -59,7 +59,7 @@ class Tellings:
                 task.cancel()
 
     async def settle(self, within_s: float) -> None:
-        """Let the answers that are being told end, or end them after so many seconds."""
+        """Wait for the answers that are being told, so many seconds at most."""
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=within_s)
             for task in late:
@@ -121,7 +121,7 @@ class _Telling:
         self._ready.put_nowait(None)
 
     async def heard(self) -> Batch | None:
-        """Give the next of the answer; None at its end, however it ended."""
+        """Return the next of the answer; None at its end, however it ended."""
         batch = await self._ready.get()
         self._room.release()
         self._begun = self._begun or (batch is not None and any(map(is_content, batch)))
@@ -142,7 +142,7 @@ class _Telling:
 
 
 def _without_end(batch: Batch, held: list[Event]) -> Sequence[Event]:
-    """Give what may pass of a batch before the answer is remembered; hold back the rest.
+    """Return what may pass of a batch before the answer is remembered; hold back the rest.
 
     That is the end of each choice, and the last usage that comes after the first of them.
     """

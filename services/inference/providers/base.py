@@ -139,7 +139,7 @@ class Provider(Protocol):
         ...
 
     async def count_tokens(self, call: Call) -> int | None:
-        """Give the input tokens of a request, or None where the provider cannot count.
+        """Return the input tokens of a request, or None where the provider cannot count.
 
         Raises:
             UpstreamError: the provider failed.
@@ -147,7 +147,7 @@ class Provider(Protocol):
         ...
 
     async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
-        """Give a vector for each text, in order, all of one length.
+        """Return a vector for each text, in order, all of one length.
 
         Raises:
             GatewayError: unsupported, when the provider makes no vectors.

@@ -104,7 +104,7 @@ def classify(
     secrets: Iterable[str] = (),
     now: Callable[[], float],
 ) -> UpstreamError:
-    """Give the failure that an answer other than 2xx stands for.
+    """Return the failure that an answer other than 2xx stands for.
 
     Args:
         provider: its name in the settings, for the message.
@@ -134,7 +134,7 @@ def classify(
 
 
 def in_band(provider: str, body: bytes, *, secrets: Iterable[str] = ()) -> UpstreamError:
-    """Give the failure that an error object in a stream, or in an answer of 200, stands for.
+    """Return the failure that an error object in a stream, or in an answer of 200, stands for.
 
     Its `status` is the one the provider would have answered, as far as it tells.
     """
@@ -155,7 +155,7 @@ def in_band(provider: str, body: bytes, *, secrets: Iterable[str] = ()) -> Upstr
 
 
 def broken_answer(provider: str, what: str, body: bytes = b"") -> UpstreamError:
-    """Give the failure of a provider whose answer is none; `what` holds words of ours alone."""
+    """Return the failure of a provider whose answer is none; `what` holds words of ours alone."""
     return UpstreamError(
         errors_pb2.REASON_UPSTREAM_ERROR,
         f"the provider {provider} {what}",
@@ -178,7 +178,7 @@ def over_limit(provider: str, what: str, limit: str) -> UpstreamError:
 
 
 def cut_off(provider: str, body: bytes = b"") -> UpstreamError:
-    """Give the failure of a provider whose answer ended before it was whole."""
+    """Return the failure of a provider whose answer ended before it was whole."""
     return UpstreamError(
         errors_pb2.REASON_UPSTREAM_CONNECTION,
         f"the provider {provider} broke off before its answer was whole",
@@ -187,7 +187,7 @@ def cut_off(provider: str, body: bytes = b"") -> UpstreamError:
 
 
 def retry_after(headers: Mapping[str, str], now: Callable[[], float]) -> int | None:
-    """Give the whole seconds a provider asks to wait: at least 0, at most a day.
+    """Return the whole seconds a provider asks to wait: at least 0, at most a day.
 
     Reads `retry-after-ms` (OpenAI), else `retry-after` as seconds or an HTTP date
     (RFC 9110, section 10.2.3); None where neither is there or can be read.
@@ -217,7 +217,7 @@ def _cause(told: _Told, secrets: tuple[str, ...]) -> str:
 def _judge(
     provider: str, status: int, told: _Told, secrets: Iterable[str]
 ) -> tuple[Reason.ValueType, str, str]:
-    """Give reason, message and param."""
+    """Return reason, message and param."""
     kinds = {told.kind.lower(), told.code.lower()}
     refused = status in (401, 402, 403) or told.reason in _KEY_REASONS
     if refused or _BILLING_WORDS in told.message:

@@ -67,11 +67,11 @@ class Frames:
         self._unfit = 0
 
     def forget(self) -> None:
-        """Know nothing again: what an event stands for may have changed."""
+        """Forget all events: what one stands for may have changed."""
         self._head, self._example = b"", None
 
     def learn(self, event: bytes, text: str) -> None:
-        """Know events like this one again, if that can be told by their bytes.
+        """Learn to recognise events like this one, if that can be told by their bytes.
 
         Args:
             event: its bytes, up to the next one, as an `EventCutter` gave them.
@@ -81,7 +81,7 @@ class Frames:
         self._example = event, text
 
     def repeats(self, text: bytes, at: int) -> tuple[list[bytes], int]:
-        """Give what the events from `at` on say that are known; tell where they end.
+        """Return what the events from `at` on say that are known; tell where they end.
 
         Each is the inside of a JSON string, not empty.
         """
@@ -136,7 +136,7 @@ class Frames:
 
 
 def delta_of(choice: int, block: int, kind: str, pieces: Sequence[bytes]) -> Event:
-    """Give the event of a kind, such as `text`, that says pieces in a row."""
+    """Return the event of a kind, such as `text`, that says pieces in a row."""
     event = Event(choice=choice, block=block)
     setattr(event, kind, orjson.loads(b'"%b"' % b"".join(pieces)))
     if len(pieces) > 1:

@@ -35,7 +35,7 @@ def build(
     limits: Limits,
     live: Gauge,
 ) -> dict[str, Provider]:
-    """Give the providers by name, the sandbox always among them."""
+    """Return the providers by name, the sandbox always among them."""
     providers: dict[str, Provider] = {SANDBOX: sandbox.SandboxProvider(SANDBOX)}
     for name, settings in configured.items():
         providers[name] = _build_one(name, settings, client, limits, live)

@@ -166,7 +166,7 @@ class SandboxProvider:
         return await offload(prompt.input_tokens)
 
     async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
-        """Give vectors; see `base.Provider.embed`."""
+        """Return vectors; see `base.Provider.embed`."""
         try:
             return vectors.embed(texts, models.find_model(target.upstream))
         except SandboxError as error:
@@ -185,7 +185,7 @@ def _body(error: SandboxError) -> bytes:
 
 
 def _nameless(request: GenerateRequest) -> list[str]:
-    """Give the fields of the caller's dialect alone; they say nothing to the sandbox."""
+    """Return the fields of the caller's dialect alone; they say nothing to the sandbox."""
     if not request.extra.json:
         return []
     fields = _json_object(request.extra.json, "extra")
@@ -372,7 +372,7 @@ def _opened_block(piece: Piece) -> Block:
 
 
 def _usage(usage: Usage, *, begun: bool = False) -> Event:
-    """Tell the tokens; where the answer has only begun nothing is written yet."""
+    """Return the tokens; where the answer has only begun nothing is written yet."""
     return Event(
         usage=CanonicalUsage(
             input_tokens=usage.input,

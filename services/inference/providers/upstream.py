@@ -246,7 +246,7 @@ class Upstream:
         return PatientReader(response, patience_s)
 
     def in_band(self, body: bytes) -> UpstreamError:
-        """Give the failure that an error object inside a stream or a 200 stands for."""
+        """Return the failure that an error object inside a stream or a 200 stands for."""
         return failures.in_band(self.name, body, secrets=self._secrets)
 
     def json_object(self, body: bytes) -> dict[str, Any]:
@@ -328,7 +328,7 @@ class Upstream:
             return  # all that matters has come; the connection is closed instead
 
     def _failure(self, error: Exception) -> UpstreamError:
-        """Give the failure that one of `_TRANSLATED` is; its own words hold addresses and stay."""
+        """Return the failure that one of `_TRANSLATED` is; its words hold addresses and stay."""
         match error:
             case TimeoutError():
                 return UpstreamError(

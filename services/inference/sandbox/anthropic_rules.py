@@ -21,7 +21,7 @@ Placed = tuple[Where, Body]
 
 
 def find_problem(body: Body) -> Problem | None:
-    """Give the first problem of a body of the right types, or None."""
+    """Return the first problem of a body of the right types, or None."""
     return next(_problems(body), None)
 
 
@@ -115,7 +115,7 @@ def _turns(messages: Sequence[Body]) -> Iterator[Problem]:
 
 
 def _merged(messages: Sequence[Body]) -> Iterator[tuple[str, list[Placed]]]:
-    """Give the turns: neighbours of one role are one, and system messages are none."""
+    """Return the turns: neighbours of one role are one, and system messages are none."""
     spoken = [(index, item) for index, item in enumerate(messages) if item["role"] != "system"]
     for role, group in groupby(spoken, key=lambda placed: str(placed[1]["role"])):
         yield role, [placed for index, item in group for placed in _blocks_of(index, item)]

@@ -61,7 +61,7 @@ def sign(thoughts: str) -> str:
 
 
 def is_signed(block: Mapping[str, Any]) -> bool:
-    """Tell whether a thinking or redacted_thinking block is the sandbox's own, unchanged."""
+    """Return whether a thinking or redacted_thinking block is the sandbox's own, unchanged."""
     if block["type"] == "thinking":
         return bool(block["signature"] == sign(block["thinking"]))
     data = block["data"]
@@ -104,7 +104,7 @@ def read_prompt(body: Mapping[str, Any]) -> Prompt:
 
 
 def has_cache_marks(body: Mapping[str, Any]) -> bool:
-    """Tell whether the request marks a part of itself for the cache."""
+    """Return whether the request marks a part of itself for the cache."""
     blocks = [body, *(body.get("tools") or ()), *_blocks(body.get("system") or "")]
     blocks += [block for message in body["messages"] for block in _blocks(message["content"])]
     return any(block.get("cache_control") for block in blocks)
@@ -227,7 +227,7 @@ class EventWriter:
         self._head = head
 
     def write(self, step: Step) -> list[dict[str, Any]]:
-        """Give the events of one step; each one's `type` is its name too."""
+        """Return the events of one step; each one's `type` is its name too."""
         match step:
             case Opened():
                 return [{"type": "message_start", "message": self._opening()}, {"type": "ping"}]

@@ -166,7 +166,7 @@ def _quote(text: str) -> str:
 
 
 def _continued(text: str, prefill: str, asked: str) -> str:
-    """Give what comes after the prefill: the rest of the text, or the text after a space."""
+    """Return what comes after the prefill: the rest of the text, or the text after a space."""
     if not prefill:
         return text
     rest = text.removeprefix(prefill)
@@ -197,7 +197,7 @@ def _calls(prompt: Prompt, asked: str, choice: int) -> list[Call]:
 
 
 def _wanted(tools: tuple[Tool, ...], asked: str, parallel: bool) -> list[Tool]:
-    """Give the tools that the user's text speaks of."""
+    """Return the tools that the user's text speaks of."""
     spoken = asked.lower()
     named = [
         tool
@@ -273,7 +273,7 @@ def _with_text(piece: Text | Thinking, text: str) -> Piece:
 
 
 def cut_at_stop(text: str, stops: tuple[str, ...]) -> tuple[str, str]:
-    """Give what comes before the stop string that is complete first, and that string or ""."""
+    """Return what comes before the stop string that is complete first, and that string or ""."""
     ends = [(at + len(stop), at, stop) for stop in stops if (at := text.find(stop)) >= 0]
     if not ends:
         return text, ""

@@ -72,7 +72,7 @@ class Checks:
 
 
 def out_of_range(body: Body, key: str, low: float, high: float | None) -> Iterator[Problem]:
-    """Give the problem of a number that is there and not within its bounds, if it has one."""
+    """Return the problem of a number that is there and not within its bounds, if it has one."""
     value = body.get(key)
     if value is not None and (value < low or (high is not None and value > high)):
         takes = f"from {low} to {high}" if high is not None else f"at least {low}"
@@ -172,7 +172,7 @@ class _Converter:
         self._done: dict[Any, Any] = {}
 
     def typed_dict(self, typed: Any, more: Mapping[str, Any]) -> Any:
-        """Give a closed TypedDict of converted fields, `more` among them."""
+        """Return a closed TypedDict of converted fields, `more` among them."""
         if typed in self._done:
             return self._done[typed]
         required = typed.__required_keys__
@@ -224,7 +224,7 @@ class _Converter:
         return reduce(or_, alternatives) if len(alternatives) > 1 else alternatives[0]
 
     def _told_apart(self, objects: list[Any]) -> Any:
-        """Give a union that a literal `type` or `role` decides, or None where none does."""
+        """Return a union that a literal `type` or `role` decides, or None where none does."""
         for key in ("type", "role"):
             tags: dict[Any, Any] = {}
             for item in objects:
@@ -253,14 +253,14 @@ class _Converter:
 
 
 def _is_json(member: Any) -> bool:
-    """Tell whether a member of a union can come as JSON: models and files cannot."""
+    """Return whether a member of a union can come as JSON: models and files cannot."""
     if is_typeddict(member) or not isinstance(member, type):
         return get_origin(member) is not Annotated and "IO" not in str(member)
     return member in (str, int, float, bool, dict, list, object, type(None))
 
 
 def _literals(hint: Any) -> list[Any]:
-    """Give the values of a literal field, None among them where it may be left out."""
+    """Return the values of a literal field, None among them where it may be left out."""
     if hint is None:
         return []
     if get_origin(hint) is Required:

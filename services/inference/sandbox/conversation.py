@@ -120,7 +120,7 @@ class Prompt:
         return "".join(text for turn in reversed(list(trailing)) for text in turn.texts)
 
     def asked(self) -> list[Turn]:
-        """Give the user's turns that wait for an answer, in order."""
+        """Return the user's turns that wait for an answer, in order."""
         before_prefill = dropwhile(lambda turn: turn.role == "assistant", reversed(self.turns))
         asked = takewhile(lambda turn: turn.role != "assistant", before_prefill)
         return [turn for turn in asked if turn.role == "user"][::-1]

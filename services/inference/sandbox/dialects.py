@@ -35,15 +35,15 @@ class StreamWriter(Protocol):
     """Writes one streamed answer as server-sent events."""
 
     def write(self, step: Step) -> bytes:
-        """Give what one step puts on the wire, possibly nothing."""
+        """Return what one step puts on the wire, possibly nothing."""
         ...
 
     def end(self) -> bytes:
-        """Give what ends a stream that went well."""
+        """Return what ends a stream that went well."""
         ...
 
     def failure(self, error: SandboxError, request_id: str) -> bytes:
-        """Give what reports a failure within the stream."""
+        """Return what reports a failure within the stream."""
         ...
 
 
@@ -77,7 +77,7 @@ class Dialect(Protocol):
         ...
 
     def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
-        """Give the first thing that is wrong with a body, or None."""
+        """Return the first thing that is wrong with a body, or None."""
         ...
 
     def read_prompt(self, body: Body) -> Prompt:

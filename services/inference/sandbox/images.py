@@ -21,7 +21,7 @@ class ImageInfo:
 
 
 def read_image(data: bytes) -> ImageInfo | None:
-    """Tell format and size of an image, or None where the bytes are no known image."""
+    """Return format and size of an image, or None where the bytes are no known image."""
     if data.startswith(b"\x89PNG\r\n\x1a\n") and data[12:16] == b"IHDR" and len(data) >= 24:
         return ImageInfo("PNG", _big(data[16:20]), _big(data[20:24]))
     if data.startswith((b"GIF87a", b"GIF89a")) and len(data) >= 10:

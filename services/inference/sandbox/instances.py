@@ -48,7 +48,7 @@ class NoInstanceError(Exception):
 
 
 def instance(schema: Mapping[str, Any], text: str) -> Any:
-    """Give a JSON value that matches `schema`, the same one each time.
+    """Return a JSON value that matches `schema`, the same one each time.
 
     Strings without a rule of their own become `text`.
 
@@ -69,7 +69,7 @@ class _Search:
         self._steps = 0
 
     def fill(self, schema: Any, depth: int, nth: int) -> Any:
-        """Give a value; `nth` makes the values of one array differ from each other."""
+        """Return a value; `nth` makes the values of one array differ from each other."""
         self._steps += 1
         if depth > _MAX_DEPTH or self._steps > _MAX_STEPS:
             raise NoInstanceError("the schema is too deep or too large")
@@ -194,7 +194,7 @@ class _Search:
 
 
 def _kinds(schema: Mapping[str, Any]) -> list[str]:
-    """Give the types a schema allows, those it names or its keywords speak of."""
+    """Return the types a schema allows, those it names or its keywords speak of."""
     kinds = schema.get("type")
     if isinstance(kinds, str):
         return [kinds]
@@ -232,7 +232,7 @@ def _count(schema: Mapping[str, Any], word: str, default: int = 0) -> int:
 
 
 def _number(schema: Mapping[str, Any], whole: bool, nth: int) -> int | float:
-    """Give the number `nth` above the lowest allowed, below the highest, or from 0 on."""
+    """Return the number `nth` above the lowest allowed, below the highest, or from 0 on."""
     step: int | float = schema.get("multipleOf", 1)
     if whole and step < 1:
         step = 1
@@ -257,7 +257,7 @@ def _number(schema: Mapping[str, Any], whole: bool, nth: int) -> int | float:
 
 
 def _merge(one: Any, other: Any) -> Any:
-    """Give a schema that asks what both ask."""
+    """Return a schema that asks what both ask."""
     if one is False or other is False:
         return False
     if not isinstance(one, Mapping):

@@ -71,7 +71,7 @@ class RequestLog:
         self.entries.clear()
 
     def as_json(self) -> list[dict[str, Any]]:
-        """Give the entries, oldest first."""
+        """Return the entries, oldest first."""
         return [
             {name: getattr(entry, name) for name in Entry.__dataclass_fields__}
             for entry in self.entries

@@ -139,7 +139,7 @@ LISTED = tuple(model for model in _ALL if model.listed)
 
 
 def find_model(name: str) -> Model:
-    """Give the model of a name, with or without `sandbox/` before it.
+    """Return the model of a name, with or without `sandbox/` before it.
 
     Raises:
         SandboxError: there is none.
@@ -165,10 +165,10 @@ def refuse_failing(model: Model) -> None:
 
 
 def not_made_for(model: Model, what: str) -> SandboxError:
-    """Give the refusal of a model that was asked for what it does not do."""
+    """Return the refusal of a model that was asked for what it does not do."""
     return SandboxError("invalid", 400, f"The model {model.name} {what}", path=("model",))
 
 
 def late_failure() -> SandboxError:
-    """Give the failure that `fail-late` reports in the middle of a stream."""
+    """Return the failure that `fail-late` reports in the middle of a stream."""
     return SandboxError("overloaded", 529, "Overloaded")

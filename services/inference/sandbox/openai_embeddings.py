@@ -16,12 +16,12 @@ _CHARACTERS_A_TOKEN = 4
 
 
 def find_problem(body: Body) -> Problem | None:
-    """Give the first problem of a body of the right types, or None."""
+    """Return the first problem of a body of the right types, or None."""
     return next(_problems(body), None)
 
 
 def texts_of(body: Body) -> list[str]:
-    """Give the texts of a body without a problem."""
+    """Return the texts of a body without a problem."""
     return [body["input"]] if isinstance(body["input"], str) else body["input"]
 
 

@@ -16,7 +16,7 @@ Body = Mapping[str, Any]
 
 
 def find_problem(body: Body) -> Problem | None:
-    """Give the first problem of a body of the right types, or None."""
+    """Return the first problem of a body of the right types, or None."""
     return next(_problems(body), None)
 
 

@@ -162,7 +162,7 @@ def _tool(tool: Mapping[str, Any]) -> Tool:
 
 
 def _tool_choice(body: Mapping[str, Any]) -> tuple[ToolChoice, set[str] | None]:
-    """Give the choice, and the names it is limited to, if it is."""
+    """Return the choice, and the names it is limited to, if it is."""
     parallel = body.get("parallel_tool_calls") is not False
     match body.get("tool_choice"):
         case "none":
@@ -257,7 +257,7 @@ def _logprobs(reply: Reply, top: int | None) -> dict[str, Any] | None:
 
 
 def token_logprobs(written: list[str], top: int) -> dict[str, Any]:
-    """Give the log probabilities of tokens, `top` alternatives (the token itself) for each."""
+    """Return the log probabilities of tokens, `top` alternatives (the token itself) for each."""
     told = [
         {"token": token, "logprob": _LOGPROB, "bytes": list(token.encode())} for token in written
     ]
@@ -275,7 +275,7 @@ class ChunkWriter:
         self._calls = [0] * len(answer.replies)
 
     def write(self, step: Step) -> list[dict[str, Any]]:
-        """Give the chunks of one step."""
+        """Return the chunks of one step."""
         match step:
             case Opened():
                 opening = {"role": "assistant", "content": "", "refusal": None}
@@ -293,7 +293,7 @@ class ChunkWriter:
         return []
 
     def end(self) -> Iterator[dict[str, Any]]:
-        """Give the last chunk, if usage was asked for."""
+        """Return the last chunk, if usage was asked for."""
         if self._include_usage:
             yield {**self._head, "choices": [], "usage": _usage(self._answer.usage)}
 

@@ -61,7 +61,7 @@ Step = Opened | PieceStarted | Delta | PieceEnded | ChoiceEnded
 
 
 def script(answer: Answer) -> Iterator[Step]:
-    """Give the steps of an answer: it opens, then each choice piece by piece."""
+    """Return the steps of an answer: it opens, then each choice piece by piece."""
     yield Opened()
     for choice, reply in enumerate(answer.replies):
         for index, piece in enumerate(reply.pieces):
@@ -73,7 +73,7 @@ def script(answer: Answer) -> Iterator[Step]:
 
 
 async def play(answer: Answer, model: Model, sleep: Sleep) -> AsyncGenerator[Step, None]:
-    """Give the steps of an answer as the model takes them.
+    """Return the steps of an answer as the model takes them.
 
     Raises:
         CutError: the connection is to break.

@@ -21,7 +21,7 @@ _WHOLE = 2.0
 
 
 def embed(texts: Sequence[str], model: Model) -> list[list[float]]:
-    """Give a vector of length 1 for each text.
+    """Return a vector of length 1 for each text.
 
     Raises:
         SandboxError: the model makes no vectors, or failing is what it does.

@@ -30,7 +30,7 @@ _COUNT = "/v1/messages/count_tokens"
 
 
 def headers(key: str) -> Mapping[str, str]:
-    """Give the headers of every request; a server that takes no key gets none."""
+    """Return the headers of every request; a server that takes no key gets none."""
     credentials = {"x-api-key": key} if key else {}
     return {**credentials, "anthropic-version": _VERSION}
 
@@ -99,7 +99,7 @@ class AnthropicProvider:
         return events_from_whole(parsed, self._upstream)
 
     async def count_tokens(self, call: Call) -> int:
-        """Give the provider's own count of the input tokens."""
+        """Return the provider's own count of the input tokens."""
         body = await offload(build_count, call, **self._rules)
         whole = await self._upstream.post(_COUNT, body, headers=beta_header(call.request))
         try:

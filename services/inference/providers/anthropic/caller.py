@@ -60,11 +60,11 @@ class Caller:
         self._told = set(call.dropped)
 
     def name(self, field: str) -> str:
-        """Give the path of a field of the canonical request in the caller's own words."""
+        """Return the path of a field of the canonical request in the caller's own words."""
         return self._names.get(field, field)
 
     def drop(self, path: str) -> None:
-        """Tell that the provider has nothing for the field at `path`."""
+        """Note the field at `path` as dropped: the provider has nothing for it."""
         if path not in self._told:
             self._told.add(path)
             self._dropped.append(path)
@@ -83,7 +83,7 @@ class Caller:
         return fields.get("cache_control")
 
     def own_fields(self, opaque: Opaque, path: str, *, told_as: str = "") -> dict[str, Any]:
-        """Give the fields of an opaque object that are Anthropic's; tell those that are not.
+        """Return the fields of an opaque object that are Anthropic's; tell those that are not.
 
         Args:
             opaque: possibly empty.

@@ -83,7 +83,7 @@ class Conversation:
             self._shape_ends()
 
     def _shape_ends(self) -> None:
-        """Let the conversation begin and end as Anthropic demands."""
+        """Shape the beginning and the end of the conversation as Anthropic demands."""
         if not self.messages:
             if not self.system:
                 raise invalid("messages", "messages: all of them are white space")
@@ -149,7 +149,7 @@ class Conversation:
         self._has_results = False
 
     def _translate(self, block: Block, *, in_system: bool = False) -> Json | None:
-        """Give a block as Anthropic writes it, or None for one without content."""
+        """Return a block as Anthropic writes it, or None for one without content."""
         kind = block.WhichOneof("kind")
         translated: Json | None
         if kind == "text":
@@ -315,7 +315,7 @@ class Conversation:
         return f"messages[{self._message - self._has_system_field}]"
 
     def _path(self) -> str:
-        """Give the path of the block at hand in the caller's own JSON."""
+        """Return the path of the block at hand in the caller's own JSON."""
         if self._has_system_field and self._message == 0:
             return f"system[{self._block}]"
         message = self._message_path()
@@ -353,7 +353,7 @@ def _base64(media_type: str, data: bytes) -> Json:
 
 
 def shortest(blocks: list[Json]) -> str | list[Json]:
-    """Give the text alone where the content is one plain text."""
+    """Return the text alone where the content is one plain text."""
     only = blocks[0]
     if len(blocks) == 1 and only.get("type") == "text" and len(only) == 2:
         text: str = only["text"]

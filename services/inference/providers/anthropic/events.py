@@ -68,7 +68,7 @@ class Failures(Protocol):
 
 
 def events_from_whole(message: Json, upstream: Failures) -> list[Event]:
-    """Give the events of a whole answer, each block whole in its `block_start`.
+    """Return the events of a whole answer, each block whole in its `block_start`.
 
     Args:
         message: the answer's body.
@@ -141,7 +141,7 @@ class StreamReader:
         return self._finished
 
     def feed(self, text: bytes) -> list[Event]:
-        """Give the events that the text of server-sent events makes.
+        """Return the events that the text of server-sent events makes.
 
         After a failure or the end there are none.
         """
@@ -175,12 +175,12 @@ class StreamReader:
             )
 
     def _learn(self, sent: bytes, event: Event) -> None:
-        """Know server-sent events again that differ from one in what it said alone."""
+        """Learn to recognise server-sent events that differ from one in what it said alone."""
         if text := event.text or event.thinking or event.input:
             self._frames.learn(sent, text)
 
     def end(self) -> None:
-        """Take note that the stream is over.
+        """Record that the stream is over.
 
         Raises:
             UpstreamError: it was over too early. The reason to stop makes an answer whole,
@@ -337,7 +337,7 @@ class _Counts:
             raise _MalformedError("usage")
 
     def usage(self) -> Usage:
-        """Give all that is known."""
+        """Return all that is known."""
         return Usage(**self._known, extra=_opaque_or_none(self._extra))
 
 
@@ -409,7 +409,7 @@ def _dumped(value: Json, name: str) -> bytes:
 
 
 def _said(told: Any) -> str | None:
-    """Give the string that the delta of an event says; see `frames.Said`."""
+    """Return the string that the delta of an event says; see `frames.Said`."""
     match told:
         case {"delta": {"type": str(kind), **fields}} if kind in _DELTAS:
             said = fields.get(_DELTAS[kind][1])

@@ -71,7 +71,7 @@ class Reasoning:
         return bool(self.config) and self.config.get("type") != "disabled"
 
     def bars(self, name: str, value: float) -> bool:
-        """Tell whether Anthropic refuses a sampling field beside thinking."""
+        """Return whether Anthropic refuses a sampling field beside thinking."""
         if not self.thinks:
             return False
         if name == "temperature":
@@ -131,7 +131,7 @@ def _forces_a_tool(request: GenerateRequest) -> bool:
 
 
 def _can_begin_to_think(messages: Sequence[Message]) -> bool:
-    """Tell whether Anthropic lets the model think at this point of the conversation.
+    """Return whether Anthropic lets the model think at this point of the conversation.
 
     A turn of the model that goes on (a prefill, or calls of tools that have just been
     answered) must have begun with thinking, or cannot have any.

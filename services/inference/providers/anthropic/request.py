@@ -58,7 +58,7 @@ _CHOICES = {
 
 
 def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, official: bool) -> bytes:
-    """Give the body that asks for an answer.
+    """Return the body that asks for an answer.
 
     Args:
         call: `call.dropped` is added to; nothing else changes.
@@ -97,7 +97,7 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, offici
 
 
 def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool, official: bool) -> bytes:
-    """Give the body that asks how many tokens a request would read.
+    """Return the body that asks how many tokens a request would read.
 
     It is `build_request` without what matters to writing alone.
     """
@@ -111,7 +111,7 @@ def build_count(call: Call, *, pass_stateful: bool, fetches_urls: bool, official
 
 
 def beta_header(request: GenerateRequest) -> list[tuple[str, str]]:
-    """Give the header that turns the caller's beta features on, or nothing."""
+    """Return the header that turns the caller's beta features on, or nothing."""
     value = ",".join(request.betas)
     if not (value.isascii() and value.isprintable()):
         raise invalid("anthropic-beta", "anthropic-beta: names of beta features are needed")

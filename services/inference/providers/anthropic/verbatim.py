@@ -21,7 +21,7 @@ _REASONS = (
 
 
 def verbatim(body: bytes, message: Json) -> Event | None:
-    """Give a whole answer as its one event, or None where it has to be translated.
+    """Return a whole answer as its one event, or None where it has to be translated.
 
     Args:
         body: as it came.
@@ -61,7 +61,7 @@ def _has_usual_end(message: Json) -> bool:
 
 
 def _is_text(block: Any) -> bool:
-    """Tell whether a block is text; an empty one would be left out."""
+    """Return whether a block is text; an empty one would be left out."""
     if not isinstance(block, dict) or block.get("type") != "text":
         return False
     text = block.get("text")

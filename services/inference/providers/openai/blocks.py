@@ -75,7 +75,7 @@ class ToolCall:
     extra: dict[str, Any] = field(default_factory=dict)
 
     def is_whole(self) -> bool:
-        """Tell whether nothing can follow but white space."""
+        """Return whether nothing can follow but white space."""
         if self.freeform:
             return False
         try:

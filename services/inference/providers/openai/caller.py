@@ -58,7 +58,7 @@ class Caller:
         self._told = set(call.dropped)
 
     def drop(self, path: str) -> None:
-        """Tell that the provider has nothing for the field at `path`.
+        """Note the field at `path` as dropped: the provider has nothing for it.
 
         In a long conversation fields repeat, so paths there name no single place.
         """
@@ -78,7 +78,7 @@ class Caller:
         return name
 
     def own_fields(self, opaque: Opaque, path: str, told_as: str) -> Json:
-        """Give the fields of an opaque object that are OpenAI's; tell those that are not.
+        """Return the fields of an opaque object that are OpenAI's; tell those that are not.
 
         `path` is that of the object, for failures; `told_as` the one that dropped
         fields are told below.
@@ -95,7 +95,7 @@ class Caller:
         return {}
 
     def own_value(self, opaque: Opaque, path: str, what: str) -> orjson.Fragment:
-        """Give an opaque object as it is, if it is OpenAI's.
+        """Return an opaque object as it is, if it is OpenAI's.
 
         Raises:
             GatewayError: unsupported, when it is not.
@@ -147,7 +147,7 @@ def read_object(json: bytes, path: str) -> Json:
 
 
 def fragment(json: bytes, path: str) -> orjson.Fragment:
-    """Give the JSON object given at `path`, to be written byte for byte.
+    """Return the JSON object given at `path`, to be written byte for byte.
 
     Raises:
         GatewayError: invalid, when it is something else.

@@ -110,7 +110,7 @@ class Choice:
         return self.blocks.end(out)
 
     def _tell(self, fields: Json, message: Json, out: list[Event]) -> None:
-        """Tell of fields without a name.
+        """Add an event for fields without a name.
 
         Those of the choice are told again where they have changed. Lists always: what a
         provider lists of each token is never the same.

@@ -47,7 +47,7 @@ class Failures(Protocol):
     limits: Limits
 
     def in_band(self, body: bytes) -> UpstreamError:
-        """Give the failure that an error object stands for."""
+        """Return the failure that an error object stands for."""
 
 
 class StreamReader:
@@ -127,7 +127,7 @@ class StreamReader:
             raise self._broken("streamed a malformed chunk", data) from error
 
     def _learn(self, sent: bytes, event: Event) -> None:
-        """Know server-sent events again that differ from one in what it said alone."""
+        """Learn to recognise server-sent events that differ from one in what it said alone."""
         text = event.text or event.thinking or event.input
         if text and not event.logprobs:
             self._speaker = self._choices[event.choice]
@@ -234,7 +234,7 @@ class StreamReader:
         self._running -= 1
 
     def _end_of_turn(self, choice: Choice) -> FinishReason.ValueType:
-        """Tell a plain `stop` apart, for callers whose dialect has finer words.
+        """Return why a turn ended, for callers whose dialect has finer words than `stop`.
 
         OpenAI says `stop` after a refusal and after a call that was demanded by name.
         """
@@ -267,7 +267,7 @@ class StreamReader:
 def events_from_whole(
     answer: Json, call: Call, upstream: Failures, new_id: Callable[[str], str]
 ) -> list[Event]:
-    """Give a whole answer as one batch of events.
+    """Return a whole answer as one batch of events.
 
     Raises:
         UpstreamError: it holds no choice, or is malformed.
@@ -285,7 +285,7 @@ def events_from_whole(
 
 
 def _said(chunk: Any) -> str | None:
-    """Give the string that a chunk says, if it says one alone; see `frames.Said`.
+    """Return the string that a chunk says, if it says one alone; see `frames.Said`.
 
     What else a chunk can do gives an event after the one of what it says, or is as it was in
     the chunk before, but for what a list or a message has without a name.

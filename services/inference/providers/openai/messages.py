@@ -157,7 +157,7 @@ class Conversation:
                 last.setdefault(name, value)
 
     def _tool_result(self, block: Block, moved: list[Part]) -> Json:
-        """Give the message of the role `tool`; put media, which it cannot hold, into `moved`."""
+        """Return the message of the role `tool`; put media, which it cannot hold, into `moved`."""
         result: ToolResult = block.tool_result
         if result.is_error:
             self._caller.drop("messages[].content[].is_error")
@@ -242,7 +242,7 @@ class Conversation:
         return shaping.tool_call_id(given, length) if length else given
 
     def _parts(self, block: Block, *, media: bool) -> list[Part]:
-        """Give the content part of a block, or none where nothing is left of it."""
+        """Return the content part of a block, or none where nothing is left of it."""
         kind = block.WhichOneof("kind")
         if kind == "text" or kind == "refusal":
             text = block.text or block.refusal
@@ -258,7 +258,7 @@ class Conversation:
         raise self._caller.unsupported(path, f"{kind or 'an empty block'} at this place")
 
     def _kept(self, block: Block) -> Json:
-        """Give the block's fields without a name in the canonical model, as far as they go on."""
+        """Return the block's fields without a name in the canonical model, as far as they go on."""
         if block.cache_control:
             self._caller.drop("messages[].content[].cache_control")
         if not block.HasField("extra"):
@@ -270,7 +270,7 @@ class Conversation:
         return bool(block.text) and not block.cache_control and not block.HasField("extra")
 
     def _shortest(self, parts: list[Part]) -> str | list[Part]:
-        """Give content as a string where that says the same.
+        """Return content as a string where that says the same.
 
         Servers other than OpenAI's often take nothing else for text.
         """
@@ -355,7 +355,7 @@ class Conversation:
         return f"messages[{self._message}]"
 
     def _path(self) -> str:
-        """Give the path of the block at hand in the caller's own JSON."""
+        """Return the path of the block at hand in the caller's own JSON."""
         path = self._message_path()
         inner = "" if self._inner is None else f".content[{self._inner}]"
         blocks = self._all[self._message].blocks
@@ -384,7 +384,7 @@ def _text(text: str) -> Json:
 
 
 def _texts(parts: Sequence[Part]) -> list[str] | None:
-    """Give the texts of parts that are nothing but text, else None."""
+    """Return the texts of parts that are nothing but text, else None."""
     texts: list[str] = []
     for part in parts:
         if not isinstance(part, dict) or part["type"] != "text" or len(part) != 2:

@@ -78,11 +78,11 @@ class OpenAIProvider:
         return events_from_whole(parsed, call, self._upstream, self._new_id)
 
     async def count_tokens(self, call: Call) -> int | None:
-        """Give None: the dialect has no count."""
+        """Return None: the dialect has no count."""
         return None
 
     async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
-        """Give a vector for each text; see `Provider.embed`."""
+        """Return a vector for each text; see `Provider.embed`."""
         body = orjson.dumps({"model": target.upstream, "input": list(texts)})
         answer = await self._upstream.post(_EMBEDDINGS, body)
         # The fields beside a vector's numbers, and those beside the vectors, are few.

@@ -59,7 +59,7 @@ _NEEDED = frozenset({"container", "mcp_servers"})
 
 
 def build_request(call: Call, server: Server) -> bytes:
-    """Give the JSON body for one attempt; tell in `call.dropped` what is left out of it.
+    """Return the JSON body for one attempt; tell in `call.dropped` what is left out of it.
 
     Raises:
         GatewayError: unsupported, when the request has a part that cannot be carried;
@@ -92,7 +92,7 @@ def build_request(call: Call, server: Server) -> bytes:
 
 
 def _own_fields(request: GenerateRequest, caller: Caller) -> Json:
-    """Give the request's fields without a name in the canonical model, as far as they go on."""
+    """Return the request's fields without a name in the canonical model, as far as they go on."""
     if not request.HasField("extra"):
         return {}
     fields = read_object(request.extra.json, "extra")
@@ -116,7 +116,7 @@ def _own_fields(request: GenerateRequest, caller: Caller) -> Json:
 
 
 def _continues_by_itself(request: GenerateRequest, own: Json) -> bool:
-    """Tell whether the caller uses the server's own way to continue a message.
+    """Return whether the caller uses the server's own way to continue a message.
 
     vLLM has a field of the request for that, DeepSeek and Mistral one of the message.
     """

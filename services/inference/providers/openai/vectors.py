@@ -11,7 +11,7 @@ _MAX_NUMBER = 3.4e38  # that a float of 32 bits holds
 
 
 def read_vectors(answer: Mapping[str, Any], count: int, provider: str) -> list[list[float]]:
-    """Give the vectors of `count` texts in the order of the texts.
+    """Return the vectors of `count` texts in the order of the texts.
 
     Raises:
         UpstreamError: the answer is not that many vectors of one length.
@@ -32,7 +32,7 @@ def read_vectors(answer: Mapping[str, Any], count: int, provider: str) -> list[l
 
 
 def _embedding(place: int, item: Any) -> tuple[int, Any]:
-    """Give an item's index and what it holds; servers that keep the order leave it out."""
+    """Return an item's index and what it holds; servers that keep the order leave it out."""
     if not isinstance(item, dict):
         return place, None
     index = item.get("index")

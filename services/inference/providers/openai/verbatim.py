@@ -28,7 +28,7 @@ _OF_USAGE = frozenset(
 
 
 def verbatim(body: bytes, answer: Json, n: int) -> Event | None:
-    """Give a whole answer as its one event, or None where it has to be translated.
+    """Return a whole answer as its one event, or None where it has to be translated.
 
     Args:
         body: as it came.
