@@ -14,11 +14,18 @@ from services.inference.providers.openai import shaping
 Json = dict[str, Any]
 Part = Json | orjson.Fragment  # of a message's content
 
-# What Anthropic's dialect calls fields of the canonical request, where names differ.
-_ANTHROPIC_NAMES = {
-    "end_user": "metadata.user_id",
-    "betas": "anthropic-beta",
-    "thinking.effort": "output_config.effort",
+# What a dialect calls fields of the canonical request, where names differ.
+_NAMES = {
+    conversation_pb2.DIALECT_OPENAI: {
+        "end_user": "user",
+        "thinking.effort": "reasoning_effort",
+        "tool_choice.disable_parallel_tool_use": "parallel_tool_calls",
+    },
+    conversation_pb2.DIALECT_ANTHROPIC: {
+        "end_user": "metadata.user_id",
+        "betas": "anthropic-beta",
+        "thinking.effort": "output_config.effort",
+    },
 }
 
 
@@ -53,6 +60,7 @@ class Caller:
         self.without = call.without
         # What the caller's own dialect calls the thoughts of a message.
         self.thoughts = "content[].thinking" if self.speaks_anthropic else "reasoning_content"
+        self._names = _NAMES.get(self.dialect, {})
         self._tool_names = call.tool_names
         self._dropped = call.dropped
         self._told = set(call.dropped)
@@ -62,8 +70,7 @@ class Caller:
 
         In a long conversation fields repeat, so paths there name no single place.
         """
-        if self.speaks_anthropic:
-            path = _ANTHROPIC_NAMES.get(path, path)
+        path = self._names.get(path, path)
         if path not in self._told:
             self._told.add(path)
             self._dropped.append(path)
