@@ -131,7 +131,10 @@ def test_every_listed_name_finds_its_own_facts() -> None:
         ("https://acme.openai.azure.com/openai/v1", {"max_tokens", "top_k", "reasoning_content"}),
         (
             "https://api.mistral.ai/v1",
-            {"max_completion_tokens", "reasoning_content", "stream_options", "user_after_tool"},
+            {
+                *("max_completion_tokens", "reasoning_content", "stream_options"),
+                *("user_after_tool", "long_ids"),
+            },
         ),
         ("http://localhost:11434/v1", {"max_completion_tokens"}),
         ("http://localhost:8000/v1", set()),

@@ -39,14 +39,12 @@ class Server:
             shorter ones.
         fetches_urls: whether it fetches images by address.
         pass_stateful: whether callers may name things kept there.
-        tool_id_length: letters and digits of the id of a tool call; 0 where any id will do.
     """
 
     name: str
     newest: bool
     fetches_urls: bool
     pass_stateful: bool
-    tool_id_length: int = 0
 
 
 class Caller:
@@ -100,6 +98,16 @@ class Caller:
             if value is not None:
                 self.drop(f"{told_as}.{name}")
         return {}
+
+    def taken(self, fields: Json, told_as: str) -> Json:
+        """Return the fields of an object that the model has not refused, and drop the others."""
+        without = self.without
+        if not without:
+            return fields
+        refused = {name for name in fields if name in without or f"{told_as}.{name}" in without}
+        for name in refused:
+            self.drop(f"{told_as}.{name}")
+        return {name: value for name, value in fields.items() if name not in refused}
 
     def own_value(self, opaque: Opaque, path: str, what: str) -> orjson.Fragment:
         """Give an opaque object as it is, if it is OpenAI's.

@@ -192,7 +192,7 @@ def _tool(tool: Tool, path: str, caller: Caller) -> Json | orjson.Fragment:
         return caller.own_value(tool.extra, path, "a tool of this type")
     if tool.cache_control:
         caller.drop("tools[].cache_control")
-    own = caller.own_fields(tool.extra, path, "tools[]")
+    own = caller.taken(caller.own_fields(tool.extra, path, "tools[]"), "tools[]")
     inner = own.get("function")
     function: Json = {**inner} if isinstance(inner, dict) else {}
     function["name"] = caller.tool_name(tool.name)
