@@ -51,8 +51,8 @@ _NESTED: dict[str, Any] = {
 }
 
 
-def _everywhere(path: str, *, messages: str = "", grpc: str = "") -> dict[str, str]:
-    return {CHAT: path, MESSAGES: messages or path, GRPC: grpc or path}
+def _everywhere(path: str) -> dict[str, str]:
+    return dict.fromkeys((CHAT, MESSAGES, GRPC), path)
 
 
 TEXTS = (
