@@ -77,7 +77,6 @@ class ServerFacts:
         sizes: section of `context_sizes.json` that has its names for models, or "".
         newest: whether it knows OpenAI's newest shapes of messages.
         image_urls: whether it fetches images by their addresses.
-        tool_id_length: letters and digits of the id of a tool call; 0 where any id will do.
         checks_signatures: whether it takes back no thinking but what it has signed itself.
         efforts, refuses, thinking_off: as of `Facts`, for all of its models.
     """
@@ -85,7 +84,6 @@ class ServerFacts:
     sizes: str = ""
     newest: bool = False
     image_urls: bool = True
-    tool_id_length: int = 0
     checks_signatures: bool = False
     efforts: tuple[str, ...] = ()
     refuses: frozenset[str] = frozenset()

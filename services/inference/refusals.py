@@ -31,6 +31,11 @@ THINKING_BUDGET = "thinking_budget"
 CALLS_WITHOUT_THOUGHTS = "calls_without_thoughts"
 # A user's message right after the result of a tool.
 USER_AFTER_TOOL = "user_after_tool"
+# Ids of tool calls that are anything but SHORT_ID letters and digits.
+LONG_IDS = "long_ids"
+SHORT_ID = 9
+# Calls of tools without a signature of the thoughts that led to them.
+UNSIGNED_CALLS = "unsigned_calls"
 # The name of who speaks, in a message.
 MESSAGE_NAME = "messages.name"
 # Asks a stream for its usage, which some servers tell anyway.
@@ -81,8 +86,11 @@ _PATHS = re.compile(
     # "loc": ["body", "messages", 1, "assistant", "x"]
     r'|"messages",\s*\d+,\s*(?:"\w+",\s*)?"(\w+)"\s*\]'
 )
-# "loc": ["body", "x"], or in Python's words; beside it stands what the caller wrote.
-_LOCATIONS = re.compile(r"""['"]loc['"]:\s*[\[(]\s*['"]body['"],\s*['"](\w+)['"]""")
+# "loc": ["body", "messages", 1, "user", "content", 0, "text", "x"], or in Python's words, whose
+# last name it is; beside it stands what the caller wrote.
+_LOCATIONS = re.compile(
+    r"""['"]loc['"]:\s*[\[(]\s*['"]body['"](?:,\s*(?:\d+|['"](\w+)['"]))*\s*[\])]"""
+)
 _NAMES = re.compile(rf"\b(?:{'|'.join(sorted(_KNOWN, key=len, reverse=True))})\b")
 # "Thinking level MINIMAL is not supported for this model." and the like.
 _GOOGLES_THINKING = re.compile(r"Thinking (?:level|budget|is)\b|thinking_(?:level|budget|config)\b")
@@ -110,9 +118,14 @@ _SHAPES = (
     ),
     (MESSAGE_NAME, re.compile(r'"messages", ?\d+, ?"\w+", ?"name"')),
     (USER_AFTER_TOOL, re.compile(r"Unexpected role 'user' after role 'tool'")),
+    (LONG_IDS, re.compile(rf"must be a-z, A-Z, 0-9, with a length of {SHORT_ID}\b")),
+    (UNSIGNED_CALLS, re.compile(r"missing a `?thought_signature\b")),
+    ("reasoning_effort", re.compile(r"invalid reasoning value")),
 )
 # A refusal of what a field says, where another value would do.
-_OF_VALUES = re.compile(r"\bsupported values (?:are|include)\b", re.IGNORECASE)
+_OF_VALUES = re.compile(
+    r"\bsupported values (?:are|include)\b|\binvalid reasoning value\b", re.IGNORECASE
+)
 # What asks a model to think in the bodies of servers of any dialect.
 _ASKS_TO_THINK = frozenset({"thinking", "reasoning", "reasoning_effort"})
 # Models whose refusals are remembered; the one that was asked longest ago is forgotten.
@@ -173,19 +186,21 @@ def _refused(error: UpstreamError) -> str:
         return ""
     if (name := param.partition(".")[0].partition("[")[0]) in _KNOWN:
         return name
+    located = _LOCATIONS.findall(words)
+    if named := [name for name in located if name in _KNOWN]:
+        return _of_two(named, words)
     if found := _PATHS.search(f"{param} {words}"):
         return _of_messages(next(filter(None, found.groups())))
     if _GOOGLES_THINKING.search(words):
         return "thinking"
-    named: list[str]
-    if located := _LOCATIONS.findall(words):
-        named = [name for name in located if name in _KNOWN]
-    else:
-        named = _NAMES.findall(words)
-    if not named:
+    if located or not (named := _NAMES.findall(words)):
         return ""
-    # Of two that exclude each other the second is the finer one, as providers put it.
-    return named[-1] if "both" in words else named[0]
+    return _of_two(named, words)
+
+
+def _of_two(names: Sequence[str], words: str) -> str:
+    """Return the refused one of the names; of two that exclude each other the second is finer."""
+    return names[-1] if "both" in words else names[0]
 
 
 def _of_messages(name: str) -> str:

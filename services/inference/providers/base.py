@@ -82,8 +82,13 @@ class Call:
         """Whether the model may be sent an assistant's message to go on with."""
         return PREFILL not in self.without
 
-    def leave_out_refused(self, body: dict[str, Any]) -> None:
-        """Take out of a request's body what the model has refused, and note it as dropped."""
+    def leave_out_refused(self, body: dict[str, Any]) -> list[str]:
+        """Take out of a request's body what the model has refused.
+
+        Returns:
+            The provider's names of what is dropped by that.
+        """
+        dropped = []
         for name in self.without & body.keys():
             if name in DEFAULTS:
                 if body[name] in DEFAULTS[name]:
@@ -94,9 +99,10 @@ class Call:
             if name == STREAM_OPTIONS:
                 continue  # the adapter's own: callers are told the usage all the same
             if other is None or other in self.without:
-                self.dropped.append(name)
+                dropped.append(name)
             else:
                 body[other] = value
+        return dropped
 
 
 class Provider(Protocol):

@@ -70,7 +70,6 @@ def _build_one(
                 pass_stateful=settings.pass_stateful,
                 newest=server.newest,
                 fetches_urls=fetches_urls,
-                tool_id_length=server.tool_id_length,
             )
         case "anthropic":
             return anthropic.AnthropicProvider(

@@ -97,10 +97,8 @@ def _numbered(where: Where, blocks: Iterable[Body]) -> Iterator[Placed]:
 
 
 def _turns(messages: Sequence[Body]) -> Iterator[Problem]:
-    """Check that the user begins, and that calls and results of tools stand beside each other."""
+    """Check that calls and results of tools stand beside each other."""
     turns = list(_merged(messages))
-    if turns and turns[0][0] != "user":
-        yield Problem(("messages", 0, "role"), "first message must use the 'user' role")
     calls: list[str] = []
     place: Where = ("messages",)
     for role, blocks in turns:

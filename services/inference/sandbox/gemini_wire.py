@@ -54,8 +54,11 @@ _ERRORS: dict[Kind, str] = {
     "server": "INTERNAL",
     "overloaded": "UNAVAILABLE",
 }
+# How the same models sign a call in OpenAI's dialect, where its arguments come later.
+OF_CHATS = "c2FuZGJveCBzaWduYXR1cmU="
 # What Google documents for function calls that another model made.
 _SKIPPED = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
+_NO_PARAMETERS = {"type": "object"}
 _TYPE = "type.googleapis.com/google.rpc."
 
 
@@ -68,7 +71,7 @@ def sign(part: object) -> str:
 def is_signed(part: Mapping[str, Any]) -> bool:
     """Return whether the signature of a part is the sandbox's own for it."""
     signature = part["thoughtSignature"]
-    if signature in _SKIPPED:
+    if signature == OF_CHATS or signature in _SKIPPED:
         return True
     if "functionCall" in part:
         return bool(signature == sign(part["functionCall"]))
@@ -104,7 +107,7 @@ def read_prompt(body: Mapping[str, Any]) -> Prompt:
 def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
     for tool in body.get("tools") or ():
         for one in tool.get("functionDeclarations") or ():
-            schema = one.get("parametersJsonSchema") or one.get("parameters") or {}
+            schema = one.get("parametersJsonSchema") or one.get("parameters") or _NO_PARAMETERS
             yield Tool(one["name"], schema, one.get("description") or "")
 
 

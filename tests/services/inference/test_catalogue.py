@@ -141,7 +141,7 @@ def test_every_listed_name_finds_its_own_facts() -> None:
             "https://api.mistral.ai/v1",
             {
                 *("max_completion_tokens", "reasoning_content", "stream_options"),
-                *("user_after_tool", "user", "logprobs"),
+                *("user_after_tool", "long_ids", "user", "logprobs"),
             },
         ),
         ("http://localhost:11434/v1", {"max_completion_tokens"}),

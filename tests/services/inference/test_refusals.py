@@ -74,6 +74,18 @@ def field(
         ),
         (json.dumps({"message": "Unexpected role 'user' after role 'tool'"}), "user_after_tool"),
         (
+            openai("Tool call id was c1 but must be a-z, A-Z, 0-9, with a length of 9."),
+            "long_ids",
+        ),
+        (
+            openai("Function call is missing a thought_signature in functionCall parts."),
+            "unsigned_calls",
+        ),
+        (
+            openai('invalid reasoning value: \'max\' (must be "high", "low", or "none")'),
+            "reasoning_effort",
+        ),
+        (
             json.dumps({"error": "property 'reasoning_content' is unsupported"}),
             "reasoning_content",
         ),
@@ -156,6 +168,19 @@ GROQ = "'messages.1' : for 'role:user' the following must be satisfied[('message
             "messages[].x",
         ),
         (anthropic(f"messages.0.content.0.cache_control: {EXTRA}"), "cache_control"),
+        (
+            json.dumps(
+                {
+                    "detail": [
+                        {
+                            "loc": ["body", "messages", 0, "user", "content", 0, "cache_control"],
+                            "msg": EXTRA,
+                        }
+                    ]
+                }
+            ),
+            "cache_control",
+        ),
         (openai(f"messages.0.user.name: {EXTRA}"), ""),
         (openai("messages[1].audio is not supported", "messages[1].audio"), ""),
         (openai(f"messages[1].tool_calls[0].function: {EXTRA}"), ""),

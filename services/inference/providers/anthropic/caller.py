@@ -54,6 +54,7 @@ class Caller:
         self.pass_stateful = pass_stateful
         self.fetches_urls = fetches_urls
         self.takes_unsigned = not official and UNSIGNED_THINKING not in call.without
+        self._without = call.without
         self.takes_budgets = THINKING_BUDGET not in call.without
         self._names = _NAMES.get(dialect, {})
         self._dropped = call.dropped
@@ -100,12 +101,19 @@ class Caller:
             else:
                 for field, value in fields.items():
                     self.check_state(value, field)
-            return fields
+            return self._taken(fields, told_as) if told_as == "messages[]" else fields
         for field, value in fields.items():
             holds_mark = isinstance(value, dict) and value.keys() == {"cache_control"}
             if value is not None and field != "cache_control" and not holds_mark:
                 self.drop(f"{told_as or path}.{field}".lstrip("."))
         return {}
+
+    def _taken(self, fields: dict[str, Any], told_as: str) -> dict[str, Any]:
+        """Return the fields of messages that the model has not refused, and drop the others."""
+        refused = {name for name in fields if f"{told_as}.{name}" in self._without}
+        for name in refused:
+            self.drop(f"{told_as}.{name}")
+        return {name: value for name, value in fields.items() if name not in refused}
 
     def check_state(self, content: object, path: str) -> None:
         """Refuse JSON content that names a file kept at the provider.

@@ -49,6 +49,9 @@ _REFUSED: dict[str, Callable[[Any], bool]] = {
     "previous_response_id": bool,
 }
 
+# What the canonical request calls fields of a body, where names differ.
+_CANONICAL = {"metadata": "end_user"}
+
 _CHOICES = {
     inference_pb2.ToolChoice.MODE_AUTO: "auto",
     inference_pb2.ToolChoice.MODE_ANY: "any",
@@ -92,7 +95,8 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, offici
             caller.drop("service_tier")
     _add_extra(body, request, caller)
     if call.without:
-        call.leave_out_refused(body)
+        for name in call.leave_out_refused(body):
+            caller.drop(caller.name(_CANONICAL.get(name, name)))
     return orjson.dumps(body)
 
 

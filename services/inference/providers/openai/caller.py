@@ -14,11 +14,18 @@ from services.inference.providers.openai import shaping
 Json = dict[str, Any]
 Part = Json | orjson.Fragment  # of a message's content
 
-# What Anthropic's dialect calls fields of the canonical request, where names differ.
-_ANTHROPIC_NAMES = {
-    "end_user": "metadata.user_id",
-    "betas": "anthropic-beta",
-    "thinking.effort": "output_config.effort",
+# What a dialect calls fields of the canonical request, where names differ.
+_NAMES = {
+    conversation_pb2.DIALECT_OPENAI: {
+        "end_user": "user",
+        "thinking.effort": "reasoning_effort",
+        "tool_choice.disable_parallel_tool_use": "parallel_tool_calls",
+    },
+    conversation_pb2.DIALECT_ANTHROPIC: {
+        "end_user": "metadata.user_id",
+        "betas": "anthropic-beta",
+        "thinking.effort": "output_config.effort",
+    },
 }
 
 
@@ -32,14 +39,12 @@ class Server:
             shorter ones.
         fetches_urls: whether it fetches images by address.
         pass_stateful: whether callers may name things kept there.
-        tool_id_length: letters and digits of the id of a tool call; 0 where any id will do.
     """
 
     name: str
     newest: bool
     fetches_urls: bool
     pass_stateful: bool
-    tool_id_length: int = 0
 
 
 class Caller:
@@ -53,6 +58,7 @@ class Caller:
         self.without = call.without
         # What the caller's own dialect calls the thoughts of a message.
         self.thoughts = "content[].thinking" if self.speaks_anthropic else "reasoning_content"
+        self._names = _NAMES.get(self.dialect, {})
         self._tool_names = call.tool_names
         self._dropped = call.dropped
         self._told = set(call.dropped)
@@ -62,8 +68,7 @@ class Caller:
 
         In a long conversation fields repeat, so paths there name no single place.
         """
-        if self.speaks_anthropic:
-            path = _ANTHROPIC_NAMES.get(path, path)
+        path = self._names.get(path, path)
         if path not in self._told:
             self._told.add(path)
             self._dropped.append(path)
@@ -93,6 +98,16 @@ class Caller:
             if value is not None:
                 self.drop(f"{told_as}.{name}")
         return {}
+
+    def taken(self, fields: Json, told_as: str) -> Json:
+        """Return the fields of an object that the model has not refused, and drop the others."""
+        without = self.without
+        if not without:
+            return fields
+        refused = {name for name in fields if name in without or f"{told_as}.{name}" in without}
+        for name in refused:
+            self.drop(f"{told_as}.{name}")
+        return {name: value for name, value in fields.items() if name not in refused}
 
     def own_value(self, opaque: Opaque, path: str, what: str) -> orjson.Fragment:
         """Return an opaque object as it is, if it is OpenAI's.

@@ -21,12 +21,17 @@ from services.inference.providers.openai import shaping
 from services.inference.providers.openai.caller import Caller, Json, Part
 from services.inference.refusals import (
     CALLS_WITHOUT_THOUGHTS,
+    LONG_IDS,
     MESSAGE_NAME,
     REASONING_CONTENT,
+    SHORT_ID,
+    UNSIGNED_CALLS,
     USER_AFTER_TOOL,
 )
 
 _PDF = "application/pdf"
+# What Google documents for calls that another model made, or whose signature was lost.
+_NOT_SIGNED = {"google": {"thought_signature": "skip_thought_signature_validator"}}
 # What the model is made to say where it must speak between a tool and the user.
 _BETWEEN = "OK."
 _AUDIO_FORMATS = {
@@ -124,17 +129,7 @@ class Conversation:
             return {}
         # An `audio` among them names what the model said, which nobody else was told of.
         own = self._caller.own_fields(message.extra, self._message_path(), "messages[]")
-        return self._taken(own, "messages[]")
-
-    def _taken(self, fields: Json, told_as: str) -> Json:
-        """Return the fields that the model has not refused."""
-        without = self._caller.without
-        if not without:
-            return fields
-        refused = {name for name in fields if name in without or f"{told_as}.{name}" in without}
-        for name in refused:
-            self._caller.drop(f"{told_as}.{name}")
-        return {name: value for name, value in fields.items() if name not in refused}
+        return self._caller.taken(own, "messages[]")
 
     def _add_user(self, message: Message) -> None:
         if not any(block.HasField("tool_result") for block in message.blocks):
@@ -161,7 +156,7 @@ class Conversation:
         result: ToolResult = block.tool_result
         if result.is_error:
             self._caller.drop("messages[].content[].is_error")
-        own = self._taken(self._kept(block), "messages[]")
+        own = self._caller.taken(self._kept(block), "messages[]")
         parts: list[Part] = []
         media: list[Part] = []
         for self._inner, inner in enumerate(result.blocks):
@@ -205,6 +200,9 @@ class Conversation:
         if refusals:
             written["refusal"] = "".join(refusals)
         if calls:
+            if UNSIGNED_CALLS in self._caller.without:
+                # Of calls side by side the first one is signed.
+                calls[0].setdefault("extra_content", _NOT_SIGNED)
             written["tool_calls"] = calls
         if thoughts and (content or refusals or calls):
             self._add_thoughts(written, thoughts)
@@ -226,7 +224,7 @@ class Conversation:
             del fields[REASONING_CONTENT]
         # OpenAI's own API has neither.
         if not self._caller.server.newest:
-            message |= self._taken(fields, "messages[]")
+            message |= self._caller.taken(fields, "messages[]")
 
     def _tool_call(self, call: ToolUse, own: Json) -> Json:
         """Return a call, with what its caller told of it beside its names here."""
@@ -238,8 +236,8 @@ class Conversation:
         return {**own, "id": self._call_id(call.id), "type": kind, kind: called}
 
     def _call_id(self, given: str) -> str:
-        length = self._caller.server.tool_id_length
-        return shaping.tool_call_id(given, length) if length else given
+        is_short = LONG_IDS in self._caller.without
+        return shaping.tool_call_id(given, SHORT_ID) if is_short else given
 
     def _parts(self, block: Block, *, media: bool) -> list[Part]:
         """Return the content part of a block, or none where nothing is left of it."""
@@ -264,7 +262,7 @@ class Conversation:
         if not block.HasField("extra"):
             return {}
         own = self._caller.own_fields(block.extra, self._path(), "messages[].content[]")
-        return self._taken(own, "messages[].content[]")
+        return self._caller.taken(own, "messages[].content[]")
 
     def _is_plain(self, block: Block) -> bool:
         return bool(block.text) and not block.cache_control and not block.HasField("extra")

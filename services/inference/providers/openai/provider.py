@@ -31,7 +31,6 @@ class OpenAIProvider:
         pass_stateful: whether callers may name things kept there.
         newest: whether it knows OpenAI's newest shapes of messages.
         fetches_urls: whether it fetches images by address.
-        tool_id_length: letters and digits of the id of a tool call; 0 where any id will do.
         new_id: makes ids where the server gives none.
     """
 
@@ -48,13 +47,12 @@ class OpenAIProvider:
         pass_stateful: bool,
         newest: bool,
         fetches_urls: bool,
-        tool_id_length: int = 0,
         new_id: Callable[[str], str] = new_id,
     ) -> None:
         self.name = name
         self._upstream = upstream
         self.pass_stateful = pass_stateful
-        self._server = Server(name, newest, fetches_urls, pass_stateful, tool_id_length)
+        self._server = Server(name, newest, fetches_urls, pass_stateful)
         self._new_id = new_id
 
     async def generate(self, call: Call) -> AsyncGenerator[list[Event], None]:

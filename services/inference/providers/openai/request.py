@@ -54,6 +54,12 @@ _NEVER_FROM_EXTRA = frozenset(
 )
 # OpenAI's fields that name what is kept there. `store` does when it is true.
 _STATEFUL = ("previous_response_id", "conversation")
+# What the canonical request calls fields of a body, where names differ.
+_CANONICAL = {
+    "user": "end_user",
+    "reasoning_effort": "thinking.effort",
+    "parallel_tool_calls": "tool_choice.disable_parallel_tool_use",
+}
 # Anthropic's fields that an answer would be another one without.
 _NEEDED = frozenset({"container", "mcp_servers"})
 
@@ -87,7 +93,8 @@ def build_request(call: Call, server: Server) -> bytes:
         body["response_format"] = _response_format(request.output_format)
     body = {**own, **body}
     if call.without:
-        call.leave_out_refused(body)
+        for name in call.leave_out_refused(body):
+            caller.drop(_CANONICAL.get(name, name))
     return orjson.dumps(body)
 
 
@@ -185,7 +192,7 @@ def _tool(tool: Tool, path: str, caller: Caller) -> Json | orjson.Fragment:
         return caller.own_value(tool.extra, path, "a tool of this type")
     if tool.cache_control:
         caller.drop("tools[].cache_control")
-    own = caller.own_fields(tool.extra, path, "tools[]")
+    own = caller.taken(caller.own_fields(tool.extra, path, "tools[]"), "tools[]")
     inner = own.get("function")
     function: Json = {**inner} if isinstance(inner, dict) else {}
     function["name"] = caller.tool_name(tool.name)

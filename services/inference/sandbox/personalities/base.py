@@ -20,6 +20,8 @@ COMMON = frozenset(
 )
 _OF_MESSAGES = frozenset({"role", "content", "name", "refusal", "tool_calls", "tool_call_id"})
 _OF_CALLS = frozenset({"id", "type", "function", "custom"})
+_OF_PARTS = frozenset({"type", "text", "refusal", "image_url", "input_audio", "file"})
+_OF_TOOLS = frozenset({"type", "function", "custom"})
 
 
 class RefusedError(SandboxError):
@@ -105,6 +107,8 @@ def readable(body: Body, fields: frozenset[str]) -> Json:
     kept = {name: value for name, value in body.items() if name in fields and value is not None}
     if isinstance(kept.get("messages"), list):
         kept["messages"] = [_readable_message(message) for message in kept["messages"]]
+    if isinstance(kept.get("tools"), list):
+        kept["tools"] = [_named(tool, _OF_TOOLS) for tool in kept["tools"]]
     return kept
 
 
@@ -113,14 +117,17 @@ def _readable_message(message: Any) -> Any:
         return message
     kept = {name: value for name, value in message.items() if name in _OF_MESSAGES}
     if isinstance(kept.get("tool_calls"), list):
-        kept["tool_calls"] = [_readable_call(call) for call in kept["tool_calls"]]
+        kept["tool_calls"] = [_named(call, _OF_CALLS) for call in kept["tool_calls"]]
+    if isinstance(kept.get("content"), list):
+        kept["content"] = [_named(part, _OF_PARTS) for part in kept["content"]]
     return kept
 
 
-def _readable_call(call: Any) -> Any:
-    if not isinstance(call, dict):
-        return call
-    return {name: value for name, value in call.items() if name in _OF_CALLS}
+def _named(value: Any, fields: frozenset[str]) -> Any:
+    """Return an object with those of its fields that are read."""
+    if not isinstance(value, dict):
+        return value
+    return {name: one for name, one in value.items() if name in fields}
 
 
 def in_choices(answer: Json, change: Callable[[Json], Json]) -> Json:

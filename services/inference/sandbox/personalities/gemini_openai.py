@@ -3,6 +3,9 @@
 Source: https://ai.google.dev/gemini-api/docs/openai and …/thought-signatures.
 """
 
+import orjson
+
+from services.inference.sandbox import gemini_wire
 from services.inference.sandbox.models import SandboxError
 from services.inference.sandbox.personalities.base import (
     COMMON,
@@ -17,14 +20,14 @@ from services.inference.sandbox.personalities.base import (
 )
 
 _READ = COMMON | {"max_completion_tokens", "n", "parallel_tool_calls", "seed"}
-_SIGNED = {"google": {"thought_signature": "c2FuZGJveCBzaWduYXR1cmU="}}
+_SIGNED = {"google": {"thought_signature": gemini_wire.OF_CHATS}}
 _silent = thoughts_as("")
 
 
 def _take(body: Body) -> Body:
     for index, message in _since_the_user(body):
         calls = [call for _, call in objects(message.get("tool_calls"))]
-        if calls and calls[0].get("extra_content") != _SIGNED:
+        if calls and not _is_signed(calls[0]):
             name = (calls[0].get("function") or {}).get("name")
             raise _refused(
                 "Function call is missing a thought_signature in functionCall parts. This is "
@@ -34,6 +37,23 @@ def _take(body: Body) -> Body:
                 "https://ai.google.dev/gemini-api/docs/thought-signatures for more details."
             )
     return readable(body, _READ)
+
+
+def _is_signed(call: Json) -> bool:
+    match call:
+        case {
+            "id": id,
+            "function": {"name": name, "arguments": str(arguments)},
+            "extra_content": {"google": {"thought_signature": signature}},
+        }:
+            try:
+                args = orjson.loads(arguments)
+            except orjson.JSONDecodeError:
+                args = {}
+            function = {"id": id, "name": name, "args": args}
+            part = {"functionCall": function, "thoughtSignature": signature}
+            return gemini_wire.is_signed(part)
+    return False
 
 
 def _since_the_user(body: Body) -> list[tuple[int, Json]]:

@@ -33,6 +33,7 @@ _OF_MESSAGES = {
     "assistant": frozenset({"role", "content", "tool_calls", "prefix"}),
     "tool": frozenset({"role", "content", "tool_call_id", "name"}),
 }
+_OF_PARTS = frozenset({"type", "text", "image_url", "input_audio", "file", "thinking", "closed"})
 _ID_LENGTH = 9
 _ID = re.compile(rf"[a-zA-Z0-9]{{{_ID_LENGTH}}}")
 _ORDER = "invalid_request_message_order"
@@ -69,8 +70,16 @@ def _unknown(body: Body) -> Iterator[Json]:
             yield _extra(["body", name], value)
     for index, message in objects(body.get("messages")):
         role = str(message.get("role"))
+        where: list[str | int] = ["body", "messages", index, role]
         for name in message.keys() - _OF_MESSAGES.get(role, message.keys()):
-            yield _extra(["body", "messages", index, role, name], message[name])
+            yield _extra([*where, name], message[name])
+        for place, part in objects(message.get("content")):
+            for name in part.keys() - _OF_PARTS:
+                told = [*where, "content", place, str(part.get("type")), name]
+                yield _extra(told, part[name])
+    for index, tool in objects(body.get("tools")):
+        for name in tool.keys() - {"type", "function"}:
+            yield _extra(["body", "tools", index, name], tool[name])
 
 
 def _extra(where: list[str | int], value: Any) -> Json:

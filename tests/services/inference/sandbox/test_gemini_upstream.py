@@ -178,3 +178,11 @@ async def test_tokens_are_counted_and_vectors_made(session):
     assert (status, len(made["embeddings"][0]["values"])) == (200, 256)
     empty = {"requests": [{"model": "models/embed", "content": {"parts": []}}]}
     assert (await ask(session, empty, "batchEmbedContents", model="embed"))[0] == 400
+
+
+async def test_a_function_without_a_schema_is_called_with_an_object(session):
+    tools = [{"functionDeclarations": [{"name": "do_it"}]}]
+    _, told = await ask(session, {"contents": [user({"text": "do it"})], "tools": tools})
+    parts = told["candidates"][0]["content"]["parts"]
+    (call,) = [part["functionCall"] for part in parts if "functionCall" in part]
+    assert isinstance(call["args"], dict)

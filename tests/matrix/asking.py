@@ -1,0 +1,48 @@
+"""One request of the matrix: what comes of it, and what the upstream was sent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from tests.matrix.upstreams import Front, Upstream
+from tests.matrix.words import Answer, Call, Failure, Text, Thought, Turn
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What came of a request.
+
+    Attributes:
+        dropped: what the answer says was dropped.
+        sent: the body that the upstream answered; None where nothing is logged, and after a
+            refusal.
+    """
+
+    answer: Answer | Failure
+    dropped: Sequence[str]
+    sent: Any
+
+
+async def ask(
+    behind: Front, endpoint: ModuleType, upstream: Upstream, body: Any, stream: bool
+) -> Asked:
+    """Ask at an endpoint, of an upstream."""
+    behind.log.clear()
+    answer, dropped = await endpoint.ask(behind, body, stream)
+    if not upstream.dialect or isinstance(answer, Failure):
+        return Asked(answer, dropped, None)
+    # Lists of models are asked for in the background, and have no body.
+    *refused, last = [entry for entry in behind.log.entries if entry.body is not None]
+    assert last.status == 200
+    # What came before was refused, and sent once more without what was named.
+    assert all(entry.status in (400, 422) for entry in refused)
+    return Asked(answer, dropped, last.body)
+
+
+def said_by(answer: Answer) -> Turn:
+    """Return an answer as a turn of a conversation."""
+    thoughts = [Thought(answer.thoughts)] if answer.thoughts else []
+    texts = [Text(answer.text)] if answer.text else []
+    calls = [Call(call.id, call.name, call.arguments) for call in answer.calls]
+    return Turn("assistant", (*thoughts, *texts, *calls))

@@ -1,0 +1,230 @@
+"""What an upstream was sent, read from its log into words of no dialect.
+
+A conversation is a list of atoms: `(who, text)`, `(medium, bytes)`, `("call", name, arguments)`,
+`("result", number of the call, text)`. What dialects may do otherwise is made alike: neighbouring
+texts of one speaker are one, results of tools come first in their turn, and ids are numbers.
+"""
+
+import base64
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+import orjson
+
+from services.inference.prefill import CONTINUE
+from services.inference.providers.anthropic.shaping import JSON_ALONE
+from tests.matrix.json_bodies import Json, arguments_of
+
+Atom = tuple[Any, ...]
+_JOINED_BY = {"user": "\n", "assistant": ""}
+# What stands where a result's media were, which its message cannot hold.
+_ATTACHED = re.compile(
+    r"\n?\[\d+ attached in the next user message\]|\[Attached to the result of tool call .+\]"
+    r"|\[Attached to the result .+\]"
+)
+# What Mistral's models are made to say between a tool and the user.
+_BETWEEN = "OK."
+
+
+@dataclass
+class Heard:
+    """What one request says.
+
+    Attributes:
+        system: all of the system prompt.
+        said: the conversation, as atoms.
+        thoughts: texts of earlier thoughts.
+        calls: the ids of the calls, in order.
+        tools: names of the tools, with their schemas.
+        choice: auto, any, none or the name of a tool; "" where nothing is said.
+    """
+
+    system: list[str] = field(default_factory=list)
+    said: list[Atom] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    tools: list[tuple[str, Json]] = field(default_factory=list)
+    choice: str = ""
+
+    def say(self, role: str, text: str) -> None:
+        if role in ("system", "developer"):
+            if text != JSON_ALONE:
+                self.system.append(text)
+        elif text := _ATTACHED.sub("", text):
+            self.said.append((role, text))
+
+    def call(self, id: str, name: str, arguments: str) -> None:
+        assert id not in self.calls, f"two calls have the id {id}"
+        self.calls.append(id)
+        self.said.append(("call", name, arguments_of(arguments)))
+
+    def result(self, id: str, text: str) -> None:
+        assert id in self.calls, f"the result {id} has no call"
+        self.said.append(("result", self.calls.index(id), _ATTACHED.sub("", text)))
+
+    def medium(self, kind: str, data: str) -> None:
+        self.said.append((kind, base64.b64decode(data)))
+
+
+def normal(atoms: Iterable[Atom]) -> list[Atom]:
+    """Return atoms in the order and the pieces that every dialect can tell."""
+    told: list[Atom] = []
+    for speaker, run in groupby(atoms, _speaker):
+        turn = sorted(run, key=lambda atom: atom[0] != "result")
+        if turn[0][0] == "result":
+            # Media of results follow them, before what the user says.
+            turn.sort(key=lambda atom: (atom[0] != "result", atom[0] == "user"))
+        for kind, same in groupby(turn, lambda atom: atom[0]):
+            if kind in _JOINED_BY:
+                told.append((kind, _JOINED_BY[speaker].join(text for _, text in same)))
+            else:
+                told += same
+    return told
+
+
+def _speaker(atom: Atom) -> str:
+    return "assistant" if atom[0] in ("assistant", "call") else "user"
+
+
+def hear_openai(body: Json) -> Heard:
+    """Read a body of chat completions."""
+    heard = Heard()
+    before = ""
+    for message in body["messages"]:
+        role, content = message["role"], message.get("content") or ""
+        if role == "tool":
+            heard.result(message["tool_call_id"], _text(content))
+        elif not (role == "assistant" and content == _BETWEEN and before == "tool"):
+            if thoughts := message.get("reasoning_content") or message.get("reasoning"):
+                heard.thoughts.append(thoughts)
+            for part in _parts(content):
+                _openai_part(heard, role, part)
+            if refusal := message.get("refusal"):
+                heard.say(role, refusal)
+            for call in message.get("tool_calls") or ():
+                function = call["function"]
+                heard.call(call["id"], function["name"], function["arguments"])
+        before = role
+    for tool in body.get("tools") or ():
+        heard.tools.append((tool["function"]["name"], tool["function"]["parameters"]))
+    match body.get("tool_choice"):
+        case {"function": {"name": name}}:
+            heard.choice = name
+        case "required":
+            heard.choice = "any"
+        case str(choice):
+            heard.choice = choice
+    return heard
+
+
+def _openai_part(heard: Heard, role: str, part: Json) -> None:
+    match part["type"]:
+        case "text" | "refusal":
+            heard.say(role, part[part["type"]])
+        case "image_url":
+            heard.medium("image", part["image_url"]["url"].partition(",")[2])
+        case "file":
+            heard.medium("document", part["file"]["file_data"].partition(",")[2])
+        case "input_audio":
+            heard.medium("audio", part["input_audio"]["data"])
+        case kind:
+            raise AssertionError(f"a part of type {kind}")
+
+
+def _parts(content: str | list[Json]) -> list[Json]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return content
+
+
+def _text(content: str | list[Json]) -> str:
+    return "\n".join(part["text"] for part in _parts(content))
+
+
+def hear_anthropic(body: Json) -> Heard:
+    """Read a body of messages."""
+    heard = Heard()
+    for block in _parts(body.get("system") or ""):
+        heard.say("system", block["text"])
+    for message in body["messages"]:
+        for block in _parts(message["content"]):
+            _anthropic_block(heard, message["role"], block)
+    for tool in body.get("tools") or ():
+        heard.tools.append((tool["name"], tool["input_schema"]))
+    choice = body.get("tool_choice") or {"type": ""}
+    heard.choice = choice["name"] if choice["type"] == "tool" else choice["type"]
+    return heard
+
+
+def _anthropic_block(heard: Heard, role: str, block: Json) -> None:
+    match block["type"]:
+        case "text":
+            heard.say(role, block["text"])
+        case "thinking":
+            heard.thoughts.append(block["thinking"])
+        case "redacted_thinking":
+            heard.thoughts.append(block["data"])
+        case "tool_use":
+            heard.call(block["id"], block["name"], orjson.dumps(block["input"]).decode())
+        case "tool_result":
+            inner = _parts(block.get("content") or "")
+            texts = [one["text"] for one in inner if one["type"] == "text"]
+            heard.result(block["tool_use_id"], "\n".join(texts))
+            for one in inner:
+                if one["type"] != "text":
+                    heard.medium(one["type"], one["source"]["data"])
+        case "document" if block["source"]["type"] == "text":
+            heard.say(role, f"[{block['title']}]\n{block['source']['data']}")
+        case kind:
+            heard.medium(kind, block["source"]["data"])
+
+
+def hear_gemini(body: Json) -> Heard:
+    """Read a body of `generateContent`."""
+    heard = Heard()
+    for part in (body.get("systemInstruction") or {}).get("parts") or ():
+        heard.say("system", part["text"])
+    names: dict[str, str] = {}
+    for content in body["contents"]:
+        role = "assistant" if content["role"] == "model" else "user"
+        for part in content["parts"]:
+            match part:
+                case {"text": text, "thought": True}:
+                    heard.thoughts.append(text)
+                case {"text": text}:
+                    heard.say(role, text)
+                case {"functionCall": {"id": id, "name": name, "args": args}}:
+                    names[id] = name
+                    heard.call(id, name, orjson.dumps(args).decode())
+                case {"functionResponse": {"id": id, "name": name, "response": response}}:
+                    assert names.get(id) == name, f"the result {id} is of another function"
+                    (text,) = response.values()
+                    heard.result(id, text)
+                case {"inlineData": {"mimeType": mime_type, "data": data}}:
+                    kind = mime_type.partition("/")[0]
+                    heard.medium("document" if kind == "application" else kind, data)
+                case _:
+                    raise AssertionError(f"a part {part}")
+    for tool in body.get("tools") or ():
+        for function in tool["functionDeclarations"]:
+            heard.tools.append((function["name"], function.get("parametersJsonSchema", {})))
+    config = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
+    heard.choice = next(
+        iter(config.get("allowedFunctionNames", ())), config.get("mode", "").lower()
+    )
+    return heard
+
+
+HEAR: dict[str, Callable[[Json], Heard]] = {
+    "openai": hear_openai,
+    "anthropic": hear_anthropic,
+    "gemini": hear_gemini,
+}
+
+
+def without_question(atoms: list[Atom]) -> list[Atom]:
+    """Return atoms without the question after a prefill that the model cannot continue."""
+    return atoms[:-1] if atoms and atoms[-1] == ("user", CONTINUE) else atoms

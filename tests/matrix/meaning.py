@@ -1,0 +1,187 @@
+"""What every upstream must have been sent for a conversation, and the laws that hold it to that."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from tests.matrix import options
+from tests.matrix.heard import HEAR, Atom, Heard, normal, without_question
+from tests.matrix.json_bodies import Json, arguments_of
+from tests.matrix.upstreams import Upstream
+from tests.matrix.words import (
+    CHAT,
+    MESSAGES,
+    Audio,
+    Call,
+    Conversation,
+    Document,
+    Image,
+    Part,
+    Refused,
+    Result,
+    Text,
+    Thought,
+    Tool,
+    Turn,
+)
+
+_PLAIN_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}", re.ASCII)
+# What answers hold beside words and calls, and callers send back.
+_BESIDE_WORDS = (
+    *("messages[].reasoning_content", "messages[].reasoning", "messages[].reasoning_details"),
+    *("messages[].extra_content", "messages[].content[].extra_content"),
+    *("messages[].annotations", "messages[].content[].thinking"),
+)
+_SYSTEM = ("system", "developer")
+
+
+def check(
+    conversation: Conversation,
+    turns: Sequence[Turn],
+    endpoint: str,
+    upstream: Upstream,
+    body: Json,
+    dropped: Sequence[str],
+) -> Heard:
+    """Hold the body that an upstream answered against what it was to be told.
+
+    Args:
+        conversation: what was asked.
+        turns: those of the conversation, and what came after.
+        endpoint: where it was asked.
+        upstream: who was sent the body.
+        body: from the upstream's log.
+        dropped: what the answer's headers name.
+    """
+    heard = HEAR[upstream.dialect](body)
+    told = _Told(upstream, endpoint)
+    told.add(turns)
+    names = _names(conversation.tools, heard)
+    assert "\n".join(heard.system) == "\n".join(told.system)
+    said = normal(heard.said)
+    expected = [_named(atom, names) for atom in normal(told.said)]
+    if turns[-1].role == "assistant":
+        said = without_question(said)
+    assert said == expected
+    for given, id in zip(told.ids, heard.calls, strict=True):
+        as_it_is = upstream.ids.fullmatch(given) or (
+            upstream.dialect == "anthropic" and endpoint == MESSAGES
+        )
+        assert id == given if as_it_is else upstream.ids.fullmatch(id), f"the id {id}"
+    if conversation.tools:
+        assert heard.choice in (names.get(conversation.choice, conversation.choice), "auto")
+        assert heard.choice != "auto" or conversation.choice in ("", "auto")
+    _check_options(conversation, endpoint, upstream, body, dropped)
+    return heard
+
+
+class _Told:
+    """What is to be heard of a conversation, in the words of `Heard`."""
+
+    def __init__(self, upstream: Upstream, endpoint: str) -> None:
+        self.system: list[str] = []
+        self.said: list[Atom] = []
+        self.ids: list[str] = []
+        # Others' white space is left out for Anthropic, who refuses it.
+        self._shapes = upstream.dialect == "anthropic" and endpoint != MESSAGES
+        self._wants_objects = self._splits_system = upstream.dialect != "openai"
+
+    def add(self, turns: Sequence[Turn]) -> None:
+        for turn in turns:
+            for part in turn.parts:
+                self._add(turn.role, part)
+        if not self.said and self._splits_system:
+            # Who has nobody speak but the system is asked by it.
+            self.said, self.system = [("user", text) for text in self.system], []
+        if self._shapes and turns[-1].role == "assistant":
+            role, text = self.said[-1]
+            self.said[-1] = (role, text.rstrip())
+
+    def _add(self, role: str, part: Part) -> None:
+        match part:
+            case Text(text) if role in _SYSTEM:
+                self.system.append(text)
+            case Text(text) | Refused(text):
+                if text.strip() if self._shapes else text:
+                    self.said.append((role, text))
+            case Thought():
+                pass
+            case Image(data):
+                self.said.append(("image", data))
+            case Audio(data):
+                self.said.append(("audio", data))
+            case Document(data, "text/plain", name):
+                self.said.append((role, f"[{name}]\n{data.decode()}"))
+            case Document(data):
+                self.said.append(("document", data))
+            case Call() | Result():
+                self._add_tool(role, part)
+
+    def _add_tool(self, role: str, part: Call | Result) -> None:
+        match part:
+            case Call(id, name, arguments):
+                self.ids.append(id)
+                if self._wants_objects and not _is_json(arguments or "{}"):
+                    arguments = json.dumps({"malformed": arguments})
+                self.said.append(("call", name, arguments_of(arguments)))
+            case Result(id, parts):
+                texts = [inner.text for inner in parts if isinstance(inner, Text)]
+                self.said.append(("result", self.ids.index(id), "\n".join(texts)))
+                for inner in parts:
+                    if isinstance(inner, Image):
+                        self._add(role, inner)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _names(tools: Sequence[Tool], heard: Heard) -> dict[str, str]:
+    """Return the names that an upstream knows the tools by, and check what it was told of them."""
+    names = {}
+    for tool, (name, schema) in zip(tools, heard.tools, strict=True):
+        assert name == tool.name or not _PLAIN_NAME.fullmatch(tool.name), f"the tool {name}"
+        has_arguments = bool(tool.schema.get("properties"))
+        assert schema == tool.schema or not has_arguments, f"the schema of {name}"
+        names[tool.name] = name
+    assert len(set(names.values())) == len(tools)
+    return names
+
+
+def _named(atom: Atom, names: dict[str, str]) -> Atom:
+    return ("call", names.get(atom[1], atom[1]), atom[2]) if atom[0] == "call" else atom
+
+
+def _check_options(
+    conversation: Conversation,
+    endpoint: str,
+    upstream: Upstream,
+    body: Json,
+    dropped: Sequence[str],
+) -> None:
+    """Check that each option arrived or is named as dropped, and that nothing else is named."""
+    explained = set(_explained(conversation, endpoint, upstream.dialect))
+    for name, value in options.given(conversation, endpoint):
+        option = options.OPTIONS[name]
+        if name == "stop" and endpoint != CHAT and not upstream.tells_stops:
+            continue  # the gateway ends the answer itself, to know where
+        paths = option.dropped_as.get(endpoint, frozenset())
+        if option.arrived(upstream.dialect, body, value):
+            explained |= option.partly
+        else:
+            assert paths.intersection(dropped), f"{name} is lost without a word"
+            explained |= paths
+    assert set(dropped) <= explained, f"dropped {dropped}"
+
+
+def _explained(conversation: Conversation, endpoint: str, dialect: str) -> Iterator[str]:
+    """Return what may be named as dropped beside options."""
+    yield from conversation.own.get(endpoint, ())
+    for turn in conversation.turns:
+        for name in turn.own:
+            yield f"messages[].{name}"
+    yield from _BESIDE_WORDS

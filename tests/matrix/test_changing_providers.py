@@ -1,0 +1,99 @@
+"""A conversation that another provider goes on with at every request, a loop of calls included."""
+
+from collections.abc import Sequence
+from types import ModuleType
+
+import pytest
+
+from tests.matrix import chat, grpc_calls, messages
+from tests.matrix.asking import ask, said_by
+from tests.matrix.heard import Heard
+from tests.matrix.meaning import check
+from tests.matrix.tool_conversations import BOTH
+from tests.matrix.upstreams import UPSTREAMS, Front, Upstream
+from tests.matrix.words import CHAT, Answer, Conversation, Turn, result, user
+
+# Odd numbers of providers, so that each of them asks for calls and is told of others' results.
+ORDERS = {
+    "as they are": UPSTREAMS,
+    "backwards": UPSTREAMS[::-1],
+    "every fifth": [UPSTREAMS[5 * place % len(UPSTREAMS)] for place in range(len(UPSTREAMS))],
+    "Claude and DeepSeek and Gemini": [
+        one for one in UPSTREAMS if one.name in ("anthropic", "deepseek", "gemini")
+    ],
+}
+
+
+def test_the_orders():
+    assert all(len(order) % 2 for order in ORDERS.values())
+    assert set(ORDERS["every fifth"]) == set(UPSTREAMS)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    "endpoint", [chat, messages, grpc_calls], ids=lambda endpoint: endpoint.NAME
+)
+async def test_every_turn(behind: Front, endpoint: ModuleType, order: str, stream: bool):
+    told = _Told(endpoint, [user("Use get_weather and get_time in parallel, first.")])
+    body = endpoint.body_of(told.conversation, "")
+    turn: Turn | None = None
+    said: Answer | None = None
+    for place, upstream in enumerate([*ORDERS[order], *ORDERS[order]]):
+        if said is not None:
+            body = endpoint.go_on(body, said, turn)
+        body = endpoint.for_model(body, upstream.full_model)
+        asked = await ask(behind, endpoint, upstream, body, stream)
+        said = asked.answer
+        assert isinstance(said, Answer), f"request {place}, {upstream.name}: {said}"
+        if asked.sent is not None:
+            heard = check(
+                told.conversation, told.turns, endpoint.NAME, upstream, asked.sent, asked.dropped
+            )
+            told.check_thoughts(upstream, heard)
+        calls = not place % 2
+        assert [call.name for call in said.calls] == (["get_weather", "get_time"] if calls else [])
+        if calls:
+            turn = user(*(result(call.id, f"{call.name} says {place}") for call in said.calls))
+        else:
+            assert f"get_time says {place - 1}" in said.text
+            turn = user(f"Use get_weather and get_time in parallel, once more: {place}.")
+        told.add(upstream, said, turn)
+    told.check_ids()
+
+
+class _Told:
+    """What has been said so far, and who thought what."""
+
+    def __init__(self, endpoint: ModuleType, turns: Sequence[Turn]) -> None:
+        self.turns = list(turns)
+        given = {"max_tokens": 8000}
+        thinking = {"effort": "high"} if endpoint.NAME == CHAT else {"budget": 2048}
+        self.conversation = Conversation("loops", turns, given | thinking, BOTH)
+        self._has_signatures = endpoint.NAME != CHAT
+        self._thoughts: list[tuple[Upstream, str]] = []
+        self._ids: list[str] = []
+
+    def add(self, upstream: Upstream, said: Answer, turn: Turn) -> None:
+        self.turns += [said_by(said), turn]
+        self._ids += [call.id for call in said.calls]
+        if said.thoughts:
+            self._thoughts.append((upstream, said.thoughts))
+
+    def check_thoughts(self, upstream: Upstream, heard: Heard) -> None:
+        """Check that a provider hears its own thoughts, and nobody's that it would refuse."""
+        own = [thought for thinker, thought in self._thoughts if thinker == upstream]
+        others = [thought for _, thought in self._thoughts]
+        if upstream.takes_thoughts == "none":
+            assert heard.thoughts == []
+        elif upstream.takes_thoughts == "own":
+            # It takes what its own models have signed, and a chat has no signatures.
+            signed = [one for who, one in self._thoughts if who.dialect == "anthropic"]
+            assert heard.thoughts == (signed if self._has_signatures else [])
+        else:
+            assert set(own) <= set(heard.thoughts) <= set(others), upstream.name
+
+    def check_ids(self) -> None:
+        """Check that no two calls of the conversation have one id."""
+        assert len(set(self._ids)) == len(self._ids)

@@ -1,0 +1,138 @@
+"""Every endpoint, in front of every upstream, with every conversation of the table.
+
+One test is an endpoint and an upstream; it names each of its cells that fails.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.matrix import chat, grpc_calls, messages, options
+from tests.matrix.asking import Asked, ask, said_by
+from tests.matrix.conversations import FORMS, MEDIA, TEXTS, THOUGHTS
+from tests.matrix.meaning import check
+from tests.matrix.tool_conversations import CALLS, LOOPS, RESULTS
+from tests.matrix.upstreams import UPSTREAMS, Front, Upstream
+from tests.matrix.words import CHAT, Answer, Conversation, Failure, result, user
+
+CONVERSATIONS = (*TEXTS, *MEDIA, *FORMS, *THOUGHTS, *CALLS, *RESULTS, *LOOPS)
+ENDPOINTS = (chat, messages, grpc_calls)
+
+
+def test_the_table():
+    names = [conversation.name for conversation in CONVERSATIONS]
+    assert len(names) == len(set(names)) >= 40
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("upstream", UPSTREAMS, ids=lambda upstream: upstream.name)
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.NAME)
+async def test_every_conversation(behind: Front, endpoint: ModuleType, upstream: Upstream):
+    failures = []
+    for conversation in CONVERSATIONS:
+        if endpoint.NAME in conversation.endpoints:
+            cell = f"{endpoint.NAME}, {upstream.name}, {conversation.name}"
+            try:
+                await Cell(behind, endpoint, upstream, conversation).run()
+            except (AssertionError, LookupError, ValueError, TypeError) as error:
+                failures.append(f"{cell}: {type(error).__name__}: {error}")
+    assert not failures, "\n\n".join([f"{len(failures)} cells", *failures])
+
+
+class Cell:
+    """A conversation at an endpoint, in front of an upstream."""
+
+    def __init__(
+        self, behind: Front, endpoint: ModuleType, upstream: Upstream, conversation: Conversation
+    ) -> None:
+        self._behind = behind
+        self._endpoint = endpoint
+        self._upstream = upstream
+        self._conversation = conversation
+
+    async def run(self) -> None:
+        """Ask whole and streamed, and check that both are as the table says, and the same."""
+        path = self._conversation.refusal(self._endpoint.NAME, self._upstream.name)
+        if path:
+            whole, streamed = await self._refused(False, path), await self._refused(True, path)
+            assert whole == streamed, "streamed is otherwise"
+        else:
+            assert await self._answered(False) == await self._answered(True), (
+                "streamed is otherwise"
+            )
+
+    async def _ask(self, body: Any, stream: bool) -> Asked:
+        return await ask(self._behind, self._endpoint, self._upstream, body, stream)
+
+    async def _refused(self, stream: bool, path: str) -> Failure:
+        body = self._endpoint.body_of(self._conversation, self._upstream.full_model)
+        answer = (await self._ask(body, stream)).answer
+        assert isinstance(answer, Failure), f"answered: {answer}"
+        assert answer.status == 400
+        assert path in (answer.path, *re.split(r"[\s'\":,]+", answer.words))
+        return answer
+
+    async def _answered(self, stream: bool) -> list[Answer]:
+        conversation = self._conversation
+        body = self._endpoint.body_of(conversation, self._upstream.full_model)
+        asked = await self._ask(body, stream)
+        answer = asked.answer
+        assert isinstance(answer, Answer), answer
+        self._check_answer(answer, asked.dropped)
+        if asked.sent is not None:
+            name = self._endpoint.NAME
+            check(conversation, conversation.turns, name, self._upstream, asked.sent, asked.dropped)
+        if conversation.results:
+            return [answer, await self._go_on(body, answer, stream)]
+        if "stop" in conversation.options and not self._upstream.tells_stops:
+            # Left where the string came up, a provider may not have told the usage yet.
+            answer = replace(answer, usage=(0, 0))
+        return [answer]
+
+    def _check_answer(self, answer: Answer, dropped: Sequence[str]) -> None:
+        conversation = self._conversation
+        self._check_thoughts(answer, dropped)
+        assert min(answer.usage) > 0
+        if conversation.any_answer:
+            return
+        says = answer.text or answer.refusal
+        assert conversation.says in says, f"said {says[:300]!r}"
+        assert [call.name for call in answer.calls] == list(conversation.calls)
+        assert len({call.id for call in answer.calls}) == len(answer.calls)
+        finish = conversation.finish
+        if self._endpoint.NAME == CHAT and finish == "stop":
+            finish = "end"
+        assert answer.finish == finish
+        if finish == "stop":
+            assert answer.stop_sequence == conversation.options["stop"][0]
+
+    def _check_thoughts(self, answer: Answer, dropped: Sequence[str]) -> None:
+        conversation = self._conversation
+        paths = options.OPTIONS["effort"].dropped_as[self._endpoint.NAME]
+        unasked = (paths - {"thinking.budget_tokens"}).intersection(dropped)
+        if conversation.options.keys() & {"effort", "budget"} and not unasked:
+            hidden = any("redact" in str(part) for part in conversation.turns[-1].parts)
+            shows = self._upstream.shows_thoughts and not hidden
+            assert bool(answer.thoughts) == shows, f"thoughts: {answer.thoughts!r}"
+
+    async def _go_on(self, body: Any, answer: Answer, stream: bool) -> Answer:
+        """Answer the calls of an answer; return what comes of that."""
+        conversation, upstream = self._conversation, self._upstream
+        turn = user(*(result(call.id, conversation.results) for call in answer.calls))
+        asked = await self._ask(self._endpoint.go_on(body, answer, turn), stream)
+        final = asked.answer
+        assert isinstance(final, Answer), final
+        assert conversation.results in final.text
+        if asked.sent is not None:
+            turns = [*conversation.turns, said_by(answer), turn]
+            name = self._endpoint.NAME
+            heard = check(conversation, turns, name, upstream, asked.sent, asked.dropped)
+            # A chat has no place for the signature that Claude wants to see.
+            lost = name == CHAT and upstream.dialect == "anthropic"
+            back = answer.thoughts and upstream.takes_thoughts != "none" and not lost
+            assert heard.thoughts == ([answer.thoughts] if back else [])
+        return final

@@ -1,0 +1,113 @@
+"""The providers of the matrix, and the gateway in front of them."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import grpc
+
+from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
+from services.inference.sandbox.log import RequestLog
+from services.inference.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
+from services.inference.sandbox.upstream import create_app
+from tests.running import Gateway, running, serving
+
+_ANY = re.compile(r"(?s).*")
+_SHORT = re.compile(r"[a-zA-Z0-9]{9}", re.ASCII)
+_SAFE = re.compile(r"[a-zA-Z0-9_-]{1,256}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """A provider: one of the sandbox's dialects, or of its personalities.
+
+    Attributes:
+        name: of the provider in the gateway, before the model's.
+        dialect: what it speaks; "" for the sandbox in the gateway's own process, of which
+            nothing is logged.
+        model: a name that its models go by.
+        shows_thoughts: whether answers show what the model thought.
+        takes_thoughts: whose thoughts of earlier turns it takes and does not refuse.
+        ids: the ids of calls that it takes.
+    """
+
+    name: str
+    dialect: Literal["openai", "anthropic", "gemini", ""]
+    model: str = "echo"
+    shows_thoughts: bool = False
+    takes_thoughts: Literal["none", "own", "any"] = "none"
+    ids: re.Pattern[str] = _ANY
+
+    @property
+    def full_model(self) -> str:
+        """The model as callers write it."""
+        return f"{self.name}/{self.model}"
+
+    @property
+    def tells_stops(self) -> bool:
+        """Whether it tells which stop string ended an answer."""
+        return self.dialect == "anthropic"
+
+
+UPSTREAMS = (
+    Upstream("sandbox", "", shows_thoughts=True),
+    Upstream("openai", "openai", shows_thoughts=True),
+    Upstream("anthropic", "anthropic", "echo", True, "own", _SAFE),
+    Upstream("gemini", "gemini", "echo", True, "any"),
+    Upstream("azure", "openai"),
+    Upstream("claude-5", "anthropic", "claude-sonnet-5", True, "own", _SAFE),
+    Upstream("deepseek", "openai", "deepseek-v4-pro", True, "any"),
+    Upstream("gemini-openai", "openai", "gemini-3-pro-preview", False, "any"),
+    Upstream("mistral", "openai", "magistral-medium-latest", True, "none", _SHORT),
+    Upstream("ollama", "openai", "qwen3:8b", True, "any"),
+    Upstream("openai-o", "openai", "gpt-5"),
+    Upstream("openrouter", "openai", "vendor/model", True, "any"),
+    Upstream("vllm", "openai", "Qwen/Qwen3-8B", True, "any"),
+)
+NAMES = frozenset(upstream.name for upstream in UPSTREAMS)
+ANTHROPICS = frozenset(one.name for one in UPSTREAMS if one.dialect == "anthropic")
+GEMINI = frozenset({"gemini"})
+OPENAIS = frozenset(one.name for one in UPSTREAMS if one.dialect == "openai")
+
+
+@dataclass(frozen=True)
+class Front:
+    """A gateway with every upstream behind it.
+
+    Attributes:
+        gateway: over HTTP.
+        inference: the same over gRPC.
+        log: what the upstreams were sent.
+    """
+
+    gateway: Gateway
+    inference: InferenceServiceStub
+    log: RequestLog
+
+
+@asynccontextmanager
+async def front(folder: Path) -> AsyncIterator[Front]:
+    """Run a gateway in front of a sandbox that plays every upstream."""
+    log = RequestLog()
+    async with serving(create_app(log)) as sandbox:
+        async with running(folder, sandbox, providers=_providers(sandbox)) as gateway:
+            async with grpc.aio.insecure_channel(gateway.grpc) as channel:
+                yield Front(gateway, InferenceServiceStub(channel), log)
+
+
+def _providers(sandbox: str) -> dict[str, dict[str, Any]]:
+    addresses = {
+        "openai": ("openai", f"{sandbox}/v1"),
+        "anthropic": ("anthropic", sandbox),
+        "gemini": ("gemini", f"{sandbox}/v1beta"),
+        **{name: ("openai", f"{sandbox}/{name}/v1") for name in OF_OPENAI},
+        **{name: ("anthropic", f"{sandbox}/{name}") for name in OF_ANTHROPIC},
+    }
+    assert addresses.keys() == NAMES - {"sandbox"}, "every personality has its row"
+    return {
+        name: {"kind": kind, "base_url": url, "api_key": "k"}
+        for name, (kind, url) in addresses.items()
+    }

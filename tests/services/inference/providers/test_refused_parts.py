@@ -1,0 +1,87 @@
+"""What a model has refused is left out, and told in its caller's own words."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gateway.conversation.v1.conversation_pb2 import Block, ToolResult, ToolUse
+from gateway.inference.v1.inference_pb2 import ThinkingConfig, Tool
+from services.inference.catalogue import server_facts
+from services.inference.providers.base import Call
+from tests.services.inference.providers import anthropic_calls, openai_calls
+from tests.services.inference.providers.openai_calls import (
+    ANTHROPIC,
+    ASSISTANT,
+    NONE,
+    OPENAI,
+    USER,
+    body_of,
+    call_of,
+    opaque,
+    says,
+)
+
+GOOGLE = "https://generativelanguage.googleapis.com/v1beta/openai"
+
+
+def without(call: Call, *names: str) -> Call:
+    return replace(call, without=frozenset(names))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "told"),
+    [
+        (OPENAI, {"user", "reasoning_effort"}),
+        (ANTHROPIC, {"metadata.user_id", "output_config.effort"}),
+        (NONE, {"end_user", "thinking.effort"}),
+    ],
+)
+def test_fields_go_by_the_names_that_the_caller_has_for_them(dialect: Any, told: set[str]) -> None:
+    thinking = ThinkingConfig(effort="high")
+    call = call_of(dialect=dialect, end_user="ada", thinking=thinking)
+    call = without(call, "user", "reasoning_effort")
+    body = body_of(call)
+    assert "user" not in body and "reasoning_effort" not in body
+    assert set(call.dropped) == told
+
+
+def test_a_chat_is_told_of_its_user() -> None:
+    call = without(anthropic_calls.call_of(end_user="ada"), "metadata")
+    assert "metadata" not in anthropic_calls.body_of(call)
+    assert call.dropped == ["user"]
+
+
+def test_marks_of_tools_for_a_cache() -> None:
+    call = without(call_of(tools=[_marked()]), "cache_control")
+    assert "cache_control" not in body_of(call)["tools"][0]
+    assert call.dropped == ["tools[].cache_control"]
+
+
+def _marked() -> Tool:
+    return Tool(name="f", extra=opaque({"cache_control": {"type": "ephemeral"}}))
+
+
+def test_fields_of_messages_of_anthropic_s_own_callers() -> None:
+    extra = anthropic_calls.opaque({"made_up": 1, "kept": 2})
+    message = anthropic_calls.says(USER, "hi", extra=extra)
+    call = anthropic_calls.call_of(message, dialect=ANTHROPIC)
+    body = anthropic_calls.body_of(without(call, "messages[].made_up"), official=False)
+    assert body["messages"] == [{"role": "user", "content": "hi", "kept": 2}]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_calls_that_another_model_made(known: bool) -> None:
+    uses = [Block(tool_use=ToolUse(id=one, name="f", input="{}")) for one in ("c1", "c2")]
+    results = [Block(tool_result=ToolResult(tool_use_id=one)) for one in ("c1", "c2")]
+    call = call_of(says(USER, "a"), says(ASSISTANT, *uses), says(USER, *results))
+    if known:
+        refuses = server_facts("openai", GOOGLE).refuses
+        call = replace(call, target=replace(call.target, refuses=refuses))
+    else:
+        call = without(call, "unsigned_calls")
+    body = openai_calls.body_of(call, newest=False, known=False)
+    first, second = body["messages"][1]["tool_calls"]
+    signature = first["extra_content"]["google"]["thought_signature"]
+    assert signature == "skip_thought_signature_validator"
+    assert "extra_content" not in second
