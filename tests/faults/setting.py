@@ -28,6 +28,8 @@ Json = dict[str, Any]
 OTHER_DIALECT: Mapping[Dialect, Dialect] = {"openai": "anthropic", "anthropic": "openai"}
 # A breaker remembers what its model did, so each case has models of its own.
 _CASES = 1500
+# Silence is skipped, but for the timers of every second of it.
+STREAM_IDLE_S = 30
 
 
 class Models(NamedTuple):
@@ -214,7 +216,7 @@ async def setting(folder: Path, **limits: float) -> AsyncIterator[Setting]:
             upstream.url,
             source=Source(monotonic=clock),
             models=models,
-            limits={"step_timeout_s": 60, **limits},
+            limits={"step_timeout_s": 60, "stream_idle_s": STREAM_IDLE_S, **limits},
         ) as gateway,
     ):
         # The first request opens the facade's link, which stays.
