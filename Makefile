@@ -72,8 +72,11 @@ try-clients: setup $(patsubst %/requirements.lock,%/.venv/.installed,$(wildcard 
   $(patsubst %/package-lock.json,%/node_modules/.installed,$(wildcard $(PROGRAMS)/*/package-lock.json)) ## run other people's programs against a gateway
 	$(BIN)/pytest -m clients tests/clients
 
+# Hundreds of processes, which tests start, would each compile the sources anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 test: setup clients ## run the whole suite: no network, no root, no server to start
-	$(BIN)/pytest -m "not soak and not clients" -n 2 --dist loadscope
+	$(BIN)/pytest -m "not soak and not clients" -n 2 --dist loadscope --no-loadscope-reorder
 
 soak: setup clients ## run the long tests
 	$(BIN)/pytest -m soak

@@ -4,7 +4,7 @@ What a test asks it over HTTP goes the way every request goes, over gRPC and HTT
 only the processes are missing, which the end-to-end tests have.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,8 @@ from services.common.database import migrate, open_engine
 from services.common.ids import Source
 from services.common.settings import parse
 from services.inference.sandbox.upstream import create_app
+
+SERVICES = ("accounts", "articles", "files", "inference", "memory")
 
 
 @dataclass(frozen=True)
@@ -75,13 +77,14 @@ async def running(
     upstream: web.Application | str | None = None,
     *,
     source: Source | None = None,
+    services: Sequence[str] = SERVICES,
     **sections: Mapping[str, Any] | list[Any],
 ) -> AsyncIterator[Gateway]:
     """Run a gateway on free ports.
 
     Its providers `openai`, `anthropic` and `gemini` are `upstream`, an application or the address
-    of a server, the sandbox's own when none is given; `sections` of the settings go over
-    the defaults.
+    of a server, the sandbox's own when none is given; `services` are those that run; `sections`
+    of the settings go over the defaults.
     """
     source = source or Source()
     counters = CollectorRegistry()
@@ -116,12 +119,7 @@ async def running(
             patch("services.assembly.CollectorRegistry", lambda: counters),
             patch("facade.server.CollectorRegistry", lambda: counters),
         ):
-            services = await Services.start(
-                ["accounts", "articles", "files", "inference", "memory"],
-                grpc,
-                settings,
-                source,
-            )
+            started = await Services.start(services, grpc, settings, source)
             facade = await Facade.start(grpc, "127.0.0.1", 0, settings, source)
         try:
             url = f"http://127.0.0.1:{facade.port}"
@@ -129,7 +127,7 @@ async def running(
             yield Gateway(url, metrics_url, key, provider, grpc, http, counters)
         finally:
             await facade.stop()
-            await services.stop()
+            await started.stop()
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+from unittest.mock import patch
 
 import aiohttp
 import orjson
@@ -28,6 +29,9 @@ Json = dict[str, Any]
 OTHER_DIALECT: Mapping[Dialect, Dialect] = {"openai": "anthropic", "anthropic": "openai"}
 # A breaker remembers what its model did, so each case has models of its own.
 _CASES = 1500
+# Silence is skipped, but the gateway's own timers in it are not.
+STREAM_IDLE_S = 30
+_DISK_INTERVAL_S = 600
 
 
 class Models(NamedTuple):
@@ -202,26 +206,28 @@ async def setting(folder: Path, **limits: float) -> AsyncIterator[Setting]:
         for one in [_models(provider, number)]
         for name, fallbacks in ((one.auto, [one.names[1]]), (one.alone, []))
     ]
-    async with (
-        fault_upstream() as upstream,
-        # A connection for each request, so that none is left of one that is over.
-        aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(force_close=True, limit=0),
-            timeout=aiohttp.ClientTimeout(total=None),
-        ) as http,
-        running(
-            folder,
-            upstream.url,
-            source=Source(monotonic=clock),
-            models=models,
-            limits={"step_timeout_s": 60, **limits},
-        ) as gateway,
-    ):
-        # The first request opens the facade's link, which stays.
-        async with http.get(f"{gateway.url}/readyz") as ready:
-            assert ready.status == 200
-        one = Setting(upstream, gateway, http)
-        yield one
+    with patch("services.common.disk._INTERVAL_S", _DISK_INTERVAL_S):
+        async with (
+            fault_upstream() as upstream,
+            # A connection for each request, so that none is left of one that is over.
+            aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(force_close=True, limit=0),
+                timeout=aiohttp.ClientTimeout(total=None),
+            ) as http,
+            running(
+                folder,
+                upstream.url,
+                source=Source(monotonic=clock),
+                services=["accounts", "inference"],
+                models=models,
+                limits={"step_timeout_s": 60, "stream_idle_s": STREAM_IDLE_S, **limits},
+            ) as gateway,
+        ):
+            # The first request opens the facade's link, which stays.
+            async with http.get(f"{gateway.url}/readyz") as ready:
+                assert ready.status == 200
+            one = Setting(upstream, gateway, http)
+            yield one
 
 
 def asking(

@@ -9,13 +9,13 @@ import pytest
 
 from tests.bench import processes
 from tests.faults import acts
-from tests.faults.setting import CHAT, MESSAGES, asking
+from tests.faults.setting import CHAT, MESSAGES, STREAM_IDLE_S, asking
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 AT_ONCE = 50
-# Two streams may fall silent in one answer, each for `limits.stream_idle_s`.
-ENDS_WITHIN_S = 1_000
+# Two streams may fall silent in one answer.
+ENDS_WITHIN_S = 400 + 2 * STREAM_IDLE_S
 FAULTS = [
     acts.answers(),
     acts.fails(429),

@@ -152,15 +152,15 @@ async def test_a_second_migration_changes_nothing(engine: AsyncEngine) -> None:
 
 
 async def test_processes_that_start_at_once_migrate_once_and_share_secrets(
-    storage: Storage,
+    empty_storage: Storage,
 ) -> None:
     processes = [
         await asyncio.create_subprocess_exec(
             sys.executable,
             "-c",
             _MIGRATE,
-            str(storage.data_dir),
-            storage.database_url,
+            str(empty_storage.data_dir),
+            empty_storage.database_url,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
@@ -174,12 +174,15 @@ async def test_processes_that_start_at_once_migrate_once_and_share_secrets(
     assert len({output for output, _ in outputs}) == 1
 
 
-async def test_a_database_of_a_newer_version_is_left_alone(engine: AsyncEngine) -> None:
+async def test_a_database_of_a_newer_version_is_left_alone(empty_storage: Storage) -> None:
+    engine = open_engine(empty_storage)
+    await migrate(engine)
     async with writing(engine) as connection:
         await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(GatewayError, match="step 9999, which this version") as raised:
         await migrate(engine)
     assert raised.value.reason == errors_pb2.REASON_UNAVAILABLE
+    await engine.dispose()
 
 
 async def test_a_transaction_that_fails_leaves_nothing(engine: AsyncEngine) -> None:

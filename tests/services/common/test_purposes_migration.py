@@ -19,8 +19,8 @@ OLD = ("assistants", "batch", "fine_tune")
 NEW = ("vision", "user_data", "evals")
 
 
-async def test_files_survive_and_take_more_purposes(storage: Storage) -> None:
-    engine = open_engine(storage)
+async def test_files_survive_and_take_more_purposes(empty_storage: Storage) -> None:
+    engine = open_engine(empty_storage)
     async with writing(engine) as connection:
         await connection.run_sync(_to, BEFORE)
         await connection.execute(text("INSERT INTO file_usage VALUES ('ada', 3, 3)"))

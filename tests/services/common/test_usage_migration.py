@@ -33,8 +33,8 @@ ROWS = (
 )
 
 
-async def test_what_was_there_before_is_counted(storage: Storage) -> None:
-    engine = open_engine(storage)
+async def test_what_was_there_before_is_counted(empty_storage: Storage) -> None:
+    engine = open_engine(empty_storage)
     async with writing(engine) as connection:
         await connection.run_sync(_upgrade)
         for row in ROWS:
