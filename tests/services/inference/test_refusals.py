@@ -74,6 +74,11 @@ def field(
         ),
         (json.dumps({"message": "Unexpected role 'user' after role 'tool'"}), "user_after_tool"),
         (
+            json.dumps([{"error": {"message": "Function call is missing a thought_signature in"}}]),
+            "unsigned_calls",
+        ),
+        (openai("the 3. content block is missing a `thought_signature`."), "unsigned_calls"),
+        (
             json.dumps({"error": "property 'reasoning_content' is unsupported"}),
             "reasoning_content",
         ),

@@ -17,12 +17,14 @@ from gateway.conversation.v1.conversation_pb2 import (
 )
 from services.common.errors import GatewayError, invalid
 from services.inference.providers.billing import BILLING, tells_whom_to_bill, without_billing
+from services.inference.providers.gemini.signatures import NOT_SIGNED
 from services.inference.providers.openai import shaping
 from services.inference.providers.openai.caller import Caller, Json, Part
 from services.inference.refusals import (
     CALLS_WITHOUT_THOUGHTS,
     MESSAGE_NAME,
     REASONING_CONTENT,
+    UNSIGNED_CALLS,
     USER_AFTER_TOOL,
 )
 
@@ -205,6 +207,9 @@ class Conversation:
         if refusals:
             written["refusal"] = "".join(refusals)
         if calls:
+            if UNSIGNED_CALLS in self._caller.without:
+                # Of calls side by side Gemini signs the first one.
+                calls[0].setdefault("extra_content", {"google": {"thought_signature": NOT_SIGNED}})
             written["tool_calls"] = calls
         if thoughts and (content or refusals or calls):
             self._add_thoughts(written, thoughts)

@@ -18,13 +18,15 @@ from services.inference.sandbox.personalities.base import (
 
 _READ = COMMON | {"max_completion_tokens", "n", "parallel_tool_calls", "seed"}
 _SIGNED = {"google": {"thought_signature": "c2FuZGJveCBzaWduYXR1cmU="}}
+# What Google documents for calls that another model made.
+_NOT_SIGNED = {"google": {"thought_signature": "skip_thought_signature_validator"}}
 _silent = thoughts_as("")
 
 
 def _take(body: Body) -> Body:
     for index, message in _since_the_user(body):
         calls = [call for _, call in objects(message.get("tool_calls"))]
-        if calls and calls[0].get("extra_content") != _SIGNED:
+        if calls and calls[0].get("extra_content") not in (_SIGNED, _NOT_SIGNED):
             name = (calls[0].get("function") or {}).get("name")
             raise _refused(
                 "Function call is missing a thought_signature in functionCall parts. This is "
