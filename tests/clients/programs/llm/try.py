@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from steps import ADDRESS, KEY, MODELS, run
+from steps import ADDRESS, KEY, KINDS, run
 
 _MODELS = "\n".join(
     f"""\
@@ -18,7 +18,7 @@ _MODELS = "\n".join(
   supports_tools: true
   supports_schema: true
 """
-    for model in MODELS
+    for model in KINDS
 )
 _TOOLS = '''\
 def get_weather(place: str) -> str:
@@ -62,4 +62,4 @@ def structured(model: str) -> None:
 with tempfile.TemporaryDirectory() as _FOLDER:
     Path(_FOLDER, "extra-openai-models.yaml").write_text(_MODELS)
     say("keys", "set", "gateway", "--value", KEY)
-    run(answers, tools, structured)
+    run(answers, tools, structured, models=KINDS)
