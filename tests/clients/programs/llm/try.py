@@ -1,13 +1,12 @@
 """The program `llm`, with models of the gateway in its extra-openai-models.yaml."""
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-from steps import ADDRESS, KEY, KINDS, run
+from click.testing import CliRunner
+from llm.cli import cli
+from steps import ADDRESS, KEY, MODELS, run
 
 _MODELS = "\n".join(
     f"""\
@@ -18,7 +17,7 @@ _MODELS = "\n".join(
   supports_tools: true
   supports_schema: true
 """
-    for model in KINDS
+    for model in MODELS
 )
 _TOOLS = '''\
 def get_weather(place: str) -> str:
@@ -29,14 +28,8 @@ def get_weather(place: str) -> str:
 
 def say(*arguments: str) -> str:
     """Return what a call of the program printed."""
-    done = subprocess.run(
-        [Path(sys.executable).with_name("llm"), *arguments],
-        env={**os.environ, "LLM_USER_PATH": _FOLDER},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(cli, arguments, env={"LLM_USER_PATH": _FOLDER})
+    assert done.exit_code == 0, (done.output, done.exception)
     return done.stdout
 
 
@@ -62,4 +55,4 @@ def structured(model: str) -> None:
 with tempfile.TemporaryDirectory() as _FOLDER:
     Path(_FOLDER, "extra-openai-models.yaml").write_text(_MODELS)
     say("keys", "set", "gateway", "--value", KEY)
-    run(answers, tools, structured, models=KINDS)
+    run(answers, tools, structured)
