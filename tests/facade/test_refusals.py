@@ -1,6 +1,7 @@
 """What is refused, at the door and behind it: always in the endpoint's own shape."""
 
 import io
+import re
 from typing import Any
 
 import orjson
@@ -194,6 +195,19 @@ class TestExtensions:
         body = {**GOOD, "fallback": mode, "fallback_config": {"nonsense": []}}
         answer, _ = await ask(gateway, path, json=body)
         assert answer.status == 200
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic", "gemini"])
+async def test_a_prompt_too_long_for_its_model_is_told_with_both_numbers(gateway, provider, stream):
+    said = [{"role": "user", "content": "word " * 50_000}]
+    body = {**GOOD, "model": f"{provider}/small", "messages": said, "stream": stream}
+    answer, told = await ask(gateway, MESSAGES, json=body)
+    assert_refused(MESSAGES, answer, told, 400)
+    assert told["error"]["type"] == "invalid_request_error"
+    # Coding agents look for these words, and compact the conversation.
+    told_as = r"prompt is too long: \d{5} tokens > 40000 maximum"
+    assert re.match(told_as, told["error"]["message"])
 
 
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])

@@ -94,7 +94,7 @@ def _facts(model: Model) -> Facts:
     return Facts(
         display_name=model.display_name,
         inputs=frozenset(media for media, kind in _KINDS.items() if kind in model.reads),
-        context_window=models.CONTEXT_WINDOW,
+        context_window=model.context_window,
         max_output_tokens=models.MAX_OUTPUT_TOKENS,
         tools=True,
         thinking=True,

@@ -29,7 +29,7 @@ from services.inference.sandbox.conversation import (
     Usage,
     characters,
 )
-from services.inference.sandbox.models import Kind, SandboxError
+from services.inference.sandbox.models import Kind, SandboxError, TooLongError
 from services.inference.sandbox.openai_wire import decode
 from services.inference.sandbox.play import (
     ChoiceEnded,
@@ -288,5 +288,7 @@ def error_body(error: SandboxError, request_id: str) -> dict[str, Any]:
     """Write a failure; its message begins with the field, as in `messages.0.content: …`."""
     where = ".".join(map(str, error.path))
     message = f"{where}: {error.message}" if where else error.message
+    if isinstance(error, TooLongError):
+        message = f"prompt is too long: {error.size} tokens > {error.most} maximum"
     told = {"type": _ERRORS[error.kind], "message": message}
     return {"type": "error", "error": told, "request_id": request_id}

@@ -17,9 +17,10 @@ cut        breaks off in the middle of the answer
 `embed` makes vectors of texts, and does not chat: texts that share words are near.
 
 Further names, for tests of what a provider can do to a gateway: `fail-401`,
-`fail-403`, `fail-503`, `fail-529`, `fail-context` (the prompt is too long),
-`fail-late` (reports a failure in the middle of a stream), `stall-open` (opens the
-stream, then silence), `stall-half` (half of the answer, then silence).
+`fail-403`, `fail-503`, `fail-529`, `fail-context` (the prompt is too long), `small`
+(as echo, but a prompt of more than 40,000 tokens is too long), `fail-late` (reports a
+failure in the middle of a stream), `stall-open` (opens the stream, then silence),
+`stall-half` (half of the answer, then silence).
 
 Words in the user's text that change what echo does:
 
@@ -56,11 +57,10 @@ from services.inference.sandbox.conversation import (
 from services.inference.sandbox.images import read_image
 from services.inference.sandbox.instances import NoInstanceError, instance
 from services.inference.sandbox.models import (
-    CONTEXT_WINDOW,
     MAX_OUTPUT_TOKENS,
-    TOO_LONG,
     Model,
     SandboxError,
+    TooLongError,
     not_made_for,
     refuse_failing,
 )
@@ -98,8 +98,8 @@ def _check(prompt: Prompt, model: Model) -> None:
             f"tokens of {model.name}",
             path=("max_tokens",),
         )
-    if prompt.input_tokens() > CONTEXT_WINDOW:
-        raise SandboxError("context_length", 400, f"{TOO_LONG} ({CONTEXT_WINDOW} tokens).")
+    if (size := prompt.input_tokens()) > model.context_window:
+        raise TooLongError(size, model.context_window)
 
 
 def _reply(prompt: Prompt, model: Model, choice: int) -> Reply:

@@ -15,7 +15,6 @@ from services.inference.sandbox.anthropic_betas import betas_of, check_betas
 from services.inference.sandbox.checks import Body, Check, Problem
 from services.inference.sandbox.conversation import Answer, Prompt
 from services.inference.sandbox.models import (
-    CONTEXT_WINDOW,
     LISTED,
     MAX_OUTPUT_TOKENS,
     Model,
@@ -290,7 +289,7 @@ class Anthropic:
             "display_name": model.display_name,
             "created_at": _RELEASED,
             "lifecycle": "active",
-            "max_input_tokens": CONTEXT_WINDOW,
+            "max_input_tokens": model.context_window,
             "max_tokens": MAX_OUTPUT_TOKENS,
         }
 

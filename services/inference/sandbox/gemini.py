@@ -9,7 +9,6 @@ from services.inference.sandbox import gemini_rules, gemini_wire
 from services.inference.sandbox.checks import Body, Check, Problem
 from services.inference.sandbox.conversation import Answer, Prompt
 from services.inference.sandbox.models import (
-    CONTEXT_WINDOW,
     LISTED,
     MAX_OUTPUT_TOKENS,
     Model,
@@ -81,7 +80,7 @@ class Gemini:
             "name": f"models/{model.name}",
             "version": "001",
             "displayName": model.display_name,
-            "inputTokenLimit": CONTEXT_WINDOW,
+            "inputTokenLimit": model.context_window,
             "outputTokenLimit": MAX_OUTPUT_TOKENS,
             "supportedGenerationMethods": ["generateContent", "countTokens"],
         }

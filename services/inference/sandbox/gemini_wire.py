@@ -30,7 +30,7 @@ from services.inference.sandbox.conversation import (
     characters,
     tokens,
 )
-from services.inference.sandbox.models import Kind, SandboxError
+from services.inference.sandbox.models import Kind, SandboxError, TooLongError
 from services.inference.sandbox.openai_wire import decode
 from services.inference.sandbox.play import ChoiceEnded, Delta, PieceEnded, Step
 
@@ -264,7 +264,13 @@ def error_body(error: SandboxError) -> Json:
         details.append({"@type": f"{_TYPE}ErrorInfo", **reason})
     if error.retry_after_s is not None:
         details.append({"@type": f"{_TYPE}RetryInfo", "retryDelay": f"{error.retry_after_s}s"})
-    told: Json = {"code": error.status, "message": error.message, "status": _ERRORS[error.kind]}
+    message = error.message
+    if isinstance(error, TooLongError):
+        message = (
+            f"The input token count ({error.size}) exceeds the maximum number of tokens allowed "
+            f"({error.most})."
+        )
+    told: Json = {"code": error.status, "message": message, "status": _ERRORS[error.kind]}
     return {"error": {**told, "details": details} if details else told}
 
 

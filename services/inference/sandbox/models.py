@@ -12,6 +12,7 @@ CONTEXT_WINDOW = 10_000_000
 MAX_OUTPUT_TOKENS = 128_000
 
 _SLOW_S = 0.05
+_SMALL_CONTEXT_WINDOW = 40_000  # coding agents begin with a quarter of it or more
 _RETRY_AFTER_S = 1
 
 Kind = Literal[
@@ -55,6 +56,25 @@ class SandboxError(Exception):
         self.retry_after_s = retry_after_s
 
 
+class TooLongError(SandboxError):
+    """Raised for a prompt that is longer than the model reads.
+
+    Attributes:
+        size: tokens of the prompt.
+        most: tokens that the model reads.
+        message: in OpenAI's words; Anthropic and Google have their own.
+    """
+
+    def __init__(self, size: int, most: int) -> None:
+        message = (
+            f"This model's maximum context length is {most} tokens. However, your messages "
+            f"resulted in {size} tokens. Please reduce the length of the messages."
+        )
+        super().__init__("context_length", 400, message)
+        self.size = size
+        self.most = most
+
+
 @dataclass(frozen=True, slots=True)
 class Disturbance:
     """What goes wrong while an answer goes out.
@@ -76,6 +96,7 @@ class Model:
         name: what the sandbox calls it; callers may write `sandbox/` before it.
         display_name: for people.
         reads: media it reads beside text.
+        context_window: tokens that it reads.
         listed: whether the catalogue shows it.
         delay_s: seconds before each piece of the answer.
         disturbance: what goes wrong while the answer goes out, or None.
@@ -86,6 +107,7 @@ class Model:
     name: str
     display_name: str
     reads: frozenset[MediumKind] = frozenset({"image", "document", "audio"})
+    context_window: int = CONTEXT_WINDOW
     listed: bool = True
     delay_s: float = 0
     disturbance: Disturbance | None = None
@@ -105,6 +127,7 @@ _ALL = (
     Model("text", "Sandbox text, without media", reads=frozenset()),
     Model("vision", "Sandbox vision", reads=frozenset({"image"})),
     Model("slow", "Sandbox slow", delay_s=_SLOW_S),
+    Model("small", "Sandbox small", context_window=_SMALL_CONTEXT_WINDOW, listed=False),
     Model("fail-429", "Sandbox, rate limited", failure=("rate_limit", 429, "Rate limit reached")),
     Model("fail-500", "Sandbox, failing", failure=("server", 500, "The server had an error")),
     Model("stall", "Sandbox, silent", disturbance=Disturbance("silence", "before")),

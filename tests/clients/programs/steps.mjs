@@ -1,14 +1,23 @@
-// Runs the steps of a program against a gateway, with each model: `node try.mjs ADDRESS KEY`.
+// Runs the steps of a program against a gateway: `node try.mjs ADDRESS KEY MODEL...`.
+// The first four models are one of each kind of provider, the others are of personalities.
 
-export const [address, key] = process.argv.slice(2);
-const everyModel = ["openai/echo", "anthropic/echo", "gemini/echo", "sandbox/echo"];
+export const [address, key, ...models] = process.argv.slice(2);
+export const kinds = models.slice(0, 4);
+const ofAnthropic = ["anthropic", "claude-5"];
+const silent = ["azure", "openai-o", "gemini-openai"];
+
+// Whether a model's provider has a JSON mode; others are told in words, which the sandbox quotes.
+export const hasJsonMode = (model) => !ofAnthropic.includes(model.split("/")[0]);
+
+// Whether a model's provider shows what the model thinks.
+export const showsThoughts = (model) => !silent.includes(model.split("/")[0]);
 
 export function check(holds, told) {
   if (!holds) throw new Error(JSON.stringify(told).slice(0, 2_000));
 }
 
-export async function run(steps, models = everyModel) {
-  for (const model of models) {
+export async function run(steps, over = models) {
+  for (const model of over) {
     for (const [name, step] of Object.entries(steps)) {
       try {
         await step(model);

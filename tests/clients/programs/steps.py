@@ -1,20 +1,33 @@
-"""Runs the steps of a program against a gateway: `python try.py ADDRESS KEY`."""
+"""Runs the steps of a program against a gateway: `python try.py ADDRESS KEY MODEL...`.
+
+The first four models are one of each kind of provider, the others are of personalities.
+"""
 
 import asyncio
 import inspect
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-ADDRESS, KEY = sys.argv[1:3]
-MODELS = ("openai/echo", "anthropic/echo", "gemini/echo", "sandbox/echo")
+ADDRESS, KEY, *MODELS = sys.argv[1:]
+KINDS = MODELS[:4]
 
 
-def run(*steps: Callable[[str], object]) -> None:
+def has_json_mode(model: str) -> bool:
+    """Whether a model's provider has a JSON mode; others are told in words, which it quotes."""
+    return not model.startswith(("anthropic/", "claude-5/"))
+
+
+def shows_thoughts(model: str) -> bool:
+    """Whether a model's provider shows what the model thinks."""
+    return not model.startswith(("azure/", "openai-o/", "gemini-openai/"))
+
+
+def run(*steps: Callable[[str], object], models: Iterable[str] = MODELS) -> None:
     """Run each step with each model; exit with 1 where any of them failed."""
     failed = False
     with asyncio.Runner() as runner:
-        for model in MODELS:
+        for model in models:
             for step in steps:
                 try:
                     made = step(model)

@@ -144,6 +144,7 @@ def test_every_listed_name_finds_its_own_facts() -> None:
                 *("user_after_tool", "long_ids", "user", "logprobs"),
             },
         ),
+        ("https://generativelanguage.googleapis.com/v1beta/openai", {"unsigned_calls"}),
         ("http://localhost:11434/v1", {"max_completion_tokens"}),
         ("http://localhost:8000/v1", set()),
         ("https://evilapi.openai.com.test/v1", set()),

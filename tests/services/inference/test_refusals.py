@@ -86,6 +86,11 @@ def field(
             "reasoning_effort",
         ),
         (
+            json.dumps([{"error": {"message": "Function call is missing a thought_signature in"}}]),
+            "unsigned_calls",
+        ),
+        (openai("the 3. content block is missing a `thought_signature`."), "unsigned_calls"),
+        (
             json.dumps({"error": "property 'reasoning_content' is unsupported"}),
             "reasoning_content",
         ),

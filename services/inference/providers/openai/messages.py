@@ -17,6 +17,7 @@ from gateway.conversation.v1.conversation_pb2 import (
 )
 from services.common.errors import GatewayError, invalid
 from services.inference.providers.billing import BILLING, tells_whom_to_bill, without_billing
+from services.inference.providers.gemini.signatures import NOT_SIGNED
 from services.inference.providers.openai import shaping
 from services.inference.providers.openai.caller import Caller, Json, Part
 from services.inference.refusals import (
@@ -31,7 +32,7 @@ from services.inference.refusals import (
 
 _PDF = "application/pdf"
 # What Google documents for calls that another model made, or whose signature was lost.
-_NOT_SIGNED = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+_NOT_SIGNED = {"google": {"thought_signature": NOT_SIGNED}}
 # What the model is made to say where it must speak between a tool and the user.
 _BETWEEN = "OK."
 _AUDIO_FORMATS = {

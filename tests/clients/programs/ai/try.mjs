@@ -4,7 +4,7 @@ import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, Output, stepCountIs, streamText, tool } from "ai";
 import { z } from "zod";
-import { address, check, key, run } from "../steps.mjs";
+import { address, check, hasJsonMode, key, run, showsThoughts } from "../steps.mjs";
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
@@ -76,8 +76,7 @@ const steps = {
   chatTools: (model) => loops(chat(model)),
   chatObject: (model) => object(chat(model)),
   chatJson: async (model) => {
-    // Anthropic has no JSON mode, so models there are told in words, which the sandbox only quotes.
-    if (model === "anthropic/echo") return;
+    if (!hasJsonMode(model)) return;
     const Said = z.object({ said: z.string() });
     const asked = { model: jsonMode(model), prompt: "hello as JSON", maxRetries: 0 };
     const whole = await generateText({ ...asked, output: Output.object({ schema: Said }) });
@@ -92,7 +91,7 @@ const steps = {
       maxOutputTokens: 4_000,
       providerOptions: { anthropic: { thinking } },
     });
-    check(parts.includes("reasoning-delta"), parts);
+    check(parts.includes("reasoning-delta") === showsThoughts(model), parts);
   },
 };
 

@@ -1,10 +1,11 @@
-// Claude Code in print mode: an answer, a stream, a loop with a tool, structured output, a wrong key.
+// Claude Code in print mode: an answer, a stream, a loop with a tool, structured output, a wrong
+// key, and a session that outgrows its model.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { address, check, key, run } from "../steps.mjs";
+import { address, check, key, kinds, models, run } from "../steps.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "claude-"));
 const program = join(import.meta.dirname, "node_modules", ".bin", "claude");
@@ -53,16 +54,6 @@ const steps = {
     const told = answer(start(model, "hello there"));
     check(told.result.includes("hello there") && told.usage.output_tokens > 0, told);
   },
-  apiKey: (model) => {
-    const told = answer(start(model, "hello there", [], { ANTHROPIC_API_KEY: key }));
-    check(told.result.includes("hello there"), told);
-  },
-  apiKeyHelper: (model) => {
-    // It sends the key in both headers.
-    const helper = JSON.stringify({ apiKeyHelper: `echo ${key}` });
-    const told = answer(start(model, "hello there", ["--settings", helper], {}));
-    check(told.result.includes("hello there"), told);
-  },
   toolLoop: (model) => {
     const told = answer(start(model, "Read.txt", ["--allowedTools", "Read"]));
     check(told.result.includes("the text of the file") && told.num_turns === 2, told);
@@ -83,10 +74,38 @@ const steps = {
     const told = answer(start(model, "describe a place", ["--json-schema", JSON.stringify(schema)]));
     check(Number.isInteger(told.structured_output?.population), told);
   },
+};
+
+// Ways to send a key, which no provider sees.
+const keys = {
+  apiKey: (model) => {
+    const told = answer(start(model, "hello there", [], { ANTHROPIC_API_KEY: key }));
+    check(told.result.includes("hello there"), told);
+  },
+  apiKeyHelper: (model) => {
+    // It sends the key in both headers.
+    const helper = JSON.stringify({ apiKeyHelper: `echo ${key}` });
+    const told = answer(start(model, "hello there", ["--settings", helper], {}));
+    check(told.result.includes("hello there"), told);
+  },
   wrongKey: (model) => {
     const wrong = { ANTHROPIC_AUTH_TOKEN: `gw-${"A".repeat(43)}` };
     const told = lines(start(model, "hello there", [], wrong)).at(-1);
     check(told.is_error && told.api_error_status === 401, told);
+  },
+};
+
+// Two of these and what Claude Code says itself are more than the sandbox's `small` reads.
+const longText = "some words of a long text. ".repeat(3_000);
+const outgrown = {
+  compacts: (model) => {
+    // The sandbox would call every tool that the summary's instructions name.
+    const withoutTools = ["--tools", "", "--output-format", "stream-json", "--verbose"];
+    answer(start(model, `first: ${longText}`, withoutTools));
+    const done = start(model, `second: ${longText}`, ["--continue", ...withoutTools]);
+    check(answer(done).result.startsWith("Sandbox small: you said"), answer(done));
+    const compactions = lines(done).filter((line) => line.subtype === "compact_boundary");
+    check(compactions.length === 1, lines(done));
   },
 };
 
@@ -103,7 +122,10 @@ const unnamed = {
 };
 
 try {
-  await run(steps);
+  await run(steps, kinds);
+  await run(keys, kinds.slice(0, 1));
+  await run({ toolLoop: steps.toolLoop }, models.slice(kinds.length));
+  await run(outgrown, kinds.map((model) => model.replace(/[^/]+$/, "small")));
   await run(unnamed, [""]);
 } finally {
   rmSync(folder, { recursive: true, force: true });

@@ -6,7 +6,7 @@ import instructor
 from anthropic import Anthropic
 from openai import OpenAI
 from pydantic import BaseModel
-from steps import ADDRESS, KEY, run
+from steps import ADDRESS, KEY, has_json_mode, run
 
 
 class Place(BaseModel):
@@ -60,8 +60,7 @@ def chat_parallel_tools(model: str) -> None:
 
 
 def chat_json(model: str) -> None:
-    # Anthropic has no JSON mode, so models there are told in words, which the sandbox only quotes.
-    if model == "anthropic/echo":
+    if not has_json_mode(model):
         return
     said = chat(instructor.Mode.JSON).chat.completions.create(
         model=model, messages=ASKED, response_model=Said, max_retries=0

@@ -1,12 +1,11 @@
 """The program `llm`, with models of the gateway in its extra-openai-models.yaml."""
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+from click.testing import CliRunner
+from llm.cli import cli
 from steps import ADDRESS, KEY, MODELS, run
 
 _MODELS = "\n".join(
@@ -29,14 +28,8 @@ def get_weather(place: str) -> str:
 
 def say(*arguments: str) -> str:
     """Return what a call of the program printed."""
-    done = subprocess.run(
-        [Path(sys.executable).with_name("llm"), *arguments],
-        env={**os.environ, "LLM_USER_PATH": _FOLDER},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(cli, arguments, env={"LLM_USER_PATH": _FOLDER})
+    assert done.exit_code == 0, (done.output, done.exception)
     return done.stdout
 
 

@@ -283,6 +283,18 @@ def test_fields_of_a_call_and_of_a_tool_message_pass_at_their_places() -> None:
     assert messages[1] == {"role": "tool", "tool_call_id": "c1", "content": "x", "z": 1}
 
 
+def test_the_first_of_calls_is_marked_where_a_signature_is_asked_for() -> None:
+    mark = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+    signed = use()
+    signed.extra.CopyFrom(opaque({"extra_content": {"google": 1}}))
+    for first, expected in ((use(), mark), (signed, {"google": 1})):
+        call = call_of(says(USER, "a"), says(ASSISTANT, first, use()))
+        call.without = frozenset({"unsigned_calls"})
+        made = body_of(call, known=False, newest=False)["messages"][1]["tool_calls"]
+        assert made[0]["extra_content"] == expected
+        assert "extra_content" not in made[1]
+
+
 def test_numbers_of_any_size_in_a_part_of_the_same_dialect_keep_their_digits() -> None:
     block = Block()
     block.opaque.dialect = OPENAI

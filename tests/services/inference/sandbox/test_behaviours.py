@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.inference.sandbox import anthropic_wire, gemini_wire, openai_wire
 from services.inference.sandbox.behaviours import answer, cut_at_stop
 from services.inference.sandbox.conversation import (
     Call,
@@ -18,7 +19,12 @@ from services.inference.sandbox.conversation import (
     Turn,
     tokens,
 )
-from services.inference.sandbox.models import MAX_OUTPUT_TOKENS, SandboxError, find_model
+from services.inference.sandbox.models import (
+    MAX_OUTPUT_TOKENS,
+    SandboxError,
+    TooLongError,
+    find_model,
+)
 
 ECHO = find_model("echo")
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -264,6 +270,22 @@ def test_a_failing_model_fails(name, kind, status, waits):
         ask("hi", model=find_model(name))
     failure = raised.value
     assert (failure.kind, failure.status, failure.retry_after_s) == (kind, status, waits)
+
+
+def test_more_tokens_than_a_model_reads_are_refused_in_each_provider_s_words():
+    small = find_model("small")
+    assert said(ask("word " * 30_000, model=small)).startswith("Sandbox small: you said")
+    with pytest.raises(TooLongError) as raised:
+        ask("word " * 50_000, model=small)
+    error = raised.value
+    assert error.size > error.most == small.context_window
+    told = openai_wire.error_body(error)["error"]
+    words = f"This model's maximum context length is {error.most} tokens. However, your messages"
+    assert (told["code"], told["message"].startswith(words)) == ("context_length_exceeded", True)
+    words = f"prompt is too long: {error.size} tokens > {error.most} maximum"
+    assert anthropic_wire.error_body(error, "r")["error"]["message"] == words
+    words = f"The input token count ({error.size}) exceeds the maximum number of tokens allowed "
+    assert gemini_wire.error_body(error)["error"]["message"] == f"{words}({error.most})."
 
 
 def test_more_tokens_than_a_model_writes_are_refused():
