@@ -1,0 +1,286 @@
+"""The call objects that stubs return: what `grpc.aio` returns, without a wire.
+
+A call that nobody holds any more ends by itself where messages may still come; one that
+has a single answer runs on.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable
+from functools import partial
+from typing import Any, Self
+
+import grpc
+
+from services.common.inprocess.exchange import Exchange
+
+Deserialize = Callable[[bytes], Any]
+Requests = AsyncIterable[Any] | Iterable[Any]
+
+log = logging.getLogger(__name__)
+
+_CANCELLED = "Locally cancelled by application!"
+_ABANDONED = "Cancelled upon garbage collection!"
+_OVER = "RPC already finished."
+_HALF_CLOSED = 'RPC is half closed after calling "done_writing".'
+_MIXED = "The iterator and read/write APIs may not be mixed on a single RPC."
+
+
+class Call:
+    """What every kind of call has; as `grpc.aio.Call`."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    def cancel(self) -> bool:
+        """End the call; return whether it had not ended yet."""
+        return self._exchange.cancel(_CANCELLED)
+
+    def cancelled(self) -> bool:
+        """Return whether it ended as cancelled."""
+        return self._exchange.code is grpc.StatusCode.CANCELLED
+
+    def done(self) -> bool:
+        """Return whether it has ended."""
+        return self._exchange.code is not None
+
+    def time_remaining(self) -> float | None:
+        """Return the seconds until its deadline, or None."""
+        return self._exchange.time_remaining()
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        """Call back with the call when it has ended."""
+        self._exchange.on_end(partial(callback, self))
+
+    async def initial_metadata(self) -> grpc.aio.Metadata:
+        """Return what the servicer sent before its first message."""
+        await self._exchange.begun()
+        return grpc.aio.Metadata(*self._exchange.initial or ())
+
+    async def trailing_metadata(self) -> grpc.aio.Metadata:
+        """Return what the servicer sent with the status."""
+        await self._exchange.over()
+        return grpc.aio.Metadata(*self._exchange.trailing)
+
+    async def code(self) -> grpc.StatusCode:
+        """Return the status code."""
+        await self._exchange.over()
+        assert self._exchange.code is not None
+        return self._exchange.code
+
+    async def details(self) -> str:
+        """Return the text of the status."""
+        await self._exchange.over()
+        return self._exchange.details
+
+    async def debug_error_string(self) -> str:
+        """Return the text of the status, as nothing else is known."""
+        return await self.details()
+
+    async def wait_for_connection(self) -> None:
+        """Return at once: a call begins when it is made.
+
+        Raises:
+            grpc.aio.AioRpcError: it has ended otherwise than well.
+        """
+        if self._exchange.code is not None:
+            self._raise_for_status()
+
+    def _raise_for_status(self) -> None:
+        exchange = self._exchange
+        if exchange.is_cancelled_here:
+            raise asyncio.CancelledError
+        if exchange.code is not grpc.StatusCode.OK:
+            assert exchange.code is not None
+            raise grpc.aio.AioRpcError(
+                exchange.code,
+                grpc.aio.Metadata(*exchange.initial or ()),
+                grpc.aio.Metadata(*exchange.trailing),
+                exchange.details,
+                exchange.details,
+            )
+
+
+class _OneResponse(Call):
+    """A call that gives one message when it is awaited."""
+
+    def __init__(self, exchange: Exchange, deserialize: Deserialize | None) -> None:
+        super().__init__(exchange)
+        self._deserialize = deserialize
+        self._response: Any = None
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        exchange = self._exchange
+        if exchange.code is None:
+            try:
+                yield from exchange.over().__await__()
+            except asyncio.CancelledError:
+                self.cancel()
+                raise
+        if exchange.code is not grpc.StatusCode.OK:
+            self._raise_for_status()
+        if not exchange.responses.is_empty:
+            self._response = _parsed(exchange.take(), self._deserialize)
+        return self._response
+
+
+class _ManyResponses(Call):
+    """A call that gives messages as they come."""
+
+    _is_iterated = _is_read = False
+
+    def __init__(self, exchange: Exchange, deserialize: Deserialize | None) -> None:
+        super().__init__(exchange)
+        self._deserialize = deserialize
+
+    def __del__(self) -> None:
+        if self._exchange.code is None:
+            self._exchange.cancel(_ABANDONED)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        if self._is_read:
+            raise grpc.aio.UsageError(_MIXED)
+        self._is_iterated = True
+        return _Responses(self)
+
+    async def read(self) -> Any:
+        """Return the next message, `grpc.aio.EOF` at the end.
+
+        Raises:
+            grpc.aio.AioRpcError: the call ended otherwise than well.
+            asyncio.CancelledError: it was cancelled here.
+        """
+        if self._is_iterated:
+            raise grpc.aio.UsageError(_MIXED)
+        self._is_read = True
+        return await self.next()
+
+    async def next(self) -> Any:
+        """Read, for either way of reading."""
+        responses = self._exchange.responses
+        if responses.is_empty:
+            try:
+                await responses.wait()
+            except asyncio.CancelledError:
+                self.cancel()
+                raise
+        if not responses.is_empty:
+            return _parsed(self._exchange.take(), self._deserialize)
+        self._raise_for_status()
+        return grpc.aio.EOF
+
+
+class _Responses:
+    """Iterates over a call; not a generator, which would keep an abandoned call alive."""
+
+    def __init__(self, call: _ManyResponses) -> None:
+        self._call = call
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        message = await self._call.next()
+        if message is grpc.aio.EOF:
+            raise StopAsyncIteration
+        return message
+
+
+class _ManyRequests(Call):
+    """A call that takes messages one by one."""
+
+    _sending: asyncio.Task[None] | None = None
+    _is_half_closed = False
+
+    def _begin(self, requests: Requests | None) -> None:
+        if requests is not None:
+            self._sending = asyncio.create_task(_send(requests, self._exchange))
+            self._exchange.on_end(self._sending.cancel)
+
+    async def write(self, request: Any) -> None:
+        """Send a message; wait while the servicer takes none.
+
+        Raises:
+            asyncio.InvalidStateError: nothing can be sent any more.
+            grpc.aio.AioRpcError: the call ended meanwhile, otherwise than well.
+        """
+        if self._sending is not None:
+            raise grpc.aio.UsageError(_MIXED)
+        if self.done():
+            raise asyncio.InvalidStateError(_OVER)
+        if self._is_half_closed:
+            raise asyncio.InvalidStateError(_HALF_CLOSED)
+        try:
+            await _write(request, self._exchange)
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        if self.done():
+            self._raise_for_status()
+
+    async def done_writing(self) -> None:
+        """Say that no message follows; more than once is no fault."""
+        if self._sending is not None:
+            raise grpc.aio.UsageError(_MIXED)
+        self._is_half_closed = True
+        self._exchange.requests.end()
+
+
+class UnaryUnaryCall(_OneResponse, grpc.aio.UnaryUnaryCall[Any, Any]):
+    """One request, one response."""
+
+
+class UnaryStreamCall(_ManyResponses, grpc.aio.UnaryStreamCall[Any, Any]):
+    """One request, any number of responses."""
+
+
+class StreamUnaryCall(_ManyRequests, _OneResponse, grpc.aio.StreamUnaryCall[Any, Any]):
+    """Any number of requests, one response."""
+
+    def __init__(
+        self, exchange: Exchange, deserialize: Deserialize | None, requests: Requests | None
+    ) -> None:
+        super().__init__(exchange, deserialize)
+        self._begin(requests)
+
+
+class StreamStreamCall(_ManyRequests, _ManyResponses, grpc.aio.StreamStreamCall[Any, Any]):
+    """Any number of requests and responses, independent of each other."""
+
+    def __init__(
+        self, exchange: Exchange, deserialize: Deserialize | None, requests: Requests | None
+    ) -> None:
+        super().__init__(exchange, deserialize)
+        self._begin(requests)
+
+
+def _parsed(message: Any, deserialize: Deserialize | None) -> Any:
+    """Return a message as the caller wants it; one that was never serialized as it is."""
+    return deserialize(message) if deserialize and isinstance(message, bytes) else message
+
+
+async def _write(request: Any, exchange: Exchange) -> None:
+    """Send a message, unless the call has ended; wait while the servicer takes none."""
+    if exchange.code is None:
+        exchange.send_request(request)
+        if exchange.requests.is_full:
+            await exchange.requests.drained()
+
+
+async def _send(requests: Requests, exchange: Exchange) -> None:
+    """Send everything that `requests` gives, until the call ends; a failure cancels the call."""
+    try:
+        if isinstance(requests, AsyncIterable):
+            async for request in requests:
+                await _write(request, exchange)
+        else:
+            for request in requests:
+                await _write(request, exchange)
+        exchange.requests.end()
+    except Exception:
+        log.exception("the requests of a call could not be made")
+        exchange.cancel(_CANCELLED)
+    finally:
+        if inspect.isasyncgen(requests):
+            await requests.aclose()

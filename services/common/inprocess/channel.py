@@ -1,0 +1,267 @@
+"""The caller's side: what `grpc.aio.Channel` is for calls elsewhere."""
+
+import asyncio
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+
+from services.common.inprocess.calls import (
+    Deserialize,
+    Requests,
+    StreamStreamCall,
+    StreamUnaryCall,
+    UnaryStreamCall,
+    UnaryUnaryCall,
+)
+from services.common.inprocess.exchange import Exchange, Metadata
+from services.common.inprocess.server import InProcessServer
+
+# Bytes that metadata may come to, with 32 an entry, as HTTP/2 counts and gRPC bounds it.
+MAX_METADATA = 16 << 10
+_ENTRY_COST = 32
+
+Entries = grpc.aio.Metadata | Sequence[tuple[str, str | bytes]]
+
+
+class InProcessChannel(grpc.aio.Channel):
+    """A `grpc.aio.Channel` whose calls are served in this process."""
+
+    def __init__(self, server: InProcessServer) -> None:
+        """Make a channel to a server, which may start later."""
+        self._server = server
+        self._calls: set[Exchange] = set()
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def unary_unary(
+        self,
+        method: str,
+        request_serializer: object = None,
+        response_deserializer: Deserialize | None = None,
+        _registered_method: bool | None = False,
+    ) -> "UnaryUnaryMethod":
+        """Return what makes calls of one request and one response."""
+        return UnaryUnaryMethod(self, method, response_deserializer)
+
+    def unary_stream(
+        self,
+        method: str,
+        request_serializer: object = None,
+        response_deserializer: Deserialize | None = None,
+        _registered_method: bool | None = False,
+    ) -> "UnaryStreamMethod":
+        """Return what makes calls of one request and any number of responses."""
+        return UnaryStreamMethod(self, method, response_deserializer)
+
+    def stream_unary(
+        self,
+        method: str,
+        request_serializer: object = None,
+        response_deserializer: Deserialize | None = None,
+        _registered_method: bool | None = False,
+    ) -> "StreamUnaryMethod":
+        """Return what makes calls of any number of requests and one response."""
+        return StreamUnaryMethod(self, method, response_deserializer)
+
+    def stream_stream(
+        self,
+        method: str,
+        request_serializer: object = None,
+        response_deserializer: Deserialize | None = None,
+        _registered_method: bool | None = False,
+    ) -> "StreamStreamMethod":
+        """Return what makes calls of any number of requests and responses."""
+        return StreamStreamMethod(self, method, response_deserializer)
+
+    def begin(
+        self,
+        method: str,
+        metadata: Entries | None,
+        timeout: float | None,
+        unsupported: object,
+        *,
+        streams_responses: bool,
+    ) -> Exchange:
+        """Begin a call.
+
+        Raises:
+            grpc.aio.UsageError: the channel is closed, or the call is to have credentials or
+                compression.
+        """
+        if self._is_closed:
+            raise grpc.aio.UsageError("Channel is closed.")
+        if unsupported:
+            raise grpc.aio.UsageError("calls in a process take neither credentials nor compression")
+        entries: Metadata = tuple(metadata) if metadata else ()
+        exchange = Exchange(
+            method,
+            entries,
+            registry=self._calls,
+            streams_responses=streams_responses,
+            max_message=self._server.max_message,
+            timeout=timeout,
+        )
+        size = 0
+        for key, value in entries:
+            size += len(key) + len(value) + _ENTRY_COST
+        if size > MAX_METADATA:
+            exchange.leave(
+                grpc.StatusCode.RESOURCE_EXHAUSTED, f"metadata has more than {MAX_METADATA} bytes"
+            )
+        else:
+            self._server.begin(exchange)
+        return exchange
+
+    def begin_with(
+        self,
+        request: Any,
+        method: str,
+        metadata: Entries | None,
+        timeout: float | None,
+        unsupported: object,
+        *,
+        streams_responses: bool,
+    ) -> Exchange:
+        """Begin a call that has one request; as `begin`."""
+        exchange = self.begin(
+            method, metadata, timeout, unsupported, streams_responses=streams_responses
+        )
+        if exchange.code is None:
+            exchange.send_request(request)
+            exchange.requests.end()
+        return exchange
+
+    async def close(self, grace: float | None = None) -> None:
+        """Take no more calls, give those in flight `grace` seconds, then cancel them."""
+        self._is_closed = True
+        if grace and self._calls:
+            await asyncio.wait(
+                [asyncio.ensure_future(exchange.over()) for exchange in self._calls], timeout=grace
+            )
+        for exchange in list(self._calls):
+            exchange.cancel("Channel closed!")
+
+    def get_state(self, try_to_connect: bool = False) -> grpc.ChannelConnectivity:
+        """Return that it is ready, or closed."""
+        if self._is_closed:
+            return grpc.ChannelConnectivity.SHUTDOWN
+        return grpc.ChannelConnectivity.READY
+
+    async def wait_for_state_change(self, last_observed_state: grpc.ChannelConnectivity) -> None:
+        """Wait until the channel has another state: for ever, unless it has one."""
+        if self.get_state() is last_observed_state:
+            await asyncio.get_running_loop().create_future()
+
+    async def channel_ready(self) -> None:
+        """Return at once."""
+
+
+class _Method:
+    """A method of a service, ready to be called."""
+
+    def __init__(
+        self, channel: InProcessChannel, method: str, deserialize: Deserialize | None
+    ) -> None:
+        self._channel = channel
+        self._method = method
+        self._deserialize = deserialize
+
+
+class UnaryUnaryMethod(_Method, grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
+    """Makes calls of one request and one response."""
+
+    def __call__(
+        self,
+        request: Any,
+        *,
+        timeout: float | None = None,
+        metadata: Entries | None = None,
+        credentials: grpc.CallCredentials | None = None,
+        wait_for_ready: bool | None = None,
+        compression: grpc.Compression | None = None,
+    ) -> UnaryUnaryCall:
+        """Begin a call."""
+        exchange = self._channel.begin_with(
+            request,
+            self._method,
+            metadata,
+            timeout,
+            credentials or compression,
+            streams_responses=False,
+        )
+        return UnaryUnaryCall(exchange, self._deserialize)
+
+
+class UnaryStreamMethod(_Method, grpc.aio.UnaryStreamMultiCallable[Any, Any]):
+    """Makes calls of one request and any number of responses."""
+
+    def __call__(
+        self,
+        request: Any,
+        *,
+        timeout: float | None = None,
+        metadata: Entries | None = None,
+        credentials: grpc.CallCredentials | None = None,
+        wait_for_ready: bool | None = None,
+        compression: grpc.Compression | None = None,
+    ) -> UnaryStreamCall:
+        """Begin a call."""
+        exchange = self._channel.begin_with(
+            request,
+            self._method,
+            metadata,
+            timeout,
+            credentials or compression,
+            streams_responses=True,
+        )
+        return UnaryStreamCall(exchange, self._deserialize)
+
+
+class StreamUnaryMethod(_Method, grpc.aio.StreamUnaryMultiCallable[Any, Any]):
+    """Makes calls of any number of requests and one response."""
+
+    def __call__(
+        self,
+        request_iterator: Requests | None = None,
+        timeout: float | None = None,
+        metadata: Entries | None = None,
+        credentials: grpc.CallCredentials | None = None,
+        wait_for_ready: bool | None = None,
+        compression: grpc.Compression | None = None,
+    ) -> StreamUnaryCall:
+        """Begin a call."""
+        exchange = self._channel.begin(
+            self._method, metadata, timeout, credentials or compression, streams_responses=False
+        )
+        return StreamUnaryCall(exchange, self._deserialize, request_iterator)
+
+
+class StreamStreamMethod(_Method, grpc.aio.StreamStreamMultiCallable[Any, Any]):
+    """Makes calls of any number of requests and responses."""
+
+    def __call__(
+        self,
+        request_iterator: Requests | None = None,
+        timeout: float | None = None,
+        metadata: Entries | None = None,
+        credentials: grpc.CallCredentials | None = None,
+        wait_for_ready: bool | None = None,
+        compression: grpc.Compression | None = None,
+    ) -> StreamStreamCall:
+        """Begin a call."""
+        exchange = self._channel.begin(
+            self._method, metadata, timeout, credentials or compression, streams_responses=True
+        )
+        return StreamStreamCall(exchange, self._deserialize, request_iterator)

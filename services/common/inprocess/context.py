@@ -1,0 +1,178 @@
+"""What a servicer is given of a call in its own process."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn, Self
+
+import grpc
+
+from services.common.inprocess.exchange import Exchange, Metadata
+
+# A `grpc.RpcMethodHandler`: its attributes are not in the published types.
+Handler = Any
+
+PEER = "inprocess"
+
+
+class OverError(grpc.aio.UsageError):
+    """A servicer went on although its call is over."""
+
+
+class Entry(NamedTuple):
+    """One entry of metadata."""
+
+    key: str
+    value: str | bytes
+
+
+class CallContext(grpc.aio.ServicerContext[Any, Any]):
+    """The context of a call; also its requests, as an iterator, where they are a stream.
+
+    Attributes:
+        handler: what serves the call, once it is found.
+        aborted: what the servicer aborted with.
+    """
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._code: grpc.StatusCode | None = None
+        self._text = ""
+        self._trailing: Metadata = ()
+        self._callbacks: list[Callable[[Any], None]] | None = None
+        self.handler: Handler = None
+        self.aborted: grpc.aio.AbortError | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its status is on its way, or the caller has left."""
+        return self._exchange.is_answered or self._exchange.code is not None
+
+    async def read(self) -> Any:
+        """Return the next request, `grpc.aio.EOF` after the last."""
+        self.raise_if_over()
+        requests = self._exchange.requests
+        if requests.is_empty:
+            await requests.wait()
+            if requests.is_empty:
+                self.raise_if_over()
+                return grpc.aio.EOF
+        message = requests.take()
+        # What was serialized elsewhere comes as bytes; everything else as it was made.
+        if isinstance(message, bytes) and (parse := self.handler.request_deserializer):
+            return parse(message)
+        return message
+
+    async def write(self, message: Any) -> None:
+        """Send a response; wait while the caller takes none."""
+        self.raise_if_over()
+        self._exchange.send_response(message)
+        if self._exchange.responses.is_full:
+            await self._exchange.responses.drained()
+
+    async def send_initial_metadata(self, initial_metadata: Any) -> None:
+        """Send initial metadata, before any response."""
+        self.raise_if_over()
+        if self._exchange.initial is not None:
+            raise grpc.aio.UsageError("Send initial metadata failed: already sent")
+        self._exchange.begin(tuple(initial_metadata))
+
+    async def abort(
+        self, code: grpc.StatusCode, details: str = "", trailing_metadata: Any = ()
+    ) -> NoReturn:
+        """End the call with a status other than OK; never returns."""
+        if self.aborted is not None:
+            raise grpc.aio.UsageError("Abort already called!")
+        self.aborted = grpc.aio.AbortError("Locally aborted.")
+        if not self.is_over:
+            self._code, self._text = code, details or self._text
+            self._trailing = tuple(trailing_metadata) or self._trailing
+            self._exchange.answer(code, self._text, self._trailing)
+        raise self.aborted
+
+    async def abort_with_status(self, status: Any) -> NoReturn:
+        """End the call with a status other than OK; never returns."""
+        await self.abort(status.code, status.details, status.trailing_metadata)
+
+    def set_trailing_metadata(self, trailing_metadata: Any) -> None:
+        """Set what goes with the status."""
+        self._trailing = tuple(trailing_metadata)
+
+    def trailing_metadata(self) -> Any:
+        """Return what goes with the status."""
+        return self._trailing
+
+    def invocation_metadata(self) -> Any:
+        """Return what came with the call."""
+        return tuple(Entry(key, value) for key, value in self._exchange.metadata)
+
+    def set_code(self, code: grpc.StatusCode) -> None:
+        """Set the status code."""
+        self._code = code
+
+    def code(self) -> Any:
+        """Return the status code that was set."""
+        return self._code
+
+    def set_details(self, details: str) -> None:
+        """Set the status text."""
+        self._text = details
+
+    def details(self) -> str:
+        """Return the status text that was set."""
+        return self._text
+
+    def set_compression(self, compression: grpc.Compression) -> None:
+        """Do nothing: nothing is serialized."""
+
+    def disable_next_message_compression(self) -> None:
+        """Do nothing: nothing is serialized."""
+
+    def peer(self) -> str:
+        """Return that the caller is in this process."""
+        return PEER
+
+    def peer_identities(self) -> Any:
+        """Return None: a process proves nothing to itself."""
+        return None
+
+    def peer_identity_key(self) -> Any:
+        """Return None: a process proves nothing to itself."""
+        return None
+
+    def auth_context(self) -> Any:
+        """Return nothing: a process proves nothing to itself."""
+        return {}
+
+    def time_remaining(self) -> Any:
+        """Return the seconds until the deadline, or None."""
+        return self._exchange.time_remaining()
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        """Call back with the context when nothing serves the call any more."""
+        self._callbacks = [*(self._callbacks or ()), callback]
+
+    def cancelled(self) -> bool:
+        """Return whether the caller has left, or the status is CANCELLED."""
+        has_left = self._exchange.code is not None and not self._exchange.is_answered
+        return has_left or self._code is grpc.StatusCode.CANCELLED
+
+    def done(self) -> bool:
+        """Return whether the call is over."""
+        return self.is_over
+
+    # Requests as an iterator, which is what servicers of streams are given.
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        message = await self.read()
+        if message is grpc.aio.EOF:
+            raise StopAsyncIteration
+        return message
+
+    def raise_if_over(self) -> None:
+        """Stop a servicer that goes on although the call is over."""
+        if self.aborted is not None:
+            raise self.aborted
+        if self.is_over:
+            raise OverError("RPC already finished.")
