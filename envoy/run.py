@@ -2,10 +2,8 @@
 
     python envoy/run.py --port 10000 -- --workers 2
 
-HTTP goes to `gateway up`, which gets what stands after `--`; gRPC goes to a `gateway
-serve` of its own, since the services inside `gateway up` are reachable by its facades
-alone. Settings come from the usual file and environment. With `--facade-port` both run
-already, and only Envoy is started.
+HTTP and gRPC go to `gateway up`, which gets what stands after `--`. Settings come from the
+usual file and environment. With `--facade-port` it runs already, and only Envoy is started.
 """
 
 import argparse
@@ -118,11 +116,11 @@ async def run(arguments: argparse.Namespace, gateway_arguments: Sequence[str]) -
         )
         try:
             if not arguments.facade_port:
-                behind.append(
-                    await start("gateway", "up", *gateway_arguments, port=ports["facade"])
-                )
-                listen = f"127.0.0.1:{ports['services']}"
-                behind.append(await start("gateway", "serve", "--listen", listen))
+                own = {
+                    "GATEWAY_PORT": str(ports["facade"]),
+                    "GATEWAY_GRPC": f"127.0.0.1:{ports['services']}",
+                }
+                behind.append(await start("gateway", "up", *gateway_arguments, environ=own))
             return await supervise([envoy, *behind], ports["listen"], asked_to_stop)
         finally:
             # Envoy last: what streams runs through it.
@@ -131,12 +129,14 @@ async def run(arguments: argparse.Namespace, gateway_arguments: Sequence[str]) -
 
 
 async def start(
-    command: str, *arguments: str, port: int | None = None
+    command: str, *arguments: str, environ: Mapping[str, str] | None = None
 ) -> asyncio.subprocess.Process:
     """Start a command of this environment, out of the reach of a Ctrl-C in the terminal."""
-    environ = os.environ if port is None else {**os.environ, "GATEWAY_PORT": str(port)}
     return await asyncio.create_subprocess_exec(
-        beside_python(command), *arguments, env=environ, start_new_session=True
+        beside_python(command),
+        *arguments,
+        env={**os.environ, **(environ or {})},
+        start_new_session=True,
     )
 
 

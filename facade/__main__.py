@@ -28,11 +28,18 @@ def main() -> None:
         # to callers stands before the facade.
         import_without_tls("aiohttp.web")
         from facade.server import Facade
+        from services.common.channels import open_channel
+        from services.common.grpc_tls import channel_credentials
 
         loaded = settings.load()
         server = loaded.server
-        facade = await Facade.start(
+        channel = open_channel(
             arguments.services,
+            max_message=loaded.limits.max_message,
+            credentials=channel_credentials(loaded.grpc),
+        )
+        facade = await Facade.start(
+            channel,
             server.host if arguments.host is None else arguments.host,
             server.port if arguments.port is None else arguments.port,
             loaded,
@@ -44,6 +51,7 @@ def main() -> None:
         lifecycle.ready()
         await lifecycle.stopping.wait()
         await facade.stop()
+        await channel.close()
 
     process.run(serve, arguments.parent_pipe)
 

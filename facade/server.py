@@ -1,4 +1,4 @@
-"""A facade that listens: its channel to the services, its application, its socket."""
+"""A facade that listens: its application and its sockets, before the services."""
 
 import asyncio
 import socket
@@ -27,7 +27,7 @@ from gateway.files.v1 import files_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc
 from services.common import logs, metrics
 from services.common.authentication import CachedIdentify, Caller, Identify
-from services.common.channels import call_metadata, open_channel
+from services.common.channels import call_metadata
 from services.common.errors import from_rpc_error
 from services.common.ids import Source
 from services.common.settings import Settings
@@ -66,7 +66,7 @@ class Facade:
     @classmethod
     async def start(
         cls,
-        services: str,
+        channel: grpc.aio.Channel,
         host: str,
         port: int,
         settings: Settings,
@@ -76,12 +76,11 @@ class Facade:
     ) -> Self:
         """Listen on `host:port` and on `server.metrics_host:metrics_port`.
 
-        Other facades may share both ports; 0 is any free one.
+        Other facades may share both ports; 0 is any free one. `channel` leads to the services.
         """
         registry = CollectorRegistry()
         later = asyncio.get_running_loop().call_later
         access_log = AccessLog(settings.server.access_log_per_s, source.monotonic, later)
-        channel = open_channel(services, max_message=settings.limits.max_message)
         limits = settings.limits
         context = Context(
             settings=settings,
@@ -139,7 +138,6 @@ class Facade:
         await self._runner.cleanup()
         await self._operations.cleanup()
         await self._context.parser.close()
-        await self._context.channel.close()
         self._context.access_log.write()
 
 

@@ -2,10 +2,9 @@
 
 import argparse
 
+from services import SERVICES
 from services.common import process, settings
 from services.common.ids import Source
-
-SERVICES = ("accounts", "articles", "files", "inference", "memory")
 
 
 def _known(name: str) -> str:

@@ -20,7 +20,6 @@ from services.articles import servicer as articles
 from services.articles.assembly import Articles
 from services.common import settings as settings_module
 from services.common.authentication import CachedIdentify
-from services.common.channels import open_channel
 from services.common.database import is_sqlite, migrate, open_engine
 from services.common.disk import DiskReserve
 from services.common.ids import Source
@@ -43,7 +42,8 @@ class Services:
     """The services of one process, serving.
 
     Attributes:
-        port: the port they listen on; 0 on a Unix socket.
+        channel: carries the calls of this process to them.
+        port: the port they listen on; 0 on a Unix socket, or without an address.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Services:
     ) -> None:
         self._watching = watching
         self._server = server
-        self._channel = channel
+        self.channel = channel
         self._database = database
         self._filing = filing
         self._inferring = inferring
@@ -72,9 +72,19 @@ class Services:
 
     @classmethod
     async def start(
-        cls, names: Sequence[str], address: str, settings: Settings, source: Source
+        cls,
+        names: Sequence[str],
+        address: str,
+        settings: Settings,
+        source: Source,
+        *,
+        is_shared: bool = False,
     ) -> Self:
-        """Serve those of `names` (accounts, articles, files, inference, memory) on `address`."""
+        """Serve those of `names` (accounts, articles, files, inference, memory).
+
+        They can be called at `address`, where there is one, and over `channel`; other processes
+        may listen on a port that `is_shared`.
+        """
         database = open_engine(settings.storage)
         await migrate(database)
         secrets = await load_secrets(database, source)
@@ -91,13 +101,13 @@ class Services:
             registry=CollectorRegistry(),
             service_credential=secrets.service_credential,
         )
-        port = server.listen(address)
+        port = server.listen(address, is_shared=is_shared) if address else 0
         reserve = _open_reserve(settings.storage)
         elsewhere = DiskReserve(settings.storage.data_dir, 0)
         for_rows = reserve if is_sqlite(settings.storage) else elsewhere
         for_blobs = elsewhere if settings.storage.blob_url else reserve
         # Services call one another over gRPC too, as everybody does.
-        channel = open_channel(_reachable(address, port), max_message=max_message)
+        channel = server.channel()
         filing = inferring = editing = remembering = None
         if "accounts" in names:
             server.add(
@@ -171,6 +181,13 @@ class Services:
                 one.reload(settings)
         log.info("settings reloaded")
 
+    async def stop_listening(self) -> None:
+        """Take no more calls from elsewhere, and let those in hand end within `limits.drain_s`.
+
+        The callers of this process go on.
+        """
+        await self._server.stop_listening(self._drain_s)
+
     async def stop(self, hurrying: asyncio.Event | None = None) -> None:
         """Take no more calls, let those in hand end, close.
 
@@ -183,7 +200,7 @@ class Services:
         for one in (self._inferring, self._filing, self._editing, self._remembering):
             if one is not None:
                 await one.stop()
-        await self._channel.close()
+        await self.channel.close()
         await self._database.dispose()
 
     async def _drain(self, within_s: float) -> None:
@@ -206,14 +223,3 @@ def _open_reserve(storage: Storage) -> DiskReserve:
         registry=CollectorRegistry(),
     )
     return DiskReserve(storage.data_dir, storage.min_free_bytes, show=low.set)
-
-
-def _reachable(address: str, port: int) -> str:
-    """Give the address at which this process reaches what listens on `address`."""
-    if address.startswith("unix:"):
-        return address
-    host = address.rpartition(":")[0]
-    return f"{_LOOPBACK.get(host, host)}:{port}"
-
-
-_LOOPBACK = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}

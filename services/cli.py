@@ -59,9 +59,13 @@ def main() -> None:
 @app.command()
 def up(
     workers: Annotated[
-        int,
-        typer.Option(min=1, max=64, help="How many pairs of processes to run; one a CPU core."),
-    ] = 1,
+        int | None,
+        typer.Option(
+            min=1,
+            max=64,
+            help="How many processes share the work.  [default: one a CPU core, at most 8]",
+        ),
+    ] = None,
 ) -> None:
     """Run the whole gateway on this machine until SIGTERM or Ctrl-C.
 
@@ -70,17 +74,32 @@ def up(
     """
     from services.orders import Orders
 
-    command = Orders.of(read_settings(), workers).command()
+    command = Orders.of(read_settings(), workers or _cores()).command()
     os.execv(command[0], command)
+
+
+def _cores() -> int:
+    """Return how many workers make use of the machine; more than a few seldom pay."""
+    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 8)
 
 
 @app.command(
     add_help_option=False,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )
-def serve(context: typer.Context) -> None:
-    """Run gRPC services alone, as `python -m services` does (`gateway serve --help`)."""
-    os.execv(sys.executable, [sys.executable, "-P", "-m", "services", *context.args])
+def serve(
+    context: typer.Context,
+    part: Annotated[str, typer.Argument(metavar="facade|services", show_default=False)] = "",
+) -> None:
+    """Run the facade or the gRPC services alone, on hosts of their own.
+
+    `gateway serve services --help` and `gateway serve facade --help` tell the options.
+    """
+    if part not in ("facade", "services"):
+        is_asked_for = part == "--help"
+        typer.echo(context.get_help(), err=not is_asked_for)
+        raise typer.Exit(0 if is_asked_for else WRONG)
+    os.execv(sys.executable, [sys.executable, "-P", "-m", part, *context.args])
 
 
 @app.command()

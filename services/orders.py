@@ -19,7 +19,8 @@ class Orders(NamedTuple):
         metrics_port: and its port; 0 for any free one.
         data_dir: the folder of which one gateway at a time may make use.
         drain_s: seconds that a program takes at most to end what it has in hand.
-        workers: how many pairs of facade and services to run.
+        workers: how many to run.
+        grpc: `host:port` of gRPC callers, port 0 for any free one; "" for sockets in `data_dir`.
     """
 
     host: str
@@ -29,6 +30,7 @@ class Orders(NamedTuple):
     data_dir: Path
     drain_s: float
     workers: int
+    grpc: str
 
     @classmethod
     def of(cls, settings: "Settings", workers: int) -> Self:
@@ -42,12 +44,13 @@ class Orders(NamedTuple):
             settings.storage.data_dir,
             drain_s,
             workers,
+            server.grpc,
         )
 
     @classmethod
     def read(cls, arguments: Sequence[str]) -> Self:
         """Read the arguments that `command` gives."""
-        host, port, metrics_host, metrics_port, data_dir, drain_s, workers = arguments
+        host, port, metrics_host, metrics_port, data_dir, drain_s, workers, grpc = arguments
         return cls(
             host,
             int(port),
@@ -56,6 +59,7 @@ class Orders(NamedTuple):
             Path(data_dir),
             float(drain_s),
             int(workers),
+            grpc,
         )
 
     def command(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Keeps programs running: starts them, starts again what dies, ends them in order.
+"""Keeps programs running: starts them, starts again what dies, ends them.
 
 A program is told the descriptor of a pipe (`--parent-pipe N`) that closes when this
 process is gone, however it went, and says `READY` on a line of its standard output when
@@ -23,7 +23,7 @@ from typing import Any
 READY = b"READY"
 # A program that ran this long before it died starts again at once.
 STEADY_S = 10.0
-# What a stage gets beyond the time to drain before it is told to hurry, and after that.
+# What programs get beyond the time to drain before they are told to hurry, and after that.
 HURRY_AFTER_S = 0.5
 MARGIN_S = 3.0
 READY_WITHIN_S = 60.0
@@ -57,15 +57,11 @@ def backoff_s(deaths: int) -> float:
 
 
 class Supervisor:
-    """Keeps `stages` of programs running until told to stop.
-
-    At the end the first stage ends before the second is told to, and so on: what others
-    depend on comes last.
-    """
+    """Keeps programs running until told to stop."""
 
     def __init__(
         self,
-        stages: Sequence[Sequence[Program]],
+        programs: Sequence[Program],
         *,
         environ: Mapping[str, str],
         drain_s: float,
@@ -76,10 +72,10 @@ class Supervisor:
         """Take what to run.
 
         Args:
-            stages: programs that end together, in the order in which they end.
+            programs: what to run.
             environ: the environment of all of them.
-            drain_s: seconds that the stages have together to end what they have in hand. A
-                program that still runs then gets SIGTERM again, and SIGKILL after that.
+            drain_s: seconds that they have to end what they have in hand. A program that still
+                runs then gets SIGTERM again, and SIGKILL after that.
             pass_fds: descriptors that all of them inherit.
             backoff_s: seconds to wait before a start, by the early deaths in a row so far.
             on_end: called with the process id of each program that has ended.
@@ -88,12 +84,9 @@ class Supervisor:
         self._drain_s = drain_s
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
-        self._stages = [
-            [
-                _Kept(program, environ, self._read_end, pass_fds, backoff_s, on_end)
-                for program in stage
-            ]
-            for stage in stages
+        self._kept = [
+            _Kept(program, environ, self._read_end, pass_fds, backoff_s, on_end)
+            for program in programs
         ]
 
     async def run(
@@ -105,11 +98,10 @@ class Supervisor:
             StartError: a program ended before it was ready for the first time, or was not
                 ready in time; everything has ended by then.
         """
-        kept = [each for stage in self._stages for each in stage]
-        keeping = [asyncio.create_task(each.keep()) for each in kept]
+        keeping = [asyncio.create_task(each.keep()) for each in self._kept]
         stopping = asyncio.create_task(self._stopping.wait())
         try:
-            await self._until_ready(kept, keeping, stopping, ready_within_s)
+            await self._until_ready(keeping, stopping, ready_within_s)
             if not stopping.done():
                 on_ready()
             # No keeper returns before it is told to: one that does has a fault to show.
@@ -122,50 +114,48 @@ class Supervisor:
             os.close(self._read_end)
 
     def stop(self) -> None:
-        """End everything in order; called again, end it at once."""
+        """End everything; called again, end it at once."""
         if self._stopping.is_set():
             self._hurry.set()
         self._stopping.set()
 
     def reload(self) -> None:
         """Tell every program to read its settings again (SIGHUP)."""
-        for stage in self._stages:
-            for kept in stage:
-                kept.reload()
+        for kept in self._kept:
+            kept.reload()
 
     async def _until_ready(
         self,
-        kept: "Sequence[_Kept]",
         keeping: Sequence["asyncio.Task[None]"],
         stopping: "asyncio.Task[bool]",
         within_s: float,
     ) -> None:
-        ready = asyncio.create_task(_all_set(each.ready for each in kept))
+        ready = asyncio.create_task(_all_set(each.ready for each in self._kept))
         try:
             if not await _first([ready, stopping, *keeping], within_s):
-                late = ", ".join(each.program.name for each in kept if not each.ready.is_set())
+                late = ", ".join(
+                    each.program.name for each in self._kept if not each.ready.is_set()
+                )
                 raise StartError(f"{late}: not ready after {within_s:.0f} s")
         finally:
             ready.cancel()
             await asyncio.wait([ready])
 
     async def _end(self) -> None:
-        loop = asyncio.get_running_loop()
-        drained = loop.time() + self._drain_s
-        for stage in self._stages:
-            for kept in stage:
-                kept.finish()
-            ended = asyncio.create_task(_all_set(kept.ended for kept in stage))
-            hurry = asyncio.create_task(self._hurry.wait())
-            left_s = max(drained - loop.time(), 0)
-            if not await _first([ended, hurry], left_s + HURRY_AFTER_S):
-                for kept in stage:
-                    kept.finish()
-                await _first([ended, hurry], MARGIN_S)
-            for kept in stage:
-                kept.kill()
-            await ended
-            hurry.cancel()
+        self._finish()
+        ended = asyncio.create_task(_all_set(kept.ended for kept in self._kept))
+        hurry = asyncio.create_task(self._hurry.wait())
+        if not await _first([ended, hurry], self._drain_s + HURRY_AFTER_S):
+            self._finish()
+            await _first([ended, hurry], MARGIN_S)
+        for kept in self._kept:
+            kept.kill()
+        await ended
+        hurry.cancel()
+
+    def _finish(self) -> None:
+        for kept in self._kept:
+            kept.finish()
 
 
 class _Kept:
@@ -238,7 +228,7 @@ class _Kept:
                 stdout=output,
                 env=self._environ,
                 pass_fds=self._pass_fds,
-                # A Ctrl-C in the terminal is for this process, which ends the others in order.
+                # A Ctrl-C in the terminal is for this process, which ends the others.
                 process_group=0,
             )
         except OSError:

@@ -5,12 +5,10 @@
 2. Take the two ports without listening on them: what is in the way is told now, and port 0
    becomes a number.
 3. Prepare the database (`services.prepare`).
-4. Start the workers: services i on a Unix socket of their own, facade i before them, all
-   facades on the same two ports (SO_REUSEPORT).
+4. Start the workers, all on the same two ports (SO_REUSEPORT).
 5. Once all are ready, say where the gateway is and how to talk to it.
-6. On SIGTERM or SIGINT the facades take no more requests and let streams end, then the
-   services leave; a second signal ends everything at once. On SIGHUP the settings are
-   read again.
+6. On SIGTERM or SIGINT the workers take no more requests and let streams end; a second
+   signal ends everything at once. On SIGHUP the settings are read again.
 """
 
 import asyncio
@@ -41,12 +39,13 @@ _PYTHON = (sys.executable, "-P", "-m")
 _LONGEST_SOCKET = 100
 _DESCRIPTORS = Path("/proc/self/fd")
 _SETTINGS = "GATEWAY_PORT and GATEWAY_HOST"
+_GRPC_SETTINGS = "server.grpc"
 _METRICS_SETTINGS = "GATEWAY_METRICS_PORT and server.metrics_host"
 _WILDCARDS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
-# Gives the stages of programs to keep, from the folder for their sockets, the port and the
-# port for whoever runs the gateway.
-MakePrograms = Callable[[Path, int, int], Sequence[Sequence[Program]]]
+# Returns the programs to keep, from the folder for their sockets, the port and the port for
+# whoever runs the gateway.
+MakePrograms = Callable[[Path, int, int], Sequence[Program]]
 
 
 async def up(
@@ -79,10 +78,15 @@ async def up(
         metrics_port = stack.enter_context(
             held_port(metrics_host, orders.metrics_port, _METRICS_SETTINGS)
         )
+        grpc = orders.grpc
+        if grpc:
+            grpc_host, _, grpc_port = grpc.rpartition(":")
+            shared = held_port(grpc_host.strip("[]"), int(grpc_port), _GRPC_SETTINGS)
+            grpc = f"{grpc_host}:{stack.enter_context(shared)}"
         key = await (prepare or prepare_in_process)()
         metrics = folder / "metrics"
         metrics.mkdir(mode=0o700)
-        make_programs = make_programs or gateway_programs(host, orders.workers)
+        make_programs = make_programs or gateway_programs(host, orders.workers, grpc)
         supervisor = Supervisor(
             make_programs(sockets, port, metrics_port),
             environ={**os.environ, METRICS_VARIABLE: str(metrics.absolute())},
@@ -98,24 +102,24 @@ async def up(
             base_url(metrics_host, metrics_port),
             key,
             orders.data_dir / KEY_FILE,
+            grpc,
         )
         await supervisor.run(lambda: print(greet, file=output, flush=True))
 
 
-def gateway_programs(host: str, workers: int) -> MakePrograms:
-    """Give what makes the gateway's own programs: facades, which end first, and services."""
+def gateway_programs(host: str, workers: int, grpc: str = "") -> MakePrograms:
+    """Return what makes the gateway's own programs, the workers.
 
-    def make(folder: Path, port: int, metrics_port: int) -> Sequence[Sequence[Program]]:
-        facades, services = [], []
-        for number in range(workers):
-            address = f"unix:{folder}/{number}.sock"
-            services.append(
-                Program(f"services {number}", (*_PYTHON, "services", "--listen", address))
-            )
-            where = ("--services", address, "--host", host, "--port", str(port))
-            ports = ("--metrics-port", str(metrics_port))
-            facades.append(Program(f"facade {number}", (*_PYTHON, "facade", *where, *ports)))
-        return facades, services
+    They share the address `grpc` of gRPC callers; without one each has a socket.
+    """
+
+    def make(folder: Path, port: int, metrics_port: int) -> Sequence[Program]:
+        ports = ("--port", str(port), "--metrics-port", str(metrics_port))
+        common = (*_PYTHON, "services.worker", "--host", host, *ports)
+        return [
+            Program(f"worker {number}", (*common, "--grpc", grpc or f"unix:{folder}/{number}.sock"))
+            for number in range(workers)
+        ]
 
     return make
 
@@ -249,8 +253,8 @@ def base_url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def greeting(url: str, metrics_url: str, key: str | None, key_file: Path) -> str:
-    """Give what to tell an operator once requests can come."""
+def greeting(url: str, metrics_url: str, key: str | None, key_file: Path, grpc: str = "") -> str:
+    """Return what to tell an operator once requests can come."""
     body = '{"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello"}]}'
     curl = (
         f"curl {url}/beta/v1/chat/completions -H 'Content-Type: application/json' "
@@ -261,6 +265,8 @@ def greeting(url: str, metrics_url: str, key: str | None, key_file: Path) -> str
     else:
         said = ["Try it:", "  GATEWAY_KEY=$(gateway keys create --user NAME)"]
     where = [f"The gateway listens on {url}", f"Metrics are on {metrics_url}/metrics"]
+    if grpc:
+        where.append(f"gRPC callers go to {grpc}")
     return "\n".join([*where, *said, f"  {curl}"])
 
 

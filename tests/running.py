@@ -17,14 +17,13 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from facade.server import Facade
+from services import SERVICES
 from services.accounts.repository import AccountRepository
 from services.assembly import Services
 from services.common.database import migrate, open_engine
 from services.common.ids import Source
 from services.common.settings import parse
 from services.inference.sandbox.upstream import create_app
-
-SERVICES = ("accounts", "articles", "files", "inference", "memory")
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ async def running(
             patch("facade.server.CollectorRegistry", lambda: counters),
         ):
             started = await Services.start(services, grpc, settings, source)
-            facade = await Facade.start(grpc, "127.0.0.1", 0, settings, source)
+            facade = await Facade.start(started.channel, "127.0.0.1", 0, settings, source)
         try:
             url = f"http://127.0.0.1:{facade.port}"
             metrics_url = f"http://127.0.0.1:{facade.metrics_port}"

@@ -169,7 +169,10 @@ class Connections:
 
 
 def default_most() -> int:
-    """Return how many connections the process's file descriptors are enough for."""
+    """Return how many connections the process's file descriptors are enough for.
+
+    Each may need as many again, for a provider and for files.
+    """
     if sys.platform == "win32":
         return _MOST
     import resource
@@ -177,4 +180,4 @@ def default_most() -> int:
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
         return _MOST
-    return max(_FEWEST, min(descriptors * 4 // 5, _MOST))
+    return max(_FEWEST, min(descriptors * 2 // 5, _MOST))

@@ -2,9 +2,8 @@
 
 In order: the request id is taken over, the caller is identified by the call's metadata,
 the message is read, the call runs, and a failure becomes a status. A call that is refused
-by its metadata never has its message read. Health and reflection need no key, nor does a
-link, whose calls come through here one by one; background work comes with the gateway's
-own credential in place of a key.
+by its metadata never has its message read. Health and reflection need no key;
+background work comes with the gateway's own credential in place of a key.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from services.common.hops import HOPS_KEY, hops, parse_hops
 from services.common.ids import MAX_REQUEST_ID
 
 # Methods that need no key.
-OPEN_METHODS = ("/grpc.health.v1.Health/", "/grpc.reflection.", "/gateway.link.v1.Link/")
+OPEN_METHODS = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 # What the gateway's own credential opens, and nothing else does.
 _SERVICE_ONLY = frozenset({"/gateway.inference.v1.InferenceService/RunRole"})
 

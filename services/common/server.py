@@ -1,5 +1,6 @@
 """How a process offers gRPC services."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,20 +9,21 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 from prometheus_client import CollectorRegistry, Counter
 
-from gateway.link.v1 import link_pb2_grpc
 from services.common.authentication import Identify, ServiceDoor
 from services.common.channels import is_private, size_options, tcp_server_options
+from services.common.grpc_tls import server_credentials
+from services.common.inprocess.channel import InProcessChannel
+from services.common.inprocess.server import InProcessServer
 from services.common.intake import IntakeInterceptor
 from services.common.interceptors import CallInterceptor
-from services.common.link.server import LinkServer
 from services.common.settings import Grpc
 
 
 class Server:
     """A gRPC server with health, reflection, identification and error translation.
 
-    Every service can be called by plain gRPC calls, and on a Unix socket over links.
-    Services are added by the functions that protoc generates::
+    Every service can be called by gRPC calls to an address, and from this process without
+    any, over `channel`. Services are added by the functions that protoc generates::
 
         server = Server(identify, max_message=80 << 20)
         server.add(add_InferenceServiceServicer_to_server, servicer, "gateway.inference.v1…")
@@ -58,11 +60,13 @@ class Server:
 
         door = ServiceDoor(service_credential)
         self._interceptor = CallInterceptor(identify, door, count_limit)
+        # A method has a handler of each server, which an interceptor wraps once.
+        inside = CallInterceptor(identify, door, count_limit)
+        self._inside = InProcessServer([inside], max_message=max_message)
         self._max_message = max_message
         self._bounds = bounds or Grpc()
         self._server: grpc.aio.Server | None = None
         self._intake: IntakeInterceptor | None = None
-        self._links: LinkServer | None = None
         self._servicers: list[tuple[Any, object]] = []
         self._names: list[str] = []
         self._health = health.aio.HealthServicer()
@@ -72,31 +76,40 @@ class Server:
         self._servicers.append((register, servicer))
         self._names.append(name)
 
-    def listen(self, address: str) -> int:
+    def channel(self) -> grpc.aio.Channel:
+        """Return a channel for callers in this process."""
+        return InProcessChannel(self._inside)
+
+    def listen(self, address: str, *, is_shared: bool = False) -> int:
         """Listen on `host:port` (port 0: any free one) or `unix:/path`; return the port.
 
-        A Unix socket is for the gateway's own processes: it carries links, and has no bounds
-        but those of messages.
+        A Unix socket is for programs of the same user: it has no bounds but those of messages.
+        Other processes may listen on a port that `is_shared`.
+
+        Raises:
+            OSError: a file of the certificates cannot be read.
+            RuntimeError: the address cannot be listened on.
         """
+        credentials = None if is_private(address) else server_credentials(self._bounds)
         if is_private(address):
             self._server = grpc.aio.server(
                 interceptors=[self._interceptor], options=size_options(self._max_message)
             )
-            self._links = LinkServer([self._interceptor], max_message=self._max_message)
         else:
             self._intake = IntakeInterceptor(self._bounds)
             self._server = grpc.aio.server(
                 interceptors=[self._interceptor, self._intake],
                 options=[
                     *tcp_server_options(self._max_message, self._bounds),
-                    ("grpc.so_reuseport", 0),
+                    ("grpc.so_reuseport", int(is_shared)),
                 ],
             )
-        return self._server.add_insecure_port(address)
+        if credentials is None:
+            return self._server.add_insecure_port(address)
+        return self._server.add_secure_port(address, credentials)
 
     async def start(self) -> None:
-        """Begin to serve on what `listen` was given, and say so through health."""
-        assert self._server is not None, "listen first"
+        """Begin to serve, also on what `listen` was given, and say so through health."""
         names: Sequence[str] = [*self._names, health.SERVICE_NAME, reflection.SERVICE_NAME]
         reflecting = reflection.aio.ReflectionServicer(names)
         self._servicers += [
@@ -104,24 +117,29 @@ class Server:
             (reflection_pb2_grpc.add_ServerReflectionServicer_to_server, reflecting),
         ]
         for register, servicer in self._servicers:
-            register(servicer, self._server)
-            if self._links is not None:
-                register(servicer, self._links)
-        if self._links is not None:
-            link_pb2_grpc.add_LinkServicer_to_server(self._links, self._server)
+            register(servicer, self._inside)
+            if self._server is not None:
+                register(servicer, self._server)
         for name in ("", *self._names):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
-        await self._server.start()
+        self._inside.start()
+        if self._server is not None:
+            await self._server.start()
 
-    async def stop(self, grace_s: float) -> None:
-        """Refuse new calls at once, give those in flight `grace_s` seconds, then cut them."""
+    async def stop_listening(self, grace_s: float) -> None:
+        """Refuse new calls from elsewhere, give those in flight `grace_s` seconds, then cut them.
+
+        Callers of this process are served on.
+        """
         await self._health.enter_graceful_shutdown()
-        if self._links is not None:
-            self._links.go_away()
         if self._intake is not None:
             self._intake.stop()
         if self._server is not None:
             await self._server.stop(grace_s)
+
+    async def stop(self, grace_s: float) -> None:
+        """Refuse new calls at once, give those in flight `grace_s` seconds, then cut them."""
+        await asyncio.gather(self.stop_listening(grace_s), self._inside.stop(grace_s))
 
     async def wait(self) -> None:
         """Wait until the server has stopped."""

@@ -33,6 +33,7 @@ ENVIRONMENT = {
     "GATEWAY_HOST": ("server", "host"),
     "GATEWAY_PORT": ("server", "port"),
     "GATEWAY_METRICS_PORT": ("server", "metrics_port"),
+    "GATEWAY_GRPC": ("server", "grpc"),
     "GATEWAY_DATA_DIR": ("storage", "data_dir"),
     "GATEWAY_DATABASE_URL": ("storage", "database_url"),
     "GATEWAY_BLOB_URL": ("storage", "blob_url"),
@@ -46,6 +47,7 @@ WILDCARD = "*"
 
 MAX_FILE_LIFETIME_S = 31_536_000
 
+_HOST_AND_PORT = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}")
 # As browsers serialize one, in lower case and without a path; apps have schemes of their own.
 _ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 
@@ -62,12 +64,13 @@ class _Section(BaseModel):
 
 
 class Server(_Section):
-    """Where the facades listen."""
+    """Where the gateway listens."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
     metrics_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     metrics_port: Annotated[int, Field(ge=0, le=65535)] = 9464
+    grpc: str = ""
     access_log_per_s: Annotated[int, Field(ge=0)] = 50
     cors_origins: list[str] = []
 
@@ -78,6 +81,13 @@ class Server(_Section):
             raise ValueError(
                 'origins as browsers send them are needed, "https://app.example"; or "*"'
             )
+        return value
+
+    @field_validator("grpc")
+    @classmethod
+    def _is_host_and_port(cls, value: str) -> str:
+        if value and not _HOST_AND_PORT.fullmatch(value):
+            raise ValueError('an address and a port are needed, "127.0.0.1:50051"; or ""')
         return value
 
     @field_validator("metrics_host")
@@ -254,8 +264,11 @@ class Limits(_Section):
 
 
 class Grpc(_Section):
-    """Bounds of the gRPC door on a TCP port; calls over a Unix socket have none of them."""
+    """The gRPC door on a TCP port: its certificates, and bounds that a Unix socket has not."""
 
+    certificate: str = ""
+    private_key: str = ""
+    client_ca: str = ""
     max_connections: Annotated[int, Field(ge=1)] = 1000
     max_calls_per_connection: Annotated[int, Field(ge=1)] = 1000
     max_metadata_bytes: Annotated[int, Field(ge=1024)] = 16 << 10
@@ -265,6 +278,13 @@ class Grpc(_Section):
     read_timeout_s: Annotated[float, Field(gt=0)] = 60
     max_reads_per_user: Annotated[int, Field(ge=1)] = 2
     max_held_bytes_per_user: Annotated[int, Field(ge=1024)] = 160 << 20
+
+    @model_validator(mode="after")
+    def _certificates_go_together(self) -> Self:
+        given = [self.certificate, self.private_key, self.client_ca]
+        if any(given) and not all(given):
+            raise ValueError("certificate, private_key and client_ca go together")
+        return self
 
 
 class ArticleQuota(PlanLimits):

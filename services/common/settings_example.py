@@ -6,15 +6,17 @@ A test keeps it in step with the types of `services.common.settings`.
 EXAMPLE = """\
 # Settings of the gateway. Every key is optional; what stands here is the default
 # unless it is marked as an example. Environment over this file: GATEWAY_HOST,
-# GATEWAY_PORT, GATEWAY_METRICS_PORT, GATEWAY_DATA_DIR, GATEWAY_DATABASE_URL,
-# GATEWAY_BLOB_URL; GATEWAY_CONFIG names the file. SIGHUP makes a running gateway read it
-# again (providers, models, roles).
+# GATEWAY_PORT, GATEWAY_METRICS_PORT, GATEWAY_GRPC, GATEWAY_DATA_DIR,
+# GATEWAY_DATABASE_URL, GATEWAY_BLOB_URL; GATEWAY_CONFIG names the file. SIGHUP makes a
+# running gateway read it again (providers, models, roles).
 
 [server]
 host = "127.0.0.1"
 port = 8080
 metrics_host = "127.0.0.1"    # where /metrics and /readyz?verbose are served: an address of
 metrics_port = 9464           # this machine, and a port of its own; 0: any free one
+grpc = ""                     # where gRPC callers go, as "127.0.0.1:50051"; empty: sockets in
+                              # data_dir/run, one a worker, for the gateway's own user
 access_log_per_s = 50         # requests of a second with a line in the log; server errors always
 cors_origins = []             # pages that may call the gateway from a browser, as
                               # "https://app.example", or "*" for all; never with cookies
@@ -71,7 +73,7 @@ head_timeout_s = 10           # until a request's head is complete, and a first 
 idle_connection_s = 75        # how long a connection may wait for its next request
 stalled_reader_s = 60         # after which a caller that reads nothing of its answer is cut off
 max_stalled_readers = 50      # callers of one process that read nothing, before the longest is cut
-max_connections = 0           # of one process; 0: 4/5 of its file descriptors, at most 10000
+max_connections = 0           # of one process; 0: 2/5 of its file descriptors, at most 10000
 reserved_connections = 0.5    # share of them for connections that came with a good key
 max_body = 67108864           # bytes of a chat or messages body
 max_body_values = 1000000     # JSON values in a body, at any depth
@@ -108,7 +110,10 @@ personal_pro = 5368709120
 team_pro = 53687091200
 enterprise = 53687091200
 
-[grpc]                        # gRPC callers over TCP (`gateway serve --listen host:port`)
+[grpc]                        # gRPC callers over TCP (server.grpc, `gateway serve services`)
+certificate = ""              # PEM files; with the two that follow: TLS, for callers that show
+private_key = ""              # a certificate of client_ca; a facade apart shows this one to
+client_ca = ""                # services apart
 max_connections = 1000        # at a time; one more is closed at once
 max_calls_per_connection = 1000   # at a time; one more waits at its caller
 max_metadata_bytes = 16384    # of one call

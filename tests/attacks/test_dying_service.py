@@ -1,33 +1,37 @@
-"""A service that dies in the middle of an upload."""
+"""Services on a host of their own that die in the middle of an upload."""
 
 import asyncio
 import os
 import signal
+from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
-from tests.bench import processes
-from tests.e2e.gateway import Gateway
-from tests.waiting import until
+import pytest
 
+from tests.e2e.gateway import Gateway, gateway_apart
 
-def services_of(target: Gateway) -> list[int]:
-    """Return the processes that serve the gateway's services."""
-    family = processes.family(target.process.pid)
-    return list(processes.of_modules(family, ["services"]).values())
+NOBODY = 9  # a port on which no provider listens
 
 
-async def test_an_upload_whose_service_dies_may_be_tried_again(target: Gateway) -> None:
+@pytest.fixture
+def apart(tmp_path: Path) -> Iterator[Gateway]:
+    with gateway_apart(tmp_path, NOBODY) as started:
+        yield started
+
+
+async def test_an_upload_whose_service_dies_may_be_tried_again(apart: Gateway) -> None:
     form = (
         b'--b\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nassistants\r\n'
         b'--b\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
     )
     head = (
         "POST /beta/v1/files HTTP/1.1\r\nhost: x\r\n"
-        f"authorization: Bearer {target.key}\r\ntransfer-encoding: chunked\r\n"
+        f"authorization: Bearer {apart.key}\r\ntransfer-encoding: chunked\r\n"
         "content-type: multipart/form-data; boundary=b\r\nconnection: close\r\n\r\n"
     )
     block = b"x" * (1 << 18)
-    reader, writer = await asyncio.open_connection("127.0.0.1", target.port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", apart.port)
 
     async def send(data: bytes) -> None:
         writer.write(b"%x\r\n%b\r\n" % (len(data), data))
@@ -37,8 +41,8 @@ async def test_an_upload_whose_service_dies_may_be_tried_again(target: Gateway) 
     await send(form)
     for _ in range(8):
         await send(block)
-    [service] = services_of(target)
-    os.kill(service, signal.SIGKILL)
+    assert apart.services is not None
+    os.kill(apart.services.pid, signal.SIGKILL)
     answering = asyncio.create_task(reader.readuntil(b"}}"))
     with suppress(ConnectionError):  # of a gateway that has answered, and reads no more
         while not answering.done():
@@ -49,4 +53,3 @@ async def test_an_upload_whose_service_dies_may_be_tried_again(target: Gateway) 
     writer.close()
     assert answer.startswith((b"HTTP/1.1 502 ", b"HTTP/1.1 503 ")), answer
     assert b'"error"' in answer
-    await until(lambda: service not in services_of(target) and services_of(target))

@@ -20,8 +20,8 @@ _BODY_BYTES = 20_000_000
 _TIMEOUT_S = 60.0
 # What a request may lose on its way: its head, and fields that a dialect has no use for.
 _MOST_OF_HEAD = 1_000
-_OWN = ("facade", "services")
-# Parses large bodies for the facade, from the first of them on.
+_WORKER = "services.worker"
+# Parses large bodies for the worker, from the first of them on.
 _PARSER = "facade.parser_process"
 _ANSWERED = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 
@@ -45,14 +45,15 @@ async def measure(samples: Samples, cpus: Sequence[int], *, rounds: int) -> None
         # It asks the provider for its models, which is answered here meanwhile.
         gateway = await asyncio.to_thread(running.__enter__)
         try:
-            pids = dict(processes.of_modules(processes.family(gateway.process.pid), _OWN))
+            family = processes.family(gateway.process.pid)
+            worker = processes.of_modules(family, [_WORKER])[_WORKER]
             await _ask(gateway.port, _request("openai", "openai", gateway.key, 1), provider)
-            idle = {name: processes.memory([pid]).rss for name, pid in pids.items()}
+            idle = processes.memory([worker]).rss
             await _ask(gateway.port, _request("openai", "openai", gateway.key, MESSAGES), provider)
             family = processes.family(gateway.process.pid)
-            pids |= processes.of_modules(family, [_PARSER])
-            idle["facade"] += processes.memory([pids[_PARSER]]).rss
-            own = list(pids.values())
+            parser = processes.of_modules(family, [_PARSER])[_PARSER]
+            own = [worker, parser]
+            idle += processes.memory([parser]).rss
             for _ in range(rounds):
                 for caller, upstream in wire.PAIRS:
                     request = _request(caller, upstream, gateway.key, MESSAGES)
@@ -63,10 +64,8 @@ async def measure(samples: Samples, cpus: Sequence[int], *, rounds: int) -> None
                     samples["large cpu"].append(processes.cpu_seconds(own) - before)
                     samples[f"large {caller}→{upstream}"].append(waited)
                     samples["large body"].append(len(request) / (1 << 20))
-                    peaks = {name: processes.peak(pid) for name, pid in pids.items()}
-                    peaks["facade"] += peaks.pop(_PARSER)
-                    for name, most in peaks.items():
-                        samples[f"large {name}"].append(most - idle[name])
+                    most = sum(processes.peak(pid) for pid in own)
+                    samples["large memory"].append(most - idle)
         finally:
             await asyncio.to_thread(running.__exit__, None, None, None)
     server.close()

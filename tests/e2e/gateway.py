@@ -47,6 +47,7 @@ class Gateway:
         process: the one that stops everything when it is stopped.
         data_dir: its data folder.
         services_port: where gRPC callers go, past Envoy; 0 where there is no such port.
+        services: the process of the services, where they are apart.
     """
 
     port: int
@@ -55,6 +56,7 @@ class Gateway:
     process: Running
     data_dir: Path = Path()
     services_port: int = 0
+    services: Running | None = None
 
     @property
     def address(self) -> str:
@@ -82,17 +84,43 @@ def gateway(
     workers: int = 1,
     cpus: Sequence[int] = (),
     settings: str = "",
+    grpc: str = "",
 ) -> Iterator[Gateway]:
     """Run `gateway up` with its data in `folder`, in front of the upstream on a port.
 
-    `settings` is TOML that follows the settings of the three providers.
+    `settings` is TOML that follows the settings of the three providers, `grpc` the address of
+    gRPC callers.
     """
-    environ = _environ(folder, upstream_port, 0, settings)
+    environ = _environ(folder, upstream_port, 0, settings, grpc)
     arguments = [command("gateway"), "up", "--workers", str(workers)]
     with Running(arguments, environ=environ, folder=folder, cpus=cpus) as process:
         port = int(process.wait_for(f"listens on {_ADDRESS}")[1])
         metrics_port = int(process.wait_for(f"Metrics are on {_ADDRESS}")[1])
-        yield Gateway(port, metrics_port, _key(folder), process, folder / "var")
+        services_port = int(process.wait_for(r"gRPC callers go to .*:(\d+)")[1]) if grpc else 0
+        yield Gateway(port, metrics_port, _key(folder), process, folder / "var", services_port)
+
+
+@contextmanager
+def gateway_apart(folder: Path, upstream_port: int) -> Iterator[Gateway]:
+    """Run `gateway serve services` and `gateway serve facade`, which talk over gRPC.
+
+    What stops everything is the facade; the services are `services_port`.
+    """
+    port, services_port = free_port(), free_port()
+    environ = _environ(folder, upstream_port, port)
+    address = f"127.0.0.1:{services_port}"
+    prepared = Running([PYTHON, "-m", "services.prepare"], environ=environ, folder=folder)
+    with prepared:
+        prepared.wait_for('"key"')
+    serve = [command("gateway"), "serve"]
+    listening = [*serve, "services", "--listen", address]
+    with Running(listening, environ=environ, folder=folder) as services:
+        services.wait_for("READY")
+        calling = [*serve, "facade", "--services", address]
+        with Running(calling, environ=environ, folder=folder) as facade:
+            facade.wait_for("READY")
+            data_dir = folder / "var"
+            yield Gateway(port, 0, _key(folder), facade, data_dir, services_port, services)
 
 
 @contextmanager
@@ -122,7 +150,9 @@ def envoy_command() -> list[str]:
     return [PYTHON, script, "--port", "0", "--admin-port", "0", "--concurrency", "1"]
 
 
-def _environ(folder: Path, upstream_port: int, port: int, settings: str = "") -> Mapping[str, str]:
+def _environ(
+    folder: Path, upstream_port: int, port: int, settings: str = "", grpc: str = ""
+) -> Mapping[str, str]:
     file = folder / "gateway.toml"
     upstream = f"http://127.0.0.1:{upstream_port}"
     given = _SETTINGS.format(
@@ -136,6 +166,7 @@ def _environ(folder: Path, upstream_port: int, port: int, settings: str = "") ->
         "GATEWAY_HOST": "127.0.0.1",
         "GATEWAY_PORT": str(port),
         "GATEWAY_METRICS_PORT": "0",
+        "GATEWAY_GRPC": grpc,
         "PATH": f"{Path(PYTHON).parent}{os.pathsep}{os.environ.get('PATH', '')}",
     }
 

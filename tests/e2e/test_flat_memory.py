@@ -79,7 +79,7 @@ async def curve(folder: Path, requests: int, every: int) -> AsyncIterator[dict[s
     with Running([PYTHON, "-m", "tests.bench.upstream"]) as upstream:
         port = int(upstream.wait_for(r"on port (\d+)")[1])
         with gateway(folder, port) as at:
-            pids = processes.of_modules(processes.family(at.process.pid), ["facade", "services"])
+            pids = processes.of_modules(processes.family(at.process.pid), ["services.worker"])
             mix = Mix(at, random.Random(5))
             for number in range(every, requests + 1, every):
                 while mix.sent < number:

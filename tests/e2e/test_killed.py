@@ -1,8 +1,7 @@
-"""`kill -9` of either process under load: every call ends with an error, the next succeed."""
+"""`kill -9` of a worker under load: every call ends, the next succeed."""
 
 import asyncio
 import os
-import random
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,7 +26,7 @@ STREAMS = [(CHAT, True), (MESSAGES, True)]
 OF_EACH = 4
 WELL = (200, "")
 LOST = "the connection was lost"
-UNAVAILABLE = "unavailable"
+WORKER = "services.worker"
 
 
 @dataclass
@@ -124,10 +123,10 @@ class Callers:
         (line,) = [one for one in lines if one.startswith("gateway_upstream_live_calls")]
         return float(line.split()[-1])
 
-    def kill(self, module: str) -> None:
-        """Kill the process that runs a module."""
+    def kill(self) -> None:
+        """Kill the worker."""
         family = processes.family(self._at.process.pid)
-        os.kill(processes.of_modules(family, [module])[module], signal.SIGKILL)
+        os.kill(processes.of_modules(family, [WORKER])[WORKER], signal.SIGKILL)
 
     async def _is_ready(self) -> bool:
         try:
@@ -170,8 +169,8 @@ class Fallen:
     busy: set[tuple[int, str]]
 
 
-async def kill(callers: Callers, module: str) -> Fallen:
-    """Kill a process that has calls of every kind in hand; every one of them ends."""
+async def kill(callers: Callers) -> Fallen:
+    """Kill a worker that has calls of every kind in hand; every one of them ends."""
     upstream = callers.upstream
     upstream.seen.clear()
     silent = [(Heard(), *form) for form in FORMS for _ in range(OF_EACH)]
@@ -184,7 +183,7 @@ async def kill(callers: Callers, module: str) -> Fallen:
         await until(lambda: len(upstream.asked("silent")) == len(silent), within_s=SOON_S)
         for heard, *_ in half:
             await heard.began.wait()
-        callers.kill(module)
+        callers.kill()
     return Fallen(
         [heard.outcome() for heard, *_ in silent],
         [heard.outcome() for heard, *_ in half],
@@ -198,26 +197,14 @@ async def callers(tmp_path: Path) -> AsyncIterator[Callers]:
         yield ready
 
 
-async def test_when_the_services_are_killed_callers_are_told_and_the_next_are_served(
+async def test_when_a_worker_is_killed_its_calls_end_and_the_next_are_served(
     callers: Callers,
 ) -> None:
     for _ in range(3):
-        fallen = await kill(callers, "services")
-        assert set(fallen.silent) == {(503, UNAVAILABLE)}
-        assert set(fallen.half) == {(200, UNAVAILABLE)}
-        assert fallen.busy <= {WELL, (503, UNAVAILABLE), (200, UNAVAILABLE)}
-        await callers.until_ready()
-        await callers.all_is_well()
-
-
-async def test_when_the_facade_is_killed_the_services_drop_its_calls_and_the_next_are_served(
-    callers: Callers,
-) -> None:
-    for _ in range(3):
-        fallen = await kill(callers, "facade")
+        fallen = await kill(callers)
         assert set(fallen.silent) == {(0, LOST)}
         assert set(fallen.half) == {(200, LOST)}
-        # The services have left the provider, though nobody has told them that they may.
+        assert fallen.busy <= {WELL, (0, LOST), (200, LOST)}
         await until(lambda: not callers.upstream.busy, within_s=SOON_S)
         await callers.until_ready()
         assert await callers.live_calls() == 0
@@ -225,10 +212,9 @@ async def test_when_the_facade_is_killed_the_services_drop_its_calls_and_the_nex
 
 
 @pytest.mark.soak
-async def test_nothing_hangs_however_often_and_whatever_is_killed(callers: Callers) -> None:
-    chance = random.Random(11)
+async def test_nothing_hangs_however_often_a_worker_is_killed(callers: Callers) -> None:
     for _ in range(20):
-        await kill(callers, chance.choice(["facade", "services"]))
+        await kill(callers)
         await until(lambda: not callers.upstream.busy, within_s=SOON_S)
         await callers.until_ready()
         assert await callers.live_calls() == 0

@@ -19,6 +19,7 @@ from tests.e2e.gateway import Gateway, gateway
 from tests.e2e.users import Answer, User
 from tests.waiting import until
 
+WORKER = "services.worker"
 NOBODY = 9  # a port on which no provider listens
 SOON_S = 60.0
 MEMORIES, DOCUMENTS = 4, 2
@@ -83,9 +84,8 @@ class Storing:
             await self._more_turns(self._chance.randint(4, 10), working)
             # Any moment is a moment to die: this is the one wait that is for nothing.
             await asyncio.sleep(self._chance.uniform(0.0, 0.3))
-            module = self._chance.choice(["services", "services", "facade"])
             family = processes.family(self._at.process.pid)
-            os.kill(processes.of_modules(family, [module])[module], signal.SIGKILL)
+            os.kill(processes.of_modules(family, [WORKER])[WORKER], signal.SIGKILL)
             await working
             await until(self._is_ready, within_s=SOON_S, every_s=0.02)
             if number % CHECKED_EVERY == 0:

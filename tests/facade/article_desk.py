@@ -120,10 +120,9 @@ async def running_desk() -> AsyncIterator[Front]:
     server = Server(_identify, max_message=80 << 20)
     server.add(accounts_pb2_grpc.add_AccountsServiceServicer_to_server, AccountsServicer(), "a")
     server.add(articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server, desk, "e")
-    port = server.listen("127.0.0.1:0")
     await server.start()
     settings = parse({}, "the test")
-    facade = await Facade.start(f"127.0.0.1:{port}", "127.0.0.1", 0, settings, Source())
+    facade = await Facade.start(server.channel(), "127.0.0.1", 0, settings, Source())
     try:
         async with aiohttp.ClientSession() as http:
             yield Front(f"http://127.0.0.1:{facade.port}", server, desk, http)

@@ -23,7 +23,7 @@ def test_orders_come_through_the_command_line_as_they_were() -> None:
         limits=Limits(drain_s=0.5),
     )
     orders = Orders.of(settings, 3)
-    assert orders == Orders("::1", 8081, "::", 8082, Path("some where/-var"), 0.5, 3)
+    assert orders == Orders("::1", 8081, "::", 8082, Path("some where/-var"), 0.5, 3, "")
     python, *words = orders.command()
     assert (python, words[:3]) == (sys.executable, ["-P", "-m", "services.keeper"])
     assert Orders.read(words[3:]) == orders
@@ -32,8 +32,9 @@ def test_orders_come_through_the_command_line_as_they_were() -> None:
 def test_the_process_that_keeps_the_others_running_stays_small() -> None:
     # It cannot take such orders, so it ends with all loaded that it ever loads.
     code = (
-        f"import services.keeper, sys; sys.argv[1:] = ['', '1', '', '1', '/dev/null/x', '0', '1']; \
-services.keeper.main(); {LOADED}"
+        "import services.keeper, sys; sys.argv[1:] = "
+        "['', '1', '', '1', '/dev/null/x', '0', '1', '']; "
+        f"services.keeper.main(); {LOADED}"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "storage.data_dir" in shown.stderr
@@ -42,7 +43,7 @@ services.keeper.main(); {LOADED}"
 
 
 def test_an_interrupted_start_is_told_in_one_line(tmp_path: Path) -> None:
-    orders = Orders("127.0.0.1", 0, "127.0.0.1", 0, tmp_path / "var", 0, 1)
+    orders = Orders("127.0.0.1", 0, "127.0.0.1", 0, tmp_path / "var", 0, 1, "")
     # Where it waits for the database to be prepared, which here takes for ever.
     fifo = tmp_path / "gateway.toml"
     os.mkfifo(fifo)

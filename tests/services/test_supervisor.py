@@ -14,8 +14,8 @@ from tests.services.stand_ins import PATIENCE_S, StandIn, StandIns, stand_ins
 _PARENT = """
 import asyncio, os, sys
 from services.supervisor import Program, Supervisor
-program = Program("services", sys.argv[1:])
-asyncio.run(Supervisor([[program]], environ=os.environ, drain_s=0).run(lambda: None))
+program = Program("worker-1", sys.argv[1:])
+asyncio.run(Supervisor([program], environ=os.environ, drain_s=0).run(lambda: None))
 """
 
 
@@ -49,11 +49,11 @@ Start = Callable[..., Supervisor]
 
 @pytest.fixture
 def supervise(programs: StandIns, notes: Notes) -> Start:
-    """Gives a supervisor of stages of programs, each stage named as words in a string."""
+    """Return what makes a supervisor of programs of these names."""
 
-    def make(*stages: str, drain_s: float = 60) -> Supervisor:
+    def make(*names: str, drain_s: float = 60) -> Supervisor:
         return Supervisor(
-            [[programs.program(name) for name in stage.split()] for stage in stages],
+            [programs.program(name) for name in names],
             environ=os.environ,
             drain_s=drain_s,
             backoff_s=notes.backoff_s,
@@ -85,31 +85,31 @@ async def _pong(stand_in: StandIn) -> None:
 async def test_it_is_ready_once_every_program_is(
     supervise: Start, programs: StandIns, notes: Notes
 ) -> None:
-    async with running(supervise("facade", "services"), notes):
-        (facade,) = await programs.ready("facade")
-        services = await programs.started("services")
-        await services.write("something else\n")
-        await _pong(facade)
+    async with running(supervise("worker-0", "worker-1"), notes):
+        (first,) = await programs.ready("worker-0")
+        second = await programs.started("worker-1")
+        await second.write("something else\n")
+        await _pong(first)
         assert not notes.ready.is_set()
-        await services.ready()
+        await second.ready()
         await notes.ready.wait()
 
 
 async def test_ready_may_come_in_pieces(supervise: Start, programs: StandIns, notes: Notes) -> None:
-    async with running(supervise("services"), notes):
-        services = await programs.started("services")
+    async with running(supervise("worker-1"), notes):
+        second = await programs.started("worker-1")
         for piece in ("a line\nREA", "DY", "\nanother"):
-            await services.write(piece)
+            await second.write(piece)
         await notes.ready.wait()
 
 
 async def test_what_programs_write_goes_to_standard_error(
     supervise: Start, programs: StandIns, notes: Notes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with running(supervise("services"), notes):
-        services = await programs.started("services")
-        await services.write("one\ntwo\n")
-        await services.ready()
+    async with running(supervise("worker-1"), notes):
+        second = await programs.started("worker-1")
+        await second.write("one\ntwo\n")
+        await second.ready()
         await notes.ready.wait()
     captured = capsys.readouterr()
     assert captured.err.splitlines()[:2] == ["one", "two"]
@@ -120,48 +120,48 @@ async def test_what_programs_write_goes_to_standard_error(
 async def test_a_program_that_dies_is_started_again_and_the_others_stay(
     supervise: Start, programs: StandIns, notes: Notes
 ) -> None:
-    async with running(supervise("facade", "services"), notes) as task:
-        facade, services = await programs.ready("facade", "services")
-        services.tell("die")
-        again = await programs.started("services")
-        assert again.pid != services.pid
-        assert await notes.ended.get() == services.pid
-        await _pong(facade)
+    async with running(supervise("worker-0", "worker-1"), notes) as task:
+        first, second = await programs.ready("worker-0", "worker-1")
+        second.tell("die")
+        again = await programs.started("worker-1")
+        assert again.pid != second.pid
+        assert await notes.ended.get() == second.pid
+        await _pong(first)
         assert not task.done()
 
 
 async def test_what_a_dead_program_leaves_behind_does_not_hide_its_death(
     supervise: Start, programs: StandIns, notes: Notes
 ) -> None:
-    async with running(supervise("services"), notes):
-        (services,) = await programs.ready("services")
-        services.tell("leave 1")
-        await programs.started("services")
+    async with running(supervise("worker-1"), notes):
+        (second,) = await programs.ready("worker-1")
+        second.tell("leave 1")
+        await programs.started("worker-1")
 
 
 async def test_a_program_that_keeps_dying_waits_ever_longer(
     supervise: Start, programs: StandIns, notes: Notes
 ) -> None:
-    async with running(supervise("services"), notes):
-        (services,) = await programs.ready("services")
+    async with running(supervise("worker-1"), notes):
+        (second,) = await programs.ready("worker-1")
         for deaths in (1, 2, 3):
-            services.tell("exit 1")
+            second.tell("exit 1")
             assert await notes.deaths.get() == deaths
-            services = await programs.started("services")
+            second = await programs.started("worker-1")
 
 
 async def test_a_program_that_ran_for_long_starts_again_at_once(
     supervise: Start, programs: StandIns, notes: Notes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with running(supervise("services"), notes):
-        (services,) = await programs.ready("services")
-        services.tell("exit 1")
+    async with running(supervise("worker-1"), notes):
+        (second,) = await programs.ready("worker-1")
+        second.tell("exit 1")
         assert await notes.deaths.get() == 1
-        services = await programs.started("services")
+        second = await programs.started("worker-1")
         monkeypatch.setattr(module, "STEADY_S", 0.0)
-        services.tell("exit 1")
+        second.tell("exit 1")
         assert await notes.deaths.get() == 0
-        await programs.started("services")
+        await programs.started("worker-1")
 
 
 def test_the_wait_doubles_up_to_a_bound() -> None:
@@ -173,58 +173,56 @@ def test_the_wait_doubles_up_to_a_bound() -> None:
 async def test_a_program_that_dies_before_it_is_ready_ends_the_start(
     supervise: Start, programs: StandIns, notes: Notes
 ) -> None:
-    async with running(supervise("facade", "services"), notes) as task:
-        facade = await programs.started("facade")
-        services = await programs.started("services")
-        services.tell("exit 3")
-        assert await facade.heard() == "SIGTERM"
-        facade.tell("exit 0")
-        with pytest.raises(StartError, match=r"^services: ended before .* \(exit status 3\)$"):
+    async with running(supervise("worker-0", "worker-1"), notes) as task:
+        first = await programs.started("worker-0")
+        second = await programs.started("worker-1")
+        second.tell("exit 3")
+        assert await first.heard() == "SIGTERM"
+        first.tell("exit 0")
+        with pytest.raises(StartError, match=r"^worker-1: ended before .* \(exit status 3\)$"):
             await task
     assert not notes.ready.is_set()
 
 
 async def test_a_program_that_cannot_be_started_ends_the_start() -> None:
-    program = Program("facade", ["/nowhere/python"])
-    with pytest.raises(StartError, match=r"facade: .*No such file"):
-        await Supervisor([[program]], environ={}, drain_s=0).run(lambda: None)
+    program = Program("worker-0", ["/nowhere/python"])
+    with pytest.raises(StartError, match=r"worker-0: .*No such file"):
+        await Supervisor([program], environ={}, drain_s=0).run(lambda: None)
 
 
 async def test_programs_that_are_not_ready_in_time_end_the_start(supervise: Start) -> None:
-    start = supervise("facade", "services", drain_s=0).run(lambda: None, ready_within_s=0)
-    with pytest.raises(StartError, match=r"^facade, services: not ready"):
+    start = supervise("worker-0", "worker-1", drain_s=0).run(lambda: None, ready_within_s=0)
+    with pytest.raises(StartError, match=r"^worker-0, worker-1: not ready"):
         await start
 
 
-async def test_each_stage_ends_before_the_next_is_told_to(
+async def test_all_programs_are_told_to_end_together(
     supervise: Start, programs: StandIns, notes: Notes
 ) -> None:
-    supervisor = supervise("facade-0 facade-1", "services")
+    supervisor = supervise("worker-0", "worker-1")
     async with running(supervisor, notes) as task:
-        *facades, services = await programs.ready("facade-0", "facade-1", "services")
+        workers = await programs.ready("worker-0", "worker-1")
         await notes.ready.wait()
         supervisor.stop()
-        for facade in facades:
-            assert await facade.heard() == "SIGTERM"
-        facades[0].tell("exit 0")
-        assert await notes.ended.get() == facades[0].pid
-        await _pong(services)
-        facades[1].tell("exit 0")
-        assert await services.heard() == "SIGTERM"
-        services.tell("exit 0")
+        for worker in workers:
+            assert await worker.heard() == "SIGTERM"
+        workers[0].tell("exit 0")
+        assert await notes.ended.get() == workers[0].pid
+        assert not task.done()
+        workers[1].tell("exit 0")
         await task
 
 
 async def test_a_program_that_crashes_while_it_ends_is_not_started_again(
     supervise: Start, programs: StandIns, notes: Notes
 ) -> None:
-    supervisor = supervise("services")
+    supervisor = supervise("worker-1")
     async with running(supervisor, notes) as task:
-        (services,) = await programs.ready("services")
+        (second,) = await programs.ready("worker-1")
         await notes.ready.wait()
         supervisor.stop()
-        assert await services.heard() == "SIGTERM"
-        services.tell("die")
+        assert await second.heard() == "SIGTERM"
+        second.tell("die")
         await task
         assert notes.deaths.empty()
 
@@ -233,11 +231,11 @@ async def test_a_stop_while_a_start_is_put_off_starts_nothing(
     supervise: Start, programs: StandIns, notes: Notes
 ) -> None:
     notes.wait_s = 600
-    supervisor = supervise("services")
+    supervisor = supervise("worker-1")
     async with running(supervisor, notes) as task:
-        (services,) = await programs.ready("services")
+        (second,) = await programs.ready("worker-1")
         await notes.ready.wait()
-        services.tell("die")
+        second.tell("die")
         await notes.deaths.get()
         supervisor.stop()
         await task
@@ -246,26 +244,25 @@ async def test_a_stop_while_a_start_is_put_off_starts_nothing(
 async def test_a_stop_before_all_are_ready_says_nothing_and_ends(
     supervise: Start, programs: StandIns, notes: Notes
 ) -> None:
-    supervisor = supervise("services")
+    supervisor = supervise("worker-1")
     async with running(supervisor, notes) as task:
-        services = await programs.started("services")
+        second = await programs.started("worker-1")
         supervisor.stop()
-        assert await services.heard() == "SIGTERM"
-        services.tell("exit 0")
+        assert await second.heard() == "SIGTERM"
+        second.tell("exit 0")
         await task
     assert not notes.ready.is_set()
 
 
-async def test_the_stages_share_the_time_to_drain(
+async def test_programs_whose_time_to_drain_is_over_are_told_to_hurry(
     supervise: Start, programs: StandIns, notes: Notes
 ) -> None:
-    supervisor = supervise("facade", "services", drain_s=0.05)
+    supervisor = supervise("worker-0", "worker-1", drain_s=0.05)
     async with running(supervisor, notes) as task:
-        facade, services = await programs.ready("facade", "services")
+        workers = await programs.ready("worker-0", "worker-1")
         await notes.ready.wait()
         supervisor.stop()
-        # A program whose time is over is told to hurry, whichever stage used it up.
-        for run in (facade, services):
+        for run in workers:
             for _ in range(2):
                 assert await run.heard() == "SIGTERM"
             run.tell("exit 0")
@@ -276,27 +273,27 @@ async def test_a_program_that_outstays_its_time_is_killed(
     supervise: Start, programs: StandIns, notes: Notes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MARGIN_S", 0.0)
-    supervisor = supervise("facade", drain_s=0.05)
+    supervisor = supervise("worker-0", drain_s=0.05)
     async with running(supervisor, notes) as task:
-        (facade,) = await programs.ready("facade")
+        (first,) = await programs.ready("worker-0")
         await notes.ready.wait()
         supervisor.stop()
-        assert await facade.heard() == "SIGTERM"
+        assert await first.heard() == "SIGTERM"
         await task
         # It may have been told once more to hurry, before it was killed.
-        assert await facade.heard() in ("SIGTERM", "")
-        assert await facade.heard() == ""
+        assert await first.heard() in ("SIGTERM", "")
+        assert await first.heard() == ""
 
 
 async def test_a_second_stop_ends_everything_at_once(
     supervise: Start, programs: StandIns, notes: Notes
 ) -> None:
-    supervisor = supervise("facade", "services")
+    supervisor = supervise("worker-0", "worker-1")
     async with running(supervisor, notes) as task:
-        facade, _ = await programs.ready("facade", "services")
+        first, _ = await programs.ready("worker-0", "worker-1")
         await notes.ready.wait()
         supervisor.stop()
-        assert await facade.heard() == "SIGTERM"
+        assert await first.heard() == "SIGTERM"
         supervisor.stop()
         await task
 
@@ -304,30 +301,30 @@ async def test_a_second_stop_ends_everything_at_once(
 async def test_a_reload_reaches_who_is_ready_now_and_who_is_not_later(
     supervise: Start, programs: StandIns, notes: Notes
 ) -> None:
-    supervisor = supervise("facade services")
+    supervisor = supervise("worker-0", "worker-1")
     async with running(supervisor, notes):
-        (facade,) = await programs.ready("facade")
-        services = await programs.started("services")
-        await services.write("")
+        (first,) = await programs.ready("worker-0")
+        second = await programs.started("worker-1")
+        await second.write("")
         supervisor.reload()
-        assert await facade.heard() == "SIGHUP"
-        await _pong(services)
-        services.tell('write "READY\\n"')
-        assert sorted([await services.heard(), await services.heard()]) == ["SIGHUP", "done"]
+        assert await first.heard() == "SIGHUP"
+        await _pong(second)
+        second.tell('write "READY\\n"')
+        assert sorted([await second.heard(), await second.heard()]) == ["SIGHUP", "done"]
 
 
 async def test_a_signal_of_the_terminal_does_not_reach_programs(
     supervise: Start, programs: StandIns, notes: Notes
 ) -> None:
-    async with running(supervise("services"), notes):
-        services = await programs.started("services")
-        assert os.getpgid(services.pid) == services.pid != os.getpgrp()
+    async with running(supervise("worker-1"), notes):
+        second = await programs.started("worker-1")
+        assert os.getpgid(second.pid) == second.pid != os.getpgrp()
 
 
 async def test_programs_learn_that_their_supervisor_was_killed(programs: StandIns) -> None:
-    argv = programs.program("services").argv
+    argv = programs.program("worker-1").argv
     parent = await asyncio.create_subprocess_exec(sys.executable, "-c", _PARENT, *argv)
-    (services,) = await programs.ready("services")
+    (second,) = await programs.ready("worker-1")
     parent.send_signal(signal.SIGKILL)
-    assert await services.heard() == "orphaned"
+    assert await second.heard() == "orphaned"
     await parent.wait()

@@ -60,7 +60,9 @@ class Up:
     """`gateway up` with stand-ins, in this process."""
 
     def __init__(self, programs: StandIns, data_dir: Path) -> None:
-        self.orders = Orders("127.0.0.1", 0, "127.0.0.1", 0, data_dir, drain_s=0, workers=1)
+        self.orders = Orders(
+            "127.0.0.1", 0, "127.0.0.1", 0, data_dir, drain_s=0, workers=1, grpc=""
+        )
         self.output = Output()
         self.port = self.metrics_port = 0
         self.folder = Path()
@@ -72,9 +74,9 @@ class Up:
 
         await up(self.orders, make_programs=self._make, prepare=prepare, output=self.output)
 
-    def _make(self, folder: Path, port: int, metrics_port: int) -> Sequence[Sequence[Program]]:
+    def _make(self, folder: Path, port: int, metrics_port: int) -> Sequence[Program]:
         self.folder, self.port, self.metrics_port = folder, port, metrics_port
-        return [[self._programs.program("facade")], [self._programs.program("services")]]
+        return [self._programs.program(name) for name in ("worker-0", "worker-1")]
 
 
 @pytest.fixture
@@ -88,9 +90,9 @@ def _signal(number: signal.Signals) -> None:
 
 async def test_it_says_where_it_is_once_it_is_ready(gateway: Up, programs: StandIns) -> None:
     task = asyncio.create_task(gateway.run())
-    await programs.ready("facade")
+    await programs.ready("worker-0")
     assert gateway.output.getvalue() == ""
-    await programs.ready("services")
+    await programs.ready("worker-1")
     await gateway.output.written.wait()
     lines = gateway.output.getvalue().splitlines()
     assert lines[0] == f"The gateway listens on http://127.0.0.1:{gateway.port}"
@@ -101,15 +103,13 @@ async def test_it_says_where_it_is_once_it_is_ready(gateway: Up, programs: Stand
     await task
 
 
-async def test_a_signal_ends_the_facades_and_then_the_services(
-    gateway: Up, programs: StandIns
-) -> None:
+async def test_a_signal_ends_the_programs(gateway: Up, programs: StandIns) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         task = asyncio.create_task(gateway.run())
-        facade, services = await programs.ready("facade", "services")
+        first, second = await programs.ready("worker-0", "worker-1")
         await gateway.output.written.wait()
         _signal(number)
-        for run in (facade, services):
+        for run in (first, second):
             assert await run.heard() == "SIGTERM"
             run.tell("exit 0")
         await task
@@ -120,7 +120,7 @@ async def test_a_hangup_makes_every_program_read_its_settings_again(
     gateway: Up, programs: StandIns
 ) -> None:
     task = asyncio.create_task(gateway.run())
-    runs = await programs.ready("facade", "services")
+    runs = await programs.ready("worker-0", "worker-1")
     await gateway.output.written.wait()
     _signal(signal.SIGHUP)
     for run in runs:
@@ -134,7 +134,7 @@ async def test_programs_share_a_fresh_folder_that_goes_at_the_end(
     gateway: Up, programs: StandIns
 ) -> None:
     task = asyncio.create_task(gateway.run())
-    for name in ("facade", "services"):
+    for name in ("worker-0", "worker-1"):
         run = await programs.started(name)
         metrics = Path(run.environ["PROMETHEUS_MULTIPROC_DIR"])
         assert metrics.parent == gateway.folder
@@ -153,18 +153,18 @@ async def test_the_gauges_of_a_program_that_died_are_forgotten(
     gateway: Up, programs: StandIns
 ) -> None:
     task = asyncio.create_task(gateway.run())
-    facade, services = await programs.ready("facade", "services")
+    first, second = await programs.ready("worker-0", "worker-1")
     await gateway.output.written.wait()
-    for run in (facade, services):
+    for run in (first, second):
         for kind in ("gauge_livesum", "counter"):
             os.mknod(gateway.folder / "metrics" / f"{kind}_{run.pid}.db")
-    services.tell("die")
-    await programs.started("services")
+    second.tell("die")
+    await programs.started("worker-1")
     assert sorted(os.listdir(gateway.folder / "metrics")) == sorted(
         [
-            f"counter_{facade.pid}.db",
-            f"counter_{services.pid}.db",
-            f"gauge_livesum_{facade.pid}.db",
+            f"counter_{first.pid}.db",
+            f"counter_{second.pid}.db",
+            f"gauge_livesum_{first.pid}.db",
         ]
     )
     _signal(signal.SIGTERM)
@@ -176,7 +176,7 @@ async def test_a_second_one_in_the_same_folder_is_told_who_is_there(
     gateway: Up, programs: StandIns
 ) -> None:
     task = asyncio.create_task(gateway.run())
-    await programs.ready("facade", "services")
+    await programs.ready("worker-0", "worker-1")
     await gateway.output.written.wait()
     words = rf"runs there already \(process {os.getpid()}\).*GATEWAY_DATA_DIR"
     with pytest.raises(StartError, match=words):
@@ -190,10 +190,10 @@ async def test_a_failed_start_frees_the_folder_and_the_port(
     gateway: Up, programs: StandIns, tmp_path: Path
 ) -> None:
     task = asyncio.create_task(gateway.run())
-    facade, services = [await programs.started(name) for name in ("facade", "services")]
-    facade.tell("exit 1")
-    assert await services.heard() == "SIGTERM"
-    services.tell("exit 0")
+    first, second = [await programs.started(name) for name in ("worker-0", "worker-1")]
+    first.tell("exit 1")
+    assert await second.heard() == "SIGTERM"
+    second.tell("exit 0")
     with pytest.raises(StartError, match="ended before it was ready"):
         await task
     with locked(tmp_path / "var"), held_port("127.0.0.1", gateway.port):
@@ -282,16 +282,13 @@ def test_sockets_in_a_folder_with_a_long_path_have_a_short_one(tmp_path: Path, l
         assert [each.name for each in long.iterdir()] == ["63.sock"]
 
 
-def test_each_worker_is_a_facade_before_services_of_its_own() -> None:
-    facades, services = gateway_programs("127.0.0.1", 2)(Path("/run/gw"), 8080, 8081)
-    assert [program.name for program in facades] == ["facade 0", "facade 1"]
-    for number in (0, 1):
-        address = f"unix:/run/gw/{number}.sock"
-        python = [sys.executable, "-P", "-m"]
-        assert list(services[number].argv) == [*python, "services", "--listen", address]
-        where = ["--services", address, "--host", "127.0.0.1", "--port", "8080"]
-        where += ["--metrics-port", "8081"]
-        assert list(facades[number].argv) == [*python, "facade", *where]
+def test_workers_share_the_ports_and_have_a_socket_each() -> None:
+    workers = gateway_programs("127.0.0.1", 2)(Path("/run/gw"), 8080, 8081)
+    assert [program.name for program in workers] == ["worker 0", "worker 1"]
+    for number, worker in enumerate(workers):
+        command = [sys.executable, "-P", "-m", "services.worker", "--host", "127.0.0.1"]
+        command += ["--port", "8080", "--metrics-port", "8081"]
+        assert list(worker.argv) == [*command, "--grpc", f"unix:/run/gw/{number}.sock"]
 
 
 @pytest.mark.parametrize(
@@ -358,8 +355,8 @@ def _point_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_folder_of_the_working_directory_passes_for_the_gateway(tmp_path: Path) -> None:
     (tmp_path / "services").mkdir()
     (tmp_path / "services" / "__init__.py").write_text("raise SystemExit('not the gateway')")
-    _, ((services,)) = gateway_programs("127.0.0.1", 1)(tmp_path, 80, 81)
+    (worker,) = gateway_programs("127.0.0.1", 1)(tmp_path, 80, 81)
     shown = subprocess.run(
-        [*services.argv, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
+        [*worker.argv, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert re.search("--parent-pipe", shown.stdout)

@@ -1,0 +1,1 @@
+"""A whole gateway in one process: facade and services on one event loop."""

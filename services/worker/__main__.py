@@ -1,0 +1,40 @@
+"""Runs a whole gateway in one process: `python -m services.worker`."""
+
+import argparse
+
+from services.common import process, settings
+from services.common.ids import Source
+
+
+def main() -> None:
+    """Serve until told to stop."""
+    parser = argparse.ArgumentParser(prog="worker", description=__doc__)
+    parser.add_argument("--host", required=True, help="address to listen on for HTTP")
+    parser.add_argument("--port", type=int, required=True, help="its port")
+    parser.add_argument("--metrics-port", type=int, required=True, help="port of /metrics")
+    parser.add_argument("--grpc", default="", help="host:port or unix:/path for gRPC callers")
+    parser.add_argument("--parent-pipe", type=int, help="descriptor that closes with the parent")
+    arguments = parser.parse_args()
+
+    async def serve(lifecycle: process.Lifecycle) -> None:
+        # Imported here: gRPC and the counters are set up first, and --help answers at once.
+        from services.worker.assembly import Worker
+
+        worker = await Worker.start(
+            settings.load(),
+            Source(),
+            host=arguments.host,
+            port=arguments.port,
+            metrics_port=arguments.metrics_port,
+            grpc=arguments.grpc,
+        )
+        lifecycle.on_reload = worker.services.reload
+        lifecycle.ready()
+        await lifecycle.stopping.wait()
+        await worker.stop(lifecycle.hurrying)
+
+    process.run(serve, arguments.parent_pipe)
+
+
+if __name__ == "__main__":
+    main()
