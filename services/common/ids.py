@@ -22,9 +22,28 @@ def new_id(prefix: str) -> str:
     return f"{prefix}{ULID()}"
 
 
+class _RandomBytes:
+    """Random bytes of the system's, of which it is asked for many at a time."""
+
+    def __init__(self) -> None:
+        self._bytes = b""
+        self._at = 0
+
+    def take(self, size: int) -> bytes:
+        """Return bytes that nobody was given before."""
+        if self._at + size > len(self._bytes):
+            self._bytes = os.urandom(4096)
+            self._at = 0
+        self._at += size
+        return self._bytes[self._at - size : self._at]
+
+
+_random_bytes = _RandomBytes()
+
+
 def new_request_id() -> str:
-    """Give an id for a request: `req_` and 24 hex digits."""
-    return f"req_{os.urandom(12).hex()}"
+    """Return an id for a request: `req_` and 24 hex digits."""
+    return f"req_{_random_bytes.take(12).hex()}"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from services.common import logs
-from services.common.metrics import count_quickly
+from services.common.metrics import count_quickly, write_counts
 from services.common.private import make_files_private
 
 # Objects made while starting live as long as the process; the collector need not
@@ -69,7 +69,10 @@ def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -
     """Run `main` on the fastest event loop there is, until it returns."""
 
     async def start() -> None:
-        await main(Lifecycle(parent_pipe))
+        try:
+            await main(Lifecycle(parent_pipe))
+        finally:
+            write_counts()
 
     logs.configure()
     make_files_private()
