@@ -48,7 +48,11 @@ def test_an_interrupted_start_is_told_in_one_line(tmp_path: Path) -> None:
     fifo = tmp_path / "gateway.toml"
     os.mkfifo(fifo)
     environ = {"GATEWAY_CONFIG": str(fifo), "GATEWAY_DATA_DIR": str(orders.data_dir)}
-    with Running(orders.command(), environ=environ) as keeper, fifo.open("w"):
+    # Programs that a shell runs in the background ignore the signal, and so would the keeper.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    running = Running(orders.command(), environ=environ)
+    signal.signal(signal.SIGINT, before)
+    with running as keeper, fifo.open("w"):
         os.kill(keeper.pid, signal.SIGINT)
         keeper.wait_for("^gateway: interrupted before the gateway was ready$")
         assert "Traceback" not in keeper.output
