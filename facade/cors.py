@@ -22,12 +22,16 @@ _ALLOWED = frozenset(
     }
 )
 _ALLOWED_FAMILIES = ("anthropic-", "openai-", "x-stainless-")
+_LIMITS = ("limit", "remaining", "reset")
 # What pages may read beside what browsers let them read by themselves.
 EXPOSED = (
     *("x-request-id", "request-id", "retry-after", "x-should-retry", "x-gateway-model"),
     *("x-gateway-provider", "x-gateway-step", "x-gateway-attempts", "x-gateway-dropped"),
     *("x-gateway-estimate", "x-memory-truncated", "accept-ranges", "content-disposition"),
-    *("content-range", "etag"),
+    *("content-range", "etag", "x-upstream-request-id", "openai-processing-ms"),
+    # The rate limits that most providers tell; there are more.
+    *(f"x-ratelimit-{what}-{of}" for what in _LIMITS for of in ("requests", "tokens")),
+    *(f"anthropic-ratelimit-{of}-{what}" for what in _LIMITS for of in ("requests", "tokens")),
 )
 _MAX_AGE_S = 7200  # more is not remembered by any browser but one
 _TOKEN = re.compile(r"[a-z0-9_.-]{1,100}", re.ASCII)

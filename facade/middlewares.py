@@ -21,6 +21,7 @@ from facade.access_details import details_of
 from facade.context import API_KEY, CALLER, CONTEXT, CORS_HEADERS, FAILURE, HAS_BEGUN, REQUEST_ID
 from facade.http.connection import Connection
 from facade.http.heads import check_head
+from facade.served import UPSTREAM_REQUEST_ID
 from gateway.errors.v1 import errors_pb2
 from services.common import errors, logs
 from services.common.errors import GatewayError
@@ -150,7 +151,9 @@ def error_response(request: web.Request, error: GatewayError) -> web.Response:
     """Return the answer that tells of a failure, in the endpoint's own shape."""
     shape = credentials.shape_of(request.headers, credentials.rules_for(request.path))
     status, body = dialects.render_error(shape, error, request[REQUEST_ID])
-    headers: CIMultiDict[str] = CIMultiDict()
+    headers: CIMultiDict[str] = CIMultiDict(error.headers)
+    if error.upstream_request_id:
+        headers[UPSTREAM_REQUEST_ID] = error.upstream_request_id
     if error.retry_after_s is not None:
         headers["Retry-After"] = str(error.retry_after_s)
     if not _may_retry(error, status):

@@ -12,7 +12,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from facade.parser_process import read_frame, write_frame
-from facade.parsing import Kind, Options, Parsed, parse
+from facade.parsing import Kind, Option, Options, Parsed, parse
 from services.common.errors import GatewayError, unavailable
 from services.common.json_scan import upper_bound
 
@@ -45,7 +45,7 @@ class ParserPool:
         self._idle: list[subprocess.Popen[bytes]] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    async def parse(self, kind: Kind, held: list[bytes], **options: bool | list[str]) -> Parsed:
+    async def parse(self, kind: Kind, held: list[bytes], **options: Option) -> Parsed:
         """Read the body of a request; see `facade.parsing.parse`.
 
         Raises:

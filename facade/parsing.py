@@ -10,7 +10,8 @@ from services.common import json_scan
 from services.common.errors import GatewayError
 
 Kind = Literal["chat", "messages", "count_tokens"]
-# Arguments of a dialect's parser beside the body.
+Option = bool | list[str] | dict[str, str]
+# Arguments of a dialect's parser beside the body, and the caller's `headers` where there are any.
 Options = Mapping[str, Any]
 
 
@@ -48,6 +49,8 @@ def parse(kind: Kind, held: list[bytes], options: Options, max_values: int) -> P
     parsed = _translate(kind, held, options)
     # A whole answer in the caller's own dialect goes as it came.
     parsed.request.takes_verbatim = not parsed.stream
+    if "headers" in options:
+        parsed.request.headers.update(options["headers"])
     return parsed
 
 

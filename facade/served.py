@@ -13,9 +13,15 @@ _SAFE = "/:@!$&'()*+;=~[]._-"
 _LONGEST_LIST = 4000
 
 
+# The provider's id of the request.
+UPSTREAM_REQUEST_ID = "x-upstream-request-id"
+
+
 def served_headers(served: Served) -> dict[str, str]:
     """Return `x-gateway-model`, `-provider`, `-step`, `-attempts`, and `-dropped` if there is any.
 
+    `x-upstream-request-id` is the provider's id of the request; those headers of its answer
+    that are of the caller's dialect stand beside it as they came.
     `x-memory-truncated` tells how many turns of a memory the model could not be sent.
     What is no plain ASCII in a name is percent-encoded. Of the fields that were left out
     as many are named as a header holds.
@@ -30,6 +36,10 @@ def served_headers(served: Served) -> dict[str, str]:
         headers["x-gateway-dropped"] = _listed(served.dropped)
     if served.memory_truncated:
         headers["x-memory-truncated"] = str(served.memory_truncated)
+    if upstream_id := served.upstream_request_id:
+        headers[UPSTREAM_REQUEST_ID] = upstream_id
+    if told := served.headers:
+        headers.update(told)
     return headers
 
 

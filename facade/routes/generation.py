@@ -4,7 +4,7 @@ A conversation may have many megabytes, and an answer take minutes: nothing hold
 beyond its reading, nor the request beyond its sending.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from aiohttp import hdrs, web
@@ -12,15 +12,23 @@ from aiohttp import hdrs, web
 from facade.answers import Answer
 from facade.bodies import ReceivedBody, complete_body
 from facade.context import ANSWERED, API_KEY, CONTEXT, MODEL, REQUEST_ID, Answered
-from facade.parsing import Kind, Parsed
+from facade.parsing import Kind, Option, Parsed
 from facade.problems import unsupported_media_type
 from facade.served import served_headers
 from facade.sse import Encoder, relay
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.channels import Metadata, call_metadata
+from services.common.dialect_headers import of_request
 from services.common.hops import HOPS_KEY, parse_hops
 
 _JSON = "application/json"
+_DIALECTS: Mapping[Kind, Dialect.ValueType] = {
+    "chat": conversation_pb2.DIALECT_OPENAI,
+    "messages": conversation_pb2.DIALECT_ANTHROPIC,
+    "count_tokens": conversation_pb2.DIALECT_ANTHROPIC,
+}
 
 
 def check_json(request: web.Request) -> None:
@@ -36,13 +44,15 @@ def check_json(request: web.Request) -> None:
         raise unsupported_media_type(request.content_type)
 
 
-async def parse(request: web.Request, kind: Kind, **options: bool | list[str]) -> Parsed:
-    """Read and parse the body of a request.
+async def parse(request: web.Request, kind: Kind, **options: Option) -> Parsed:
+    """Read and parse a request: its body, and the headers that belong to the caller's dialect.
 
     Raises:
         GatewayError: as `ReceivedBody` and `ParserPool.parse`; 415 for another content type.
     """
     check_json(request)
+    if headers := of_request(_DIALECTS[kind], request.raw_headers):
+        options["headers"] = headers
     context = request.app[CONTEXT]
     max_body = context.settings.limits.max_body
     body = complete_body(request, max_body)

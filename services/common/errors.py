@@ -11,7 +11,7 @@ facade's middleware turns it into HTTP (`http_status`) in the endpoint's own sha
 Texts of anything else never leave the process.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import grpc
 from google.protobuf import any_pb2
@@ -26,7 +26,8 @@ STATUS_METADATA_KEY = "grpc-status-details-bin"
 # Bytes of a message and of a path: both repeat names of the caller's, and a provider's words.
 MAX_MESSAGE = 2_000
 _MAX_PARAM = 512
-# Bytes of all attempts together, beside the message. A status goes in headers, which hold 16 kB.
+# Bytes of all attempts and of the provider's headers together, beside the message. A status goes
+# in headers, which hold 16 kB.
 _MAX_ATTEMPTS = 6_000
 
 # Of each reason: the gRPC status it travels with and the HTTP status it becomes.
@@ -109,6 +110,9 @@ class GatewayError(Exception):
         upstream_code: the `code` of a provider of OpenAI's dialect that refused the request, a
             word or a number as it wrote it, or "".
         upstream_param: its `param`, or "".
+        headers: those of the provider's answer that a caller of its dialect is told, names in
+            lower case; see `services.common.dialect_headers`.
+        upstream_request_id: the provider's id of the request, or "".
     """
 
     def __init__(
@@ -135,6 +139,8 @@ class GatewayError(Exception):
         self.limit = limit
         self.upstream_code: str | int = ""
         self.upstream_param = ""
+        self.headers: Mapping[str, str] = {}
+        self.upstream_request_id = ""
 
     @property
     def code(self) -> str:
@@ -234,14 +240,17 @@ def to_status(error: GatewayError) -> tuple[grpc.StatusCode, str, bytes]:
 
     Where the attempts are more than a status holds, it has the last of them.
     """
+    size = sum([len(name) + len(value) for name, value in error.headers.items()])
     detail = ErrorDetail(
         reason=error.reason,
         message=error.message,
         param=error.param,
         retry_after_s=error.retry_after_s,
-        attempts=_last(error.attempts),
+        attempts=_last(error.attempts, _MAX_ATTEMPTS - size),
         article_code=error.article_code,
         upstream_param=error.upstream_param,
+        headers=error.headers,
+        upstream_request_id=error.upstream_request_id,
     )
     if isinstance(error.upstream_code, int):
         detail.upstream_code_number = error.upstream_code
@@ -255,11 +264,11 @@ def to_status(error: GatewayError) -> tuple[grpc.StatusCode, str, bytes]:
     return code, error.message, status.SerializeToString()
 
 
-def _last(attempts: Sequence[Attempt]) -> Sequence[Attempt]:
+def _last(attempts: Sequence[Attempt], most: int) -> Sequence[Attempt]:
     size = 0
     for count, attempt in enumerate(reversed(attempts)):
         size += attempt.ByteSize()
-        if size > _MAX_ATTEMPTS:
+        if size > most:
             return attempts[len(attempts) - count :]
     return attempts
 
@@ -283,6 +292,8 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> GatewayError:
         told.upstream_code, told.upstream_param = detail.upstream_code, detail.upstream_param
         if detail.HasField("upstream_code_number"):
             told.upstream_code = detail.upstream_code_number
+        told.headers = dict(detail.headers)
+        told.upstream_request_id = detail.upstream_request_id
         return told
     bare = _BARE_STATUSES.get(error.code())
     return GatewayError(*bare) if bare else internal()

@@ -5,12 +5,14 @@ from contextlib import aclosing
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, Served
+from services.common.errors import UpstreamError
 from services.common.tokens import estimate_tokens
 from services.inference import estimate, thinking
 from services.inference.memory.apart import takes_part
 from services.inference.pieces import keep
 from services.inference.prefill import WithoutEcho, prefill_of
 from services.inference.providers.base import Call, Provider, Target
+from services.inference.providers.heads import add_head, tell_head
 from services.inference.refusals import PREFILL
 from services.inference.stops import StopMatcher
 
@@ -75,18 +77,22 @@ class Attempt:
         Raises:
             GatewayError: unsupported or invalid, when the provider cannot carry the
                 request; nothing has been sent then.
-            UpstreamError: the provider failed.
+            UpstreamError: the provider failed; it has what is told of its answer's head.
         """
         transforms = self._transforms
         ending = self._ending
-        async with aclosing(self._provider.generate(self._call)) as batches:
-            async for batch in batches:
-                for transform in transforms:
-                    batch = transform(batch)
-                if batch:
-                    yield batch
-                if ending is not None and ending.done:
-                    return
+        try:
+            async with aclosing(self._provider.generate(self._call)) as batches:
+                async for batch in batches:
+                    for transform in transforms:
+                        batch = transform(batch)
+                    if batch:
+                        yield batch
+                    if ending is not None and ending.done:
+                        return
+        except UpstreamError as error:
+            add_head(error, self._call, self._provider.dialect)
+            raise
 
     def tell(self, served: Served, step_id: str, attempts: int) -> None:
         """Write down what serves the attempt, and what of the request could not be used."""
@@ -98,6 +104,7 @@ class Attempt:
         served.attempts = attempts
         served.dropped.extend(self._call.dropped)
         served.memory_truncated = self._left_out
+        tell_head(served, self._call, self._provider.dialect)
 
 
 class _Ending:

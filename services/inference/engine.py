@@ -38,6 +38,7 @@ from services.inference.memory.telling import Tellings
 from services.inference.metrics import Metrics
 from services.inference.offload import offload
 from services.inference.providers.base import Call, Provider
+from services.inference.providers.heads import add_head, tell_head
 from services.inference.refusals import Refusals
 from services.inference.routing import Models
 
@@ -186,6 +187,7 @@ class Engine:
             counted = await provider.count_tokens(call)
         except UpstreamError as error:
             if error.reason == errors_pb2.REASON_UPSTREAM_REJECTED:
+                add_head(error, call, provider.dialect)
                 raise
             name = f"{step.target.provider}/{step.target.upstream}"
             self.failure_log.write(step.target.provider, error, {"model": name, "call": "count"})
@@ -193,17 +195,17 @@ class Engine:
         input_tokens = counted
         if input_tokens is None:
             input_tokens = await offload(estimate.estimate_input_tokens, request)
+        served = Served(
+            model=step.target.name,
+            provider=step.target.provider,
+            step=step.step_id,
+            attempts=1,
+            dropped=call.dropped,
+            memory_truncated=prepared.left_out,
+        )
+        tell_head(served, call, provider.dialect)
         return CountTokensResponse(
-            input_tokens=input_tokens,
-            estimated=counted is None,
-            served=Served(
-                model=step.target.name,
-                provider=step.target.provider,
-                step=step.step_id,
-                attempts=1,
-                dropped=call.dropped,
-                memory_truncated=prepared.left_out,
-            ),
+            input_tokens=input_tokens, estimated=counted is None, served=served
         )
 
     def _admit(self, request: GenerateRequest) -> _Admitted:

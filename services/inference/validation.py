@@ -18,6 +18,7 @@ MAX_BLOCKS = 1_000_000  # of all messages, those in results of tools too
 MAX_TOOLS = 10_000
 MAX_STOP_SEQUENCES = 1_000
 MAX_BETAS = 1_000
+MAX_HEADERS = 1_000  # that are looked at; fewer go on
 MIN_THINKING_BUDGET = 1024
 
 # Of numbers: the least and the most, where there is one.
@@ -32,7 +33,12 @@ _RANGES: dict[str, tuple[float, float | None]] = {
     "top_logprobs": (0, 20),
 }
 # Of lists: the most items, where messages have a bound of their own.
-_LENGTHS = {"tools": MAX_TOOLS, "stop_sequences": MAX_STOP_SEQUENCES, "betas": MAX_BETAS}
+_LENGTHS = {
+    "tools": MAX_TOOLS,
+    "stop_sequences": MAX_STOP_SEQUENCES,
+    "betas": MAX_BETAS,
+    "headers": MAX_HEADERS,
+}
 _PARTS_WITH_EXTRA = ("thinking", "tool_choice")
 
 

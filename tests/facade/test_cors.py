@@ -131,7 +131,7 @@ def test_every_header_of_the_gateways_is_exposed():
     found = {
         name
         for file in folder.rglob("*.py")
-        for name in re.findall(r'"(x-(?:gateway|memory)-[a-z-]+)"', file.read_text())
+        for name in re.findall(r'"(x-(?:gateway|memory|upstream)-[a-z-]+)"', file.read_text())
     }
     assert found
     assert found - {HOPS_KEY} <= set(EXPOSED)

@@ -21,6 +21,12 @@ def test_turns_that_were_left_out_are_counted():
     assert served_headers(Served(memory_truncated=3))["x-memory-truncated"] == "3"
 
 
+def test_the_providers_headers_and_id_are_told():
+    served = Served(headers={"openai-version": "1"}, upstream_request_id="req_1")
+    told = {"openai-version": "1", "x-upstream-request-id": "req_1"}
+    assert served_headers(served).items() >= told.items()
+
+
 def test_no_name_breaks_a_header():
     served = Served(model="m\r\nx: y", step="é", dropped=["\x1f", "a, b"])
     headers = served_headers(served)

@@ -63,6 +63,8 @@ class Call:
             them.
         tool_names: the names that tools go by in this call, with those that the caller gave
             them, where they differ; the provider adds to them before it sends anything.
+        answer_headers: those of the provider's answer, names in any case; None before it has
+            come, and where the provider is asked otherwise than over HTTP.
     """
 
     request: GenerateRequest
@@ -72,6 +74,7 @@ class Call:
     takes_verbatim: bool = False
     without: frozenset[str] = frozenset()
     tool_names: dict[str, str] = field(default_factory=dict)
+    answer_headers: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         """Add what is known of the model to what it has refused."""
@@ -81,6 +84,10 @@ class Call:
     def prefills(self) -> bool:
         """Whether the model may be sent an assistant's message to go on with."""
         return PREFILL not in self.without
+
+    def heard(self, headers: Mapping[str, str]) -> None:
+        """Take the headers of the provider's answer, whatever its status."""
+        self.answer_headers = headers
 
     def leave_out_refused(self, body: dict[str, Any]) -> list[str]:
         """Take out of a request's body what the model has refused.

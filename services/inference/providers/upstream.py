@@ -47,6 +47,8 @@ _BROKEN: tuple[tuple[type[Exception], str], ...] = (
 _TRANSLATED = (TimeoutError, http.HttpError, SseTooLongError)
 
 Headers = Mapping[str, str]
+# Takes the headers of an answer, whatever its status.
+Heard = Callable[[Headers], None]
 
 
 class Gauge(Protocol):
@@ -124,6 +126,8 @@ class Upstream:
             http.fields((sent | {HOPS_KEY: str(passed + 1)}).items())
             for passed in range(MAX_HOPS + 1)
         ]
+        # Of these the operator's count alone; names of beta features are added to theirs.
+        self._own = frozenset(sent) - {"anthropic-beta"}
         self._secrets = redaction.secrets_of(headers)
         if self._base.password:
             self._secrets += (self._base.password,)
@@ -139,6 +143,7 @@ class Upstream:
         body: bytes,
         *,
         headers: Collection[tuple[str, str]] = (),
+        heard: Heard | None = None,
     ) -> bytes:
         """Post JSON and give the body of a whole 2xx answer.
 
@@ -146,7 +151,7 @@ class Upstream:
         """
         try:
             async with asyncio.timeout(self.limits.step_timeout_s):
-                return await self.post_unbounded(path, body, headers=headers)
+                return await self.post_unbounded(path, body, headers=headers, heard=heard)
         except TimeoutError as error:
             raise self._failure(error) from error
 
@@ -156,13 +161,16 @@ class Upstream:
         body: bytes,
         *,
         headers: Collection[tuple[str, str]] = (),
+        heard: Heard | None = None,
     ) -> bytes:
         """Post JSON and give the body of a whole 2xx answer; the caller bounds the time.
 
         Args:
             path: appended to the base URL, such as `/chat/completions`; it may have a query.
             body: JSON.
-            headers: for this request alone, names in lower case.
+            headers: for this request alone, names in lower case; those that the provider's
+                own headers have are left out.
+            heard: is called with the headers of the answer.
 
         Raises:
             UpstreamError: no answer, none in time, one that is too large or not 2xx.
@@ -170,7 +178,7 @@ class Upstream:
         self._live.inc()
         response: http.Response | None = None
         try:
-            response = await self._open(path, body, headers)
+            response = await self._open(path, body, headers, heard)
             return await self._read(response)
         except _TRANSLATED as error:
             raise self._failure(error) from error
@@ -186,6 +194,7 @@ class Upstream:
         *,
         progress: Progress,
         headers: Collection[tuple[str, str]] = (),
+        heard: Heard | None = None,
     ) -> AsyncGenerator[bytes, None]:
         """Post JSON and give the events of a 2xx answer, the text of those that a read completed.
 
@@ -199,7 +208,9 @@ class Upstream:
             path: appended to the base URL; it may have a query.
             body: JSON.
             progress: of whoever reads the events.
-            headers: for this request alone, names in lower case.
+            headers: for this request alone, names in lower case; those that the provider's
+                own headers have are left out.
+            heard: is called with the headers of the answer.
 
         Raises:
             UpstreamError: no answer, none in time, one that is not 2xx or no event
@@ -209,7 +220,7 @@ class Upstream:
         response: http.Response | None = None
         reader: PatientReader | None = None
         try:
-            response = await self._open(path, body, headers)
+            response = await self._open(path, body, headers, heard)
             self._check_event_stream(response)
             cutter = EventCutter(self.limits.max_sse_line)
             chunk = await response.read()
@@ -269,7 +280,7 @@ class Upstream:
         return value
 
     async def _open(
-        self, path: str, body: bytes, headers: Collection[tuple[str, str]]
+        self, path: str, body: bytes, headers: Collection[tuple[str, str]], heard: Heard | None
     ) -> http.Response:
         """Send the request; give the answer with its body unread, if it is 2xx."""
         if self._missing_key:
@@ -280,8 +291,10 @@ class Upstream:
             )
         fields = self._fields[min(hops.get(), MAX_HOPS)]
         if headers:
-            fields += http.fields(headers)
+            fields += http.fields([pair for pair in headers if pair[0] not in self._own])
         response = await self._client.send(self._origin, "POST", self._target(path), fields, body)
+        if heard is not None:
+            heard(response.headers)
         if 200 <= response.status < 300:
             return response
         try:

@@ -86,5 +86,17 @@ def test_the_last_attempts_stay_where_a_status_cannot_hold_all():
     assert got.attempts == attempts[-len(got.attempts) :]
 
 
+def test_a_providers_headers_go_before_attempts():
+    attempts = [Attempt(step="s" * 256, model=f"p/{n}", status=500) for n in range(100)]
+    sent = GatewayError(errors_pb2.REASON_UPSTREAM_ERROR, "m" * 5000, attempts=attempts)
+    without = len(errors.to_status(sent)[2])
+    sent.headers = {f"openai-{n}": "x" * 900 for n in range(4)}
+    sent.upstream_request_id = "r" * 128
+    got = errors.from_rpc_error(rpc_error(sent))
+    assert (got.headers, got.upstream_request_id) == (sent.headers, sent.upstream_request_id)
+    assert len(errors.to_status(sent)[2]) < without + 500
+    assert got.attempts == attempts[-len(got.attempts) :]
+
+
 def test_an_unknown_model_is_named_briefly():
     assert len(errors.model_not_found("x" * (1 << 20)).message) < 300

@@ -89,6 +89,10 @@ def test_what_keeps_to_the_proto_passes(good):
         (request(tools=[Tool(opaque=True)] * (validation.MAX_TOOLS + 1)), "tools"),
         (request(stop_sequences=["a"] * (validation.MAX_STOP_SEQUENCES + 1)), "stop_sequences"),
         (request(betas=["a"] * (validation.MAX_BETAS + 1)), "betas"),
+        (
+            request(headers={f"openai-{n}": "" for n in range(validation.MAX_HEADERS + 1)}),
+            "headers",
+        ),
         (request(messages=[spoken(RESULT, 11)]), "messages"),
         (request(messages=[spoken(Block(text="a"), validation.MAX_BLOCKS + 1)]), "messages"),
         (request(extra=Opaque(json=MANY)), "extra"),

@@ -17,10 +17,10 @@ import builtins as _builtins
 import sys
 import typing as _typing
 
-if sys.version_info >= (3, 10):
-    from typing import TypeAlias as _TypeAlias
+if sys.version_info >= (3, 11):
+    from typing import TypeAlias as _TypeAlias, Never as _Never
 else:
-    from typing_extensions import TypeAlias as _TypeAlias
+    from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -188,6 +188,26 @@ class ErrorDetail(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class HeadersEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     REASON_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     PARAM_FIELD_NUMBER: _builtins.int
@@ -197,6 +217,8 @@ class ErrorDetail(_message.Message):
     UPSTREAM_CODE_FIELD_NUMBER: _builtins.int
     UPSTREAM_PARAM_FIELD_NUMBER: _builtins.int
     UPSTREAM_CODE_NUMBER_FIELD_NUMBER: _builtins.int
+    HEADERS_FIELD_NUMBER: _builtins.int
+    UPSTREAM_REQUEST_ID_FIELD_NUMBER: _builtins.int
     reason: Global___Reason.ValueType
     """Required. Why."""
     message: _builtins.str
@@ -219,9 +241,17 @@ class ErrorDetail(_message.Message):
     """
     upstream_param: _builtins.str
     upstream_code_number: _builtins.int
+    upstream_request_id: _builtins.str
+    """Optional. That provider's id of the request; see `Served.upstream_request_id`."""
     @_builtins.property
     def attempts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attempt]:
         """Optional. Every attempt made at a provider, in order; empty when none was made."""
+
+    @_builtins.property
+    def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Optional. Headers of the answer of the provider that failed, where it speaks the caller's
+        dialect; see `gateway.inference.v1.Served.headers`.
+        """
 
     def __init__(
         self,
@@ -235,10 +265,12 @@ class ErrorDetail(_message.Message):
         upstream_code: _builtins.str = ...,
         upstream_param: _builtins.str = ...,
         upstream_code_number: _builtins.int | None = ...,
+        headers: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        upstream_request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "_upstream_code_number", b"_upstream_code_number", "article_code", b"article_code", "retry_after_s", b"retry_after_s", "upstream_code_number", b"upstream_code_number"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "_upstream_code_number", b"_upstream_code_number", "article_code", b"article_code", "attempts", b"attempts", "message", b"message", "param", b"param", "reason", b"reason", "retry_after_s", b"retry_after_s", "upstream_code", b"upstream_code", "upstream_code_number", b"upstream_code_number", "upstream_param", b"upstream_param"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "_upstream_code_number", b"_upstream_code_number", "article_code", b"article_code", "attempts", b"attempts", "headers", b"headers", "message", b"message", "param", b"param", "reason", b"reason", "retry_after_s", b"retry_after_s", "upstream_code", b"upstream_code", "upstream_code_number", b"upstream_code_number", "upstream_param", b"upstream_param", "upstream_request_id", b"upstream_request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__article_code: _TypeAlias = _typing.Literal["article_code"]  # noqa: Y015
     _WhichOneofArgType__article_code: _TypeAlias = _typing.Literal["_article_code", b"_article_code"]  # noqa: Y015

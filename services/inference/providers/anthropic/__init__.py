@@ -4,7 +4,7 @@
 what comes back; both are pure. Here is what sends.
 """
 
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
 from gateway.conversation.v1 import conversation_pb2
@@ -22,6 +22,7 @@ from services.inference.providers.anthropic.verbatim import verbatim
 from services.inference.providers.base import Call, Target
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
+from services.inference.providers.heads import caller_headers
 from services.inference.providers.upstream import Upstream
 
 _VERSION = "2023-06-01"
@@ -74,12 +75,13 @@ class AnthropicProvider:
     async def generate(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
         """Answer, as `Provider.generate` says."""
         body = await offload(build_request, call, **self._rules)
-        betas = beta_header(call.request)
         if not call.stream:
-            yield await self._whole(call, body, betas)
+            yield await self._whole(call, body)
             return
         reader = StreamReader(self._upstream)
-        stream = self._upstream.stream(_MESSAGES, body, headers=betas, progress=reader)
+        stream = self._upstream.stream(
+            _MESSAGES, body, headers=self._headers(call), heard=call.heard, progress=reader
+        )
         async with aclosing(stream) as texts:
             async for text in texts:
                 events = reader.feed(text)
@@ -89,10 +91,10 @@ class AnthropicProvider:
                     break
         reader.end()
 
-    async def _whole(
-        self, call: Call, body: bytes, betas: Collection[tuple[str, str]]
-    ) -> list[Event]:
-        answer = await self._upstream.post_unbounded(_MESSAGES, body, headers=betas)
+    async def _whole(self, call: Call, body: bytes) -> list[Event]:
+        answer = await self._upstream.post_unbounded(
+            _MESSAGES, body, headers=self._headers(call), heard=call.heard
+        )
         parsed = self._upstream.json_object(answer)
         if call.takes_verbatim and (event := verbatim(answer, parsed)):
             return [event]
@@ -101,11 +103,16 @@ class AnthropicProvider:
     async def count_tokens(self, call: Call) -> int:
         """Return the provider's own count of the input tokens."""
         body = await offload(build_count, call, **self._rules)
-        whole = await self._upstream.post(_COUNT, body, headers=beta_header(call.request))
+        whole = await self._upstream.post(
+            _COUNT, body, headers=self._headers(call), heard=call.heard
+        )
         try:
             return tokens(self._upstream.json_object(whole).get("input_tokens"))
         except ValueError as error:
             raise broken_answer(self.name, "answered no count of tokens") from error
+
+    def _headers(self, call: Call) -> list[tuple[str, str]]:
+        return beta_header(call.request) + caller_headers(call, self.dialect)
 
     async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
         """Refuse: the API makes no vectors."""

@@ -10,6 +10,7 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.common.ids import new_id
 from services.inference.offload import offload
 from services.inference.providers.base import Call, Target
+from services.inference.providers.heads import caller_headers
 from services.inference.providers.openai.caller import Server
 from services.inference.providers.openai.events import StreamReader, events_from_whole
 from services.inference.providers.openai.request import build_request
@@ -62,14 +63,18 @@ class OpenAIProvider:
             yield await self._whole(call, body)
             return
         reader = StreamReader(call, self._upstream, self._new_id)
-        stream = self._upstream.stream(_PATH, body, progress=reader)
+        headers = caller_headers(call, self.dialect)
+        stream = self._upstream.stream(
+            _PATH, body, headers=headers, heard=call.heard, progress=reader
+        )
         async with aclosing(read_events(stream, reader)) as batches:
             async for events in batches:
                 yield events
         reader.end()
 
     async def _whole(self, call: Call, body: bytes) -> list[Event]:
-        answer = await self._upstream.post_unbounded(_PATH, body)
+        headers = caller_headers(call, self.dialect)
+        answer = await self._upstream.post_unbounded(_PATH, body, headers=headers, heard=call.heard)
         parsed = self._upstream.json_object(answer)
         if call.takes_verbatim and (event := verbatim(answer, parsed, call.request.n or 1)):
             return [event]

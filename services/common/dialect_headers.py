@@ -1,0 +1,161 @@
+"""HTTP headers that belong to a dialect, such as `OpenAI-Beta` or `anthropic-ratelimit-*`.
+
+Between a caller and a provider of the same dialect they go on, both ways, whatever they are:
+clients and providers add new ones. Left out are those that choose or name an account at the
+provider, which is the operator's and not the caller's, and those that the gateway writes
+itself. Across dialects none go on, and `x-gateway-dropped` does not name them: they are
+optional, every client sends some, and they mean nothing to another API.
+
+`anthropic-ratelimit-unified-*`, the limits of a subscription, go on like all limits. Claude Code
+shows them, and without them takes a spent quota for a passing throttle and asks for ever.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
+from typing import Final
+
+from gateway.conversation.v1.conversation_pb2 import (
+    DIALECT_ANTHROPIC,
+    DIALECT_OPENAI,
+    Dialect,
+)
+
+# Of one request, and of one answer.
+MAX_HEADERS: Final = 32
+MAX_NAME: Final = 64
+MAX_VALUE: Final = 1_024
+MAX_BYTES: Final = 4_096  # names and values together
+
+_NAME = re.compile(rf"[a-z0-9_-]{{1,{MAX_NAME}}}", re.ASCII)
+_VALUE = re.compile(rf"[!-~](?:[ -~]{{0,{MAX_VALUE - 2}}}[!-~])?", re.ASCII)
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}", re.ASCII)
+# Words of names that choose or tell an account, or something in it, or hold a credential:
+# `openai-organization`, `openai-project`, `anthropic-organization-id`, `anthropic-workspace-id`,
+# `anthropic-user-profile-id`.
+_OF_ACCOUNTS = re.compile(
+    r"(?:organi[sz]ations?|orgs?|projects?|workspaces?|accounts?|tenants?|profiles?|admin|billing"
+    r"|subscriptions?|keys?|apikey|token|auth|authorization|credentials?|secrets?|cookies?)"
+)
+# The gateway writes these: the first one itself, the second one of `GenerateRequest.betas`.
+_WRITTEN_HERE = frozenset({"anthropic-version", "anthropic-beta"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """Headers of one dialect.
+
+    Attributes:
+        prefix: of names in requests, in lower case.
+        is_among: searches names in any case, each between two line feeds, for one with the
+            prefix that goes on.
+        answers: prefixes of names in answers.
+        answer_initials: how a name with one of these can begin.
+        request_ids: headers in which servers give the id of a request.
+    """
+
+    prefix: str
+    is_among: Callable[[bytes], re.Match[bytes] | None]
+    answers: tuple[str, ...]
+    answer_initials: str
+    request_ids: tuple[str, ...]
+
+
+_FAMILIES: Mapping[Dialect.ValueType, _Family] = {
+    DIALECT_ANTHROPIC: _Family(
+        "anthropic-",
+        re.compile(rb"\nanthropic-(?!(?:version|beta)\n)", re.IGNORECASE).search,
+        ("anthropic-",),
+        "aA",
+        ("request-id", "x-request-id"),
+    ),
+    DIALECT_OPENAI: _Family(
+        "openai-",
+        re.compile(rb"\nopenai-", re.IGNORECASE).search,
+        ("openai-", "x-ratelimit-"),
+        "oOxX",
+        ("x-request-id", "request-id"),
+    ),
+}
+
+
+def of_request(dialect: Dialect.ValueType, raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return a caller's headers for providers of its dialect.
+
+    Args:
+        dialect: the caller's.
+        raw: the headers of its request; names in any case.
+    """
+    # Every request comes here, and most have no such header.
+    if not _FAMILIES[dialect].is_among(b"\n%b\n" % b"\n".join(map(itemgetter(0), raw))):
+        return {}
+    pairs = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in raw)
+    return to_provider(dialect, pairs)
+
+
+def to_provider(dialect: Dialect.ValueType, headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return those of `headers` that may go to a provider of a dialect, names in lower case.
+
+    Those past a bound, and with a value that is not of visible ASCII, are left out.
+    """
+    family = _FAMILIES.get(dialect)
+    if family is None:
+        return {}
+    return _bounded((family.prefix,), headers, _WRITTEN_HERE)
+
+
+def of_answer(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> dict[str, str]:
+    """Return those headers of a provider's answer that a caller of its dialect is told.
+
+    They are bounded as those of requests.
+    """
+    family = _FAMILIES.get(dialect)
+    if family is None:
+        return {}
+    initials = family.answer_initials
+    some = [pair for pair in headers.items() if pair[0][:1] in initials]
+    return _bounded(family.answers, some, frozenset()) if some else {}
+
+
+def request_id_of(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> str:
+    """Return the id that a provider gave to a request, "" where it gave none that is safe."""
+    family = _FAMILIES.get(dialect)
+    for name in () if family is None else family.request_ids:
+        if value := headers.get(name):
+            return value if _REQUEST_ID.fullmatch(value) else ""
+    return ""
+
+
+def _bounded(
+    prefixes: tuple[str, ...], headers: Iterable[tuple[str, str]], never: frozenset[str]
+) -> dict[str, str]:
+    taken: dict[str, str] = {}
+    left = MAX_BYTES
+    for given, value in headers:
+        if len(given) > MAX_NAME or len(value) > MAX_VALUE:
+            continue
+        name = given.lower()
+        if not name.startswith(prefixes) or name in never or not _may_go_on(name):
+            continue
+        if not _VALUE.fullmatch(value):
+            continue
+        # Lines of one name are one list (RFC 9110, section 5.3).
+        before = taken.get(name)
+        size = len(value) + (len(name) if before is None else len(", "))
+        if size > left or (before is None and len(taken) == MAX_HEADERS):
+            continue
+        left -= size
+        taken[name] = value if before is None else f"{before}, {value}"
+    return taken
+
+
+# The same few names come again and again; they are short.
+@lru_cache(maxsize=1_024)
+def _may_go_on(name: str) -> bool:
+    """Return whether a name is one that is safe to send, and of no account."""
+    if not _NAME.fullmatch(name):
+        return False
+    # `x-ratelimit-limit-project-tokens` is a limit of a project, and does not tell which.
+    return name.startswith("x-") or not any(map(_OF_ACCOUNTS.fullmatch, name.split("-")))
