@@ -157,10 +157,10 @@ def lines_of(samples: Mapping[str, Sequence[float]]) -> Sequence[Line]:
             Budget(250, True, on_ratio=False),
         ),
         line(
-            "descriptions of a file, over gRPC",
+            "descriptions of a file",
             "calls/CPU-s",
             of("descriptions"),
-            budget=Budget(2_000, True, on_ratio=False),
+            budget=Budget(1_000, True, on_ratio=False),
         ),
         line(
             "page of 20 files of many, against 1,000",

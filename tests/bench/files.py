@@ -1,7 +1,7 @@
-"""What files cost: large ones over HTTP, descriptions over gRPC, pages of a long list.
+"""What files cost: large ones and descriptions over HTTP, pages of a long list.
 
-Transfers go by the clock, one at a time: a file crosses two processes, which may use
-every processor, and so may the plain server beside them. An upload ends when the disk
+Transfers go by the clock, one at a time, and may use every processor, as may the plain
+server beside them. An upload ends when the disk
 has it, so the disk's own time for the same bytes is taken too.
 """
 
@@ -12,27 +12,18 @@ import socket
 import tempfile
 import time
 from collections.abc import MutableMapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gateway.files.v1.files_pb2 import (
-    PURPOSE_BATCH,
-    CreateFileRequest,
-    FileClosing,
-    FileHeader,
-    GetFileRequest,
-    ListFilesRequest,
-)
-from gateway.files.v1.files_pb2_grpc import FileStoreServiceStub
-from services.accounts.repository import AccountRepository
-from services.common.channels import call_metadata, open_channel
+from gateway.files.v1.files_pb2 import ListFilesRequest
 from services.common.database import migrate, open_engine, writing
 from services.common.settings import Storage
 from services.files.repository import FileRepository
-from tests.bench import processes
+from tests.bench import load, processes
 from tests.bench.load import WrongAnswerError
 from tests.e2e import gateway as real
 from tests.e2e.processes import PYTHON, Running, free_port
@@ -47,7 +38,7 @@ _MB = 1e6
 _BOUNDARY = "a-boundary-of-the-benchmark"
 _READ = 1 << 20
 _TIMEOUT_S = 60.0
-_MAX_MESSAGE = 4 << 20
+_NOBODY = 9  # a port on which no provider listens
 
 Samples = MutableMapping[str, list[float]]
 
@@ -170,46 +161,21 @@ def _kept(path: Path, content: bytes) -> float:
 
 
 async def _descriptions(folder: Path, cpus: Sequence[int], seconds: float) -> float:
-    """Give how many files the services describe over gRPC in a second of their CPU time."""
-    engine = open_engine(Storage(data_dir=folder))
-    await migrate(engine)
-    metadata = call_metadata(await AccountRepository(engine).create_key("bench"), "req_bench")
-    await engine.dispose()
-    settings = folder / "gateway.toml"
-    settings.write_text("[discovery]\nenabled = false\n")
-    address = f"unix:{folder}/s"
-    environ = {"GATEWAY_CONFIG": str(settings), "GATEWAY_DATA_DIR": str(folder)}
-    command = [PYTHON, "-m", "services", "accounts", "files", "--listen", address]
-    with Running(command, environ=environ, cpus=cpus[:1]) as process:
-        await asyncio.to_thread(process.wait_for, "READY")
-        async with open_channel(address, max_message=_MAX_MESSAGE) as channel:
-            stub = FileStoreServiceStub(channel)
-            made = await stub.CreateFile(
-                [
-                    CreateFileRequest(header=FileHeader(filename="a.txt")),
-                    CreateFileRequest(chunk=b"some text"),
-                    CreateFileRequest(closing=FileClosing(purpose=PURPOSE_BATCH)),
-                ],
-                metadata=metadata,
-            )
-            wanted = GetFileRequest(id=made.file.id)
-
-            async def ask(until: float) -> int:
-                done = 0
-                while time.perf_counter() < until:
-                    await stub.GetFile(wanted, metadata=metadata)
-                    done += 1
-                return done
-
-            async def all_ask(how_long: float) -> int:
-                until = time.perf_counter() + how_long
-                return sum(await asyncio.gather(*(ask(until) for _ in range(_CALLERS))))
-
-            await all_ask(seconds / 4)
-            pids = processes.family(process.pid)
-            before = processes.cpu_seconds(pids)
-            done = await all_ask(seconds)
-            return done / max(processes.cpu_seconds(pids) - before, 0.01)
+    """Return how many files the gateway describes in a second of its CPU time."""
+    with real.gateway(folder, _NOBODY, cpus=cpus[:1]) as gateway:
+        client = _Client(gateway.port, gateway.key)
+        _, answer = await asyncio.to_thread(client.upload, "/beta/v1/files", b"some text")
+        client.close()
+        path = f"/beta/v1/files/{json.loads(answer)['id']}"
+        request = (
+            f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {gateway.key}\r\n\r\n"
+        ).encode()
+        drive = partial(load.drive, gateway.port, request, connections=_CALLERS)
+        await drive(seconds=seconds / 4)
+        pids = processes.family(gateway.process.pid)
+        before = processes.cpu_seconds(pids)
+        outcome = await drive(seconds=seconds)
+        return outcome.count / max(processes.cpu_seconds(pids) - before, 0.01)
 
 
 async def _pages(folder: Path, rows: int, samples: Samples) -> None:
