@@ -262,6 +262,26 @@ async def test_mistral_answers_one_who_has_a_name(gateway: Gateway):
         assert answer.headers["x-gateway-dropped"] == "messages[].name, user"
 
 
+async def test_mistral_answers_calls_with_fields_of_other_providers(gateway: Gateway):
+    function = {"name": "f", "arguments": "{}", "strict_mode": True}
+    call = {"id": "call_1", "type": "function", "function": function}
+    call |= {"extra_content": {"google": {"thought_signature": "c2ln"}}, "provider": {"a": 1}}
+    said = [
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "It is done"},
+    ]
+    url = f"{gateway.url}/beta/v1/chat/completions"
+    for _ in range(2):
+        body = {"model": "mistral/echo", "messages": said}
+        async with gateway.http.post(url, json=body, headers=gateway.bearer()) as answer:
+            assert answer.status == 200, await answer.text()
+            dropped = answer.headers["x-gateway-dropped"].split(", ")
+        assert sorted(dropped) == [
+            f"messages[].content[].{name}" for name in ("extra_content", "provider", "strict_mode")
+        ]
+
+
 async def test_mistral_answers_a_request_that_spells_out_what_holds_anyway(gateway: Gateway):
     said = [{"role": "user", "content": "Hello"}]
     asked = {"logprobs": False, "logit_bias": {}, "modalities": ["text"], "tool_choice": "auto"}

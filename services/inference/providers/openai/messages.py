@@ -231,7 +231,9 @@ class Conversation:
         """Return a call, with what its caller told of it beside its names here."""
         kind, field = ("custom", "input") if call.freeform else ("function", "arguments")
         inner = own.get(kind)
-        called: Json = {**inner} if isinstance(inner, dict) else {}
+        called: Json = {}
+        if isinstance(inner, dict):
+            called |= self._caller.taken(inner, "messages[].content[]")
         called["name"] = self._caller.tool_name(call.name)
         called[field] = call.input if call.freeform else call.input or "{}"
         return {**own, "id": self._call_id(call.id), "type": kind, kind: called}

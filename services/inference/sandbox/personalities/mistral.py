@@ -33,6 +33,8 @@ _OF_MESSAGES = {
     "assistant": frozenset({"role", "content", "tool_calls", "prefix"}),
     "tool": frozenset({"role", "content", "tool_call_id", "name"}),
 }
+_OF_CALLS = frozenset({"id", "type", "function", "index"})
+_OF_FUNCTIONS = frozenset({"name", "arguments"})
 _OF_PARTS = frozenset({"type", "text", "image_url", "input_audio", "file", "thinking", "closed"})
 _ID_LENGTH = 9
 _ID = re.compile(rf"[a-zA-Z0-9]{{{_ID_LENGTH}}}")
@@ -77,9 +79,19 @@ def _unknown(body: Body) -> Iterator[Json]:
             for name in part.keys() - _OF_PARTS:
                 told = [*where, "content", place, str(part.get("type")), name]
                 yield _extra(told, part[name])
+        for place, call in objects(message.get("tool_calls")):
+            yield from _unknown_of_call([*where, "tool_calls", place], call)
     for index, tool in objects(body.get("tools")):
         for name in tool.keys() - {"type", "function"}:
             yield _extra(["body", "tools", index, name], tool[name])
+
+
+def _unknown_of_call(where: list[str | int], call: Json) -> Iterator[Json]:
+    for name in call.keys() - _OF_CALLS:
+        yield _extra([*where, name], call[name])
+    if isinstance(function := call.get("function"), dict):
+        for name in function.keys() - _OF_FUNCTIONS:
+            yield _extra([*where, "function", name], function[name])
 
 
 def _extra(where: list[str | int], value: Any) -> Json:
