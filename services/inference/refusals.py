@@ -70,6 +70,11 @@ DEFAULTS: Mapping[str, Sequence[object]] = {
 RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 _KNOWN = frozenset((*_OPTIONAL, *RENAMED, *DEFAULTS))
+# All names that mean something here; a model may refuse other fields of a request's body too.
+NAMES = _KNOWN | {
+    *(PREFILL, UNSIGNED_THINKING, ANY_THINKING, THINKING_BUDGET, CALLS_WITHOUT_THOUGHTS),
+    *(UNSIGNED_CALLS, USER_AFTER_TOOL, LONG_IDS, MESSAGE_NAME),
+}
 # What comes before the name of a refused field of a message that has no name here, and before
 # that of one of its parts or tool calls.
 OF_MESSAGES = "messages[]."
