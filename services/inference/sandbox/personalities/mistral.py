@@ -9,7 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 from services.inference.sandbox.models import SandboxError
+from services.inference.sandbox.openai_rules import TOOL_NAME
 from services.inference.sandbox.personalities.base import (
+    ANY_TOOL_NAME,
     Body,
     Json,
     Personality,
@@ -17,6 +19,7 @@ from services.inference.sandbox.personalities.base import (
     in_choices,
     objects,
     readable,
+    tool_names,
 )
 
 _READ = frozenset(
@@ -50,6 +53,14 @@ def _take(body: Body) -> Body:
         if not (isinstance(given, str) and _ID.fullmatch(given)):
             raise _refused(
                 f"Tool call id was {given} but must be a-z, A-Z, 0-9, with a length of 9.",
+                "invalid_function_call",
+                "3280",
+            )
+    for _, name in tool_names(body):
+        if not TOOL_NAME.fullmatch(name):
+            raise _refused(
+                f"Function name was {name} but must be a-z, A-Z, 0-9, or contain underscores and "
+                "dashes, with a maximum length of 64.",
                 "invalid_function_call",
                 "3280",
             )
@@ -163,4 +174,5 @@ MISTRAL = Personality(
     take=_take,
     tell=_tell,
     failure=_failure,
+    tool_name=ANY_TOOL_NAME,
 )
