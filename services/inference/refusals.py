@@ -36,8 +36,6 @@ USER_AFTER_TOOL = "user_after_tool"
 # Ids of tool calls that are anything but SHORT_ID letters and digits.
 LONG_IDS = "long_ids"
 SHORT_ID = 9
-# Calls of tools without a signature of the thoughts that led to them.
-UNSIGNED_CALLS = "unsigned_calls"
 # The name of who speaks, in a message.
 MESSAGE_NAME = "messages.name"
 # Asks a stream for its usage, which some servers tell anyway.
@@ -147,7 +145,6 @@ _SHAPES = (
     (MESSAGE_NAME, re.compile(r'"messages", ?\d+, ?"\w+", ?"name"')),
     (USER_AFTER_TOOL, re.compile(r"Unexpected role 'user' after role 'tool'")),
     (LONG_IDS, re.compile(rf"must be a-z, A-Z, 0-9, with a length of {SHORT_ID}\b")),
-    (UNSIGNED_CALLS, re.compile(r"missing a `?thought_signature\b")),
     ("reasoning_effort", re.compile(r"invalid reasoning value")),
 )
 # A refusal of what a field says, where another value would do.

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import ClientResponse
 
+from services.inference.sandbox.gemini_wire import OF_CHATS
 from services.inference.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
 from services.inference.sandbox.upstream import create_app
 from tests.running import Gateway, running, serving
@@ -189,16 +190,25 @@ async def test_calls_whose_thoughts_the_client_lost_are_taken(
 
 
 @STREAMED
-async def test_messages_have_no_place_for_the_signatures_of_a_chat(gateway: Gateway, stream: bool):
+async def test_messages_carry_the_signatures_of_a_chat(gateway: Gateway, stream: bool):
     said: list[dict[str, Any]] = [{"role": "user", "content": f"{ASKED} In parallel."}]
     body = {"model": "gemini-openai/echo", "messages": said, "tools": MESSAGES_TOOLS}
     body |= {"max_tokens": 2000, "stream": stream}
     content = (await messages(gateway, body))["content"]
+    assert [block["type"] for block in content][-3:] == ["redacted_thinking", *["tool_use"] * 2]
+    assert content[-3]["data"].startswith("gw1.")
     calls = [block for block in content if block["type"] == "tool_use"]
     results = [{"type": "tool_result", "tool_use_id": c["id"], "content": "sunny"} for c in calls]
     said += [{"role": "assistant", "content": content}, {"role": "user", "content": results}]
     answer = await messages(gateway, body)
     assert answer["content"][-1]["text"].count("sunny") == 2
+    async with gateway.http.get(f"{gateway.upstream}/sandbox/log") as log:
+        asked = (await log.json())[-1]["body"]["messages"]
+    (called,) = (message["tool_calls"] for message in asked if "tool_calls" in message)
+    assert [one.get("extra_content") for one in called] == [
+        {"google": {"thought_signature": OF_CHATS}},
+        None,
+    ]
 
 
 @STREAMED

@@ -48,6 +48,7 @@ class Choice:
         self.number = number
         self.ended = False
         self.blocks = Blocks(number, new_id, bounds)
+        self.blocks.tells_signatures = translates
         self._bounds = bounds
         self._names = names
         self._translates = translates
