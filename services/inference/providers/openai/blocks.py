@@ -204,7 +204,7 @@ class Blocks:
         return ToolCall(_Waiting(self._bounds))
 
     def end(self, out: list[Event]) -> bool:
-        """Close and write all that is left; tell whether every call had a name."""
+        """Close and write all that is left; return whether every call had a name."""
         self._close(out)
         while self._pending:
             pending = self._pending.popleft()
