@@ -39,7 +39,7 @@ _MAX_ASKED = 100  # names of headers in a preflight that are looked at
 
 
 class Cors:
-    """Tells pages of some origins that they may read answers.
+    """The headers by which pages of some origins may read answers.
 
     Args:
         origins: as browsers send them, such as `https://app.example`; `*` is any.

@@ -98,7 +98,7 @@ class Parser:
         self._field = "body"
 
     def feed(self, data: bytes) -> list[Event]:
-        """Take the next bytes; give what they tell.
+        """Take the next bytes; return what they tell.
 
         Raises:
             GatewayError: invalid, naming the part, or `body` outside of any. The parser

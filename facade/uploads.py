@@ -52,7 +52,7 @@ class UploadForm:
         self._texts: dict[str, str] = {}
 
     def feed(self, data: bytes) -> Iterator[FileHeader | bytes]:
-        """Take bytes of the body; give the header of the file once, then its bytes.
+        """Take bytes of the body; return the header of the file once, then its bytes.
 
         Raises:
             GatewayError: invalid, naming the field; too_large.
@@ -173,7 +173,7 @@ def too_large(max_file: int) -> GatewayError:
 
 
 def _policy(text: str) -> int:
-    """Read `{"anchor": "created_at", "seconds": …}`; give the seconds."""
+    """Read `{"anchor": "created_at", "seconds": …}`; return the seconds."""
     try:
         policy = orjson.loads(text)
     except orjson.JSONDecodeError:

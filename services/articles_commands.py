@@ -84,7 +84,7 @@ def add_grant(
     user: _UserOption,
     grant: Annotated[Grant, typer.Argument(help="What is granted.")] = "articles",
 ) -> None:
-    """Let a user edit documents where `articles.require_grant` is set."""
+    """Allow a user to edit documents where `articles.require_grant` is set."""
 
     async def work(found: "GroupRepository", accounts: "AccountRepository") -> None:
         await found.give_grant((await accounts.caller_named(user)).user_id, grant)
@@ -110,7 +110,7 @@ def share(
     document: _DocumentArgument,
     permission: Annotated[Permission, typer.Argument(help="Who may read and edit it.")],
 ) -> None:
-    """Let a document's group read and edit it, or only whoever made it."""
+    """Share a document with its group, or with nobody but its author."""
 
     async def work(engine: "AsyncEngine", settings: "Settings") -> None:
         from services.articles.repository import ArticleRepository

@@ -221,9 +221,11 @@ def providers() -> None:
 @config.command("check")
 def check() -> None:
     """Check the settings that a gateway started here, with this environment, would have."""
-    from services.inference.diagnostics import problems
+    from services.inference.diagnostics import problems, warnings
 
     settings = read_settings()
+    for warning in warnings(settings, os.environ):
+        typer.echo(f"gateway: warning: {warning}", err=True)
     if found := problems(settings, os.environ):
         fail("\n".join(found), WRONG)
     database = "PostgreSQL" if settings.storage.database_url else "SQLite"

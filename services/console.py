@@ -29,7 +29,7 @@ FLAGS: dict[str, Any] = {
 
 
 def read_settings() -> "Settings":
-    """Give the settings of this process; end it where they are wrong."""
+    """Return the settings of this process; end it where they are wrong."""
     from services.common.settings import SettingsError, load
 
     try:
@@ -103,7 +103,7 @@ def print_table(rows: list[tuple[str, ...]]) -> None:
 
 
 def time_of(at_s: int) -> str:
-    """Give a time in Unix seconds as people and programs read it."""
+    """Return a time in Unix seconds as people and programs read it."""
     return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

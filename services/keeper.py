@@ -13,7 +13,7 @@ from services.orders import Orders
 
 
 def main() -> int:
-    """Keep a gateway running until it is told to stop; give the exit status."""
+    """Keep a gateway running until it is told to stop; return the exit status."""
     try:
         import_without_tls("asyncio")
         import asyncio

@@ -34,7 +34,7 @@ class _Remembered(NamedTuple):
     owner_id: str
 
     async def names(self, memory: str | None) -> list[str]:
-        """Give the memory that was asked for, or all of them."""
+        """Return the memory that was asked for, or all of them."""
         if memory is not None:
             return [memory]
         return [one.memory_id async for one in self.memories()]

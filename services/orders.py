@@ -63,6 +63,6 @@ class Orders(NamedTuple):
         )
 
     def command(self) -> list[str]:
-        """Give the command that carries them out."""
+        """Return the command that carries them out."""
         # -P keeps a folder of that name in the working directory out.
         return [sys.executable, "-P", "-m", "services.keeper", *map(str, self)]

@@ -24,7 +24,7 @@ from services.files import blobs
 
 
 async def prepare(loaded: settings.Settings) -> str | None:
-    """Make what is missing; give the development key where there is one.
+    """Make what is missing; return the development key where there is one.
 
     Raises:
         SettingsError: the settings name no usable database.
@@ -48,7 +48,7 @@ def _close_to_others(data_dir: Path) -> None:
 
 
 def main() -> int:
-    """Prepare for the settings of this process; give the exit status."""
+    """Prepare for the settings of this process; return the exit status."""
     logs.configure()
     make_files_private()
     try:

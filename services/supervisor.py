@@ -52,7 +52,7 @@ class StartError(Exception):
 
 
 def backoff_s(deaths: int) -> float:
-    """Give the seconds to wait after so many early deaths in a row: 0, then 0.2 doubling to 10."""
+    """Return the seconds to wait after so many early deaths in a row: 0, 0.2, doubled up to 10."""
     return 0.0 if deaths == 0 else min(0.1 * 2**deaths, _LONGEST_BACKOFF_S)
 
 
@@ -120,7 +120,7 @@ class Supervisor:
         self._stopping.set()
 
     def reload(self) -> None:
-        """Tell every program to read its settings again (SIGHUP)."""
+        """Signal every program to read its settings again (SIGHUP)."""
         for kept in self._kept:
             kept.reload()
 
@@ -217,7 +217,7 @@ class _Kept:
                 await asyncio.wait_for(self._finishing.wait(), wait_s)
 
     async def _run_once(self) -> int:
-        """Run the program to its end; give its exit status, negative for a signal."""
+        """Run the program to its end; return its exit status, negative for a signal."""
         output, transport = await self._open_output()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -262,14 +262,14 @@ class _Kept:
             self._signal(signal.SIGHUP)
 
     def reload(self) -> None:
-        """Tell the program to read its settings again, as soon as it can hear that."""
+        """Signal the program to read its settings again, as soon as it can take the signal."""
         if self._takes_requests:
             self._signal(signal.SIGHUP)
         else:
             self._reload_when_ready = True
 
     def finish(self) -> None:
-        """Tell the program to end, or to hurry, and do not start it again."""
+        """Signal the program to end, or to hurry, and do not start it again."""
         self._finishing.set()
         self._signal(signal.SIGTERM)
 
@@ -305,7 +305,7 @@ class _Output(asyncio.Protocol):
 
 
 async def _first(tasks: Sequence["asyncio.Task[Any]"], within_s: float | None = None) -> bool:
-    """Wait until one of the tasks is done, and raise what it raised; tell whether one is."""
+    """Wait until one of the tasks is done, and raise what it raised; return whether one is."""
     done, _ = await asyncio.wait(tasks, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()

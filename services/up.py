@@ -156,7 +156,7 @@ def locked(data_dir: Path) -> Iterator[None]:
 
 @contextmanager
 def held_port(host: str, port: int, settings: str = _SETTINGS) -> Iterator[int]:
-    """Keep a port (0: any free one) from every other user; give its number.
+    """Keep a port (0: any free one) from every other user; return its number.
 
     Nothing listens on it yet. Processes of the same user may, with SO_REUSEPORT. `settings`
     says where another one is chosen.
@@ -226,7 +226,7 @@ def heard(number: signal.Signals, react: Callable[[], None]) -> Iterator[None]:
 
 
 async def prepare_in_process() -> str | None:
-    """Run `services.prepare`; give the development key, or None.
+    """Run `services.prepare`; return the development key, or None.
 
     Raises:
         StartError: it failed; the text says why.
@@ -248,7 +248,7 @@ async def prepare_in_process() -> str | None:
 
 
 def base_url(host: str, port: int) -> str:
-    """Give the address at which this machine reaches a gateway that listens on `host`."""
+    """Return the address at which this machine reaches a gateway that listens on `host`."""
     host = _WILDCARDS.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

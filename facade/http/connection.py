@@ -245,7 +245,7 @@ class Connection(web.RequestHandler):
             self.transport.pause_reading()
 
     def _refuse(self, failure: GatewayError) -> None:
-        """Close; tell why where a request has begun to come."""
+        """Close, with a response where a request has begun to come."""
         if self._input.has_begun and self.transport is not None:
             self.transport.write(self._response(failure, self._input.path))
         elif failure.limit:

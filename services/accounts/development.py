@@ -21,7 +21,7 @@ FILE = "dev.key"
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches `host`."""
+    """Return whether only this machine reaches `host`."""
     if host == "localhost":
         return True
     try:
@@ -31,7 +31,7 @@ def is_loopback(host: str) -> bool:
 
 
 async def ensure_development_key(repository: AccountRepository, settings: Settings) -> str | None:
-    """Give the development key, made when this is a first start; None where there is none.
+    """Return the development key, made when this is a first start; None where there is none.
 
     It stands in `dev.key` in the data folder, which only its owner reads, and is given
     again for as long as it is good.

@@ -16,17 +16,17 @@ _SHOWN = 6
 
 
 def make_key(random: bytes) -> str:
-    """Give the key made of 32 random bytes."""
+    """Return the key made of 32 random bytes."""
     if len(random) != RANDOM_BYTES:
         raise ValueError(f"a key takes {RANDOM_BYTES} random bytes")
     return PREFIX + base64.urlsafe_b64encode(random).rstrip(b"=").decode()
 
 
 def hash_key(key: str) -> bytes:
-    """Give what is stored of a key: 32 bytes."""
+    """Return what is stored of a key: 32 bytes."""
     return hashlib.sha256(key.encode()).digest()
 
 
 def shown_part(key: str) -> str:
-    """Give the beginning of a key, by which people recognise it."""
+    """Return the beginning of a key, by which people recognise it."""
     return key[: len(PREFIX) + _SHOWN]

@@ -115,7 +115,7 @@ class AccountRepository:
         self._random_bytes = random_bytes
 
     async def identify(self, key: str) -> Caller:
-        """Give the owner of `key`; this is the `Identify` behind every other.
+        """Return the owner of `key`; this is the `Identify` behind every other.
 
         Raises:
             GatewayError: invalid_api_key, when it belongs to nobody or is revoked.
@@ -126,7 +126,7 @@ class AccountRepository:
         return found
 
     async def find_caller(self, key_hash: bytes) -> Caller | None:
-        """Give the owner of the key with that SHA-256, or None when none or it is revoked."""
+        """Return the owner of the key with that SHA-256, or None when none or it is revoked."""
         query = (
             select(users.c.id, users.c.team_id, _plan.label("plan"), api_keys.c.id.label("key_id"))
             .select_from(api_keys.join(users).outerjoin(teams))
@@ -139,7 +139,7 @@ class AccountRepository:
         return Caller(row.id, row.team_id or "", PLANS[row.plan], row.key_id)
 
     async def caller_named(self, user: str) -> Caller:
-        """Give the user with that name as their calls are seen.
+        """Return the user with that name as their calls are seen.
 
         Raises:
             GatewayError: invalid_request, when nobody is called so.
@@ -151,7 +151,7 @@ class AccountRepository:
         return Caller(user_id=known.id, team_id=known.team_id or "", plan=PLANS[known.plan])
 
     async def create_key(self, user: str, team: str | None = None, plan: str | None = None) -> str:
-        """Make a key, with its user and team where those are new; give the key itself.
+        """Make a key, with its user and team where those are new; return the key itself.
 
         Args:
             user: name of the user.
@@ -186,7 +186,7 @@ class AccountRepository:
         return key
 
     async def list_keys(self) -> Sequence[KeyInfo]:
-        """Give every key, oldest first."""
+        """Return every key, oldest first."""
         async with reading(self._engine) as connection:
             rows = await connection.execute(_keys().order_by(api_keys.c.id))
             return [KeyInfo(*row) for row in rows]
@@ -290,7 +290,7 @@ class AccountRepository:
         return user_id
 
     async def _team(self, connection: AsyncConnection, team: str, plan: str | None = None) -> str:
-        """Give the id of a team, made when it is new; a known one must have `plan`, if given."""
+        """Return the id of a team, made when it is new; a known one must have `plan`, if given."""
         query = select(teams.c.id, teams.c.plan).where(teams.c.name == team)
         known = (await connection.execute(query)).one_or_none()
         if known is not None:

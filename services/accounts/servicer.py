@@ -17,7 +17,7 @@ class AccountsServicer(AccountsServiceServicer):
     async def Identify(
         self, request: IdentifyRequest, context: "grpc.aio.ServicerContext[Any, Any]"
     ) -> IdentifyResponse:
-        """Give the owner of the key that the call carries."""
+        """Return the owner of the key that the call carries."""
         owner = caller.get()
         return IdentifyResponse(
             user_id=owner.user_id, team_id=owner.team_id, plan=owner.plan, key_id=owner.key_id

@@ -50,7 +50,7 @@ class Cache:
         return len(self._held)
 
     def get(self, article_id: str) -> Opened | None:
-        """Give a document as it was held last; the log may have more."""
+        """Return a document as it was held last; the log may have more."""
         held = self._held.get(article_id)
         if held is not None:
             self._held.move_to_end(article_id)

@@ -51,7 +51,7 @@ def replay(document: Document, operation: bytes) -> Document:
 
 
 def encode_document(document: Document) -> bytes:
-    """Give a document as it is stored."""
+    """Return a document as it is stored."""
     return orjson.dumps(document.to_json())
 
 
@@ -61,6 +61,6 @@ def decode_document(content: bytes) -> Document:
 
 
 def told(refusal: Refusal) -> GatewayError:
-    """Give the failure that a refusal of the tree is to a caller."""
+    """Return the failure that a refusal of the tree is to a caller."""
     problem = refusal.message.removeprefix(f"{refusal.pointer}: ")
     return failure(int(refusal.code), refusal.pointer, problem)

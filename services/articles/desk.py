@@ -113,7 +113,7 @@ class Desk:
         self._articles: OrderedDict[Named, str] = OrderedDict()
 
     async def read(self, named: Named) -> Opened:
-        """Give the document of a session as it is now."""
+        """Return the document of a session as it is now."""
         return (await self._call(named, None, None)).opened
 
     async def edit(

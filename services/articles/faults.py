@@ -31,7 +31,7 @@ _REASONS = {
 
 
 def failure(code: int, pointer: str, message: str) -> GatewayError:
-    """Give the failure with that number; `message` says what is wrong at `pointer`.
+    """Return the failure with that number; `message` says what is wrong at `pointer`.
 
     Args:
         code: one of the numbers above, or of the tree's.

@@ -22,7 +22,7 @@ class Files(Protocol):
     """Where files are looked up, for the caller whom the current task serves."""
 
     async def has(self, file_id: str) -> bool:
-        """Tell whether the caller has a file with that id.
+        """Return whether the caller has a file with that id.
 
         Raises:
             GatewayError: storage_unavailable, unavailable.
@@ -37,7 +37,7 @@ class FileStore:
         self._stub = files_pb2_grpc.FileStoreServiceStub(channel)
 
     async def has(self, file_id: str) -> bool:
-        """Tell whether the caller has a file with that id; see `Files`."""
+        """Return whether the caller has a file with that id; see `Files`."""
         try:
             await self._stub.GetFile(
                 files_pb2.GetFileRequest(id=file_id),
@@ -52,7 +52,7 @@ class FileStore:
 
 
 def named_files(operation: Operation) -> dict[str, str]:
-    """Give the files that an operation brings in, each with where it is named first."""
+    """Return the files that an operation brings in, each with where it is named first."""
     found: dict[str, str] = {}
     if isinstance(operation, Insert):
         for place, block in enumerate(operation.blocks):

@@ -61,7 +61,7 @@ class GroupRepository:
         self._random_bits = random_bits
 
     async def create(self, name: str, creator_id: str) -> int:
-        """Make a group with its creator in it; give its id.
+        """Make a group with its creator in it; return its id.
 
         Raises:
             GatewayError: invalid_request, when the name is empty or too long.
@@ -108,7 +108,7 @@ class GroupRepository:
             raise invalid("user", "user: not in this group")
 
     async def list_all(self) -> Sequence[GroupInfo]:
-        """Give every group, oldest first."""
+        """Return every group, oldest first."""
         of_group = groups.c.id
         inside = select(func.count()).where(members.c.group_id == of_group).scalar_subquery()
         holds = (
@@ -128,7 +128,7 @@ class GroupRepository:
             return [GroupInfo(*row) for row in await connection.execute(query)]
 
     async def give_grant(self, user_id: str, name: str = EDIT_ARTICLES) -> None:
-        """Let a user do what the grant names; giving it twice is giving it once."""
+        """Grant a user what the grant names; a second time changes nothing."""
         try:
             async with writing(self._engine) as connection:
                 await connection.execute(
@@ -145,7 +145,7 @@ class GroupRepository:
             )
 
     async def has_grant(self, user_id: str, name: str = EDIT_ARTICLES) -> bool:
-        """Tell whether a user has a grant."""
+        """Return whether a user has a grant."""
         query = select(grants.c.user_id).where(grants.c.user_id == user_id, grants.c.name == name)
         async with reading_once(self._engine) as connection:
             return await connection.scalar(query) is not None

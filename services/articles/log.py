@@ -111,7 +111,7 @@ class Log:
         await connection.execute(insert(operations), rows)
 
     async def take_snapshot(self, article_id: str, opened: Opened) -> Opened:
-        """Keep a snapshot, unless there is a newer one; give the document as built on it."""
+        """Keep a snapshot, unless there is a newer one; return the document as built on it."""
         content = await asyncio.to_thread(codec.encode_document, opened.document)
         async with writing(self._engine) as connection:
             mine = _INSERTS[connection.dialect.name](snapshots).values(
@@ -133,7 +133,7 @@ class Log:
 
 
 def is_snapshot_due(opened: Opened) -> bool:
-    """Tell whether the next to open the document cold would have too much to replay."""
+    """Return whether the next to open the document cold would have too much to replay."""
     return opened.tail_operations >= SNAPSHOT_EVERY or opened.tail_bytes >= max(
         _SMALLEST_TAIL, opened.snapshot_bytes
     )

@@ -42,7 +42,7 @@ def parse_patch(value: object, pointer: str) -> tuple[str, Reference]:
 
 
 def numbered(cites: tuple[str, ...]) -> dict[str, int]:
-    """Give each cited reference its number, 1 for the first that appears.
+    """Number the cited references, from 1 for the first that appears.
 
     Args:
         cites: ids of references in order of first appearance, such as `Blocks.cites` gives.

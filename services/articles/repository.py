@@ -80,7 +80,7 @@ class Standing(NamedTuple):
 
 
 def standing_of(row: Row[Any], user_id: str) -> Standing:
-    """Give a user's standing from a row of `with_standing`."""
+    """Return a user's standing from a row of `with_standing`."""
     return Standing(
         creator_id=row.creator_id,
         is_creator=row.creator_id == user_id,
@@ -108,7 +108,7 @@ def with_standing(query: Select[Any], user_id: ColumnElement[str] | str) -> Sele
 
 
 def is_id(text: str) -> bool:
-    """Tell whether `text` has the form of a document's id."""
+    """Return whether `text` has the form of a document's id."""
     return len(text) <= _MAX_ID_LENGTH and text.isascii() and text.isdecimal()
 
 
@@ -218,7 +218,7 @@ class ArticleRepository:
             raise invalid("document", "document: no such document has that id")
 
     async def list_groups(self, user_id: str) -> list[ArticleGroup]:
-        """Give a user's groups, the private one first, with the documents they may read."""
+        """Return a user's groups, the private one first, with the documents they may read."""
         mine = select(groups).join(members).where(members.c.user_id == user_id)
         theirs = or_(articles.c.creator_id == user_id, articles.c.group_id.in_(_joined(user_id)))
         query = (
@@ -262,7 +262,7 @@ class ArticleRepository:
 
 
 async def find(connection: AsyncConnection, user_id: str, article_id: str) -> Standing:
-    """Give a user's standing with a document that is there and that they may read.
+    """Return a user's standing with a document that is there and that they may read.
 
     Raises:
         GatewayError: 40402.

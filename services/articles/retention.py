@@ -28,7 +28,7 @@ _PAGE = 100
 
 
 class Retention:
-    """Gives up what need not be kept any longer.
+    """Deletes what need not be kept any longer.
 
     Every method raises `unavailable` when the database does not answer.
     """

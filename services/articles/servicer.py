@@ -295,7 +295,7 @@ def _told(read: Callable[[], Operation]) -> Operation:
 
 
 def _target(request: wire.CiteRequest | wire.SetLeafStyleRequest) -> dict[str, Any]:
-    """Give those of blockId and leafPath that the request has."""
+    """Return those of blockId and leafPath that the request has."""
     target: dict[str, Any] = {}
     if request.HasField("block_id"):
         target["blockId"] = request.block_id

@@ -76,7 +76,7 @@ class SessionRepository:
         self._accounts = Usage(settings)
 
     async def open(self, user_id: str, plan: str, article_id: str) -> tuple[str, bool]:
-        """Give the user's session on a document, and whether it was there.
+        """Return the user's session on a document, and whether it was there.
 
         Raises:
             GatewayError: 40402; 42901, when the user has too many others.
@@ -107,7 +107,7 @@ class SessionRepository:
             raise found
 
     async def article_of(self, named: Named) -> str | None:
-        """Give the document of a session, live or not; None when it is not the caller's."""
+        """Return the document of a session, live or not; None when it is not the caller's."""
         query = select(sessions.c.article_id).where(
             sessions.c.id == named.session_id, sessions.c.user_id == named.user_id
         )
@@ -118,7 +118,7 @@ class SessionRepository:
     async def touch(
         self, connection: AsyncConnection, which: Collection[Named]
     ) -> dict[Named, Live | GatewayError]:
-        """Move the ends of sessions, within the caller's transaction; give what each one is.
+        """Move the ends of sessions, within the caller's transaction; return what each one is.
 
         Sessions come before anything else that a transaction changes, always in one
         order, so that two of them never wait for each other.
@@ -143,7 +143,7 @@ class SessionRepository:
         return {named: _told(by_id.get(named.session_id), named.user_id, now_ms) for named in which}
 
     async def forget_ended(self, older_than_s: float) -> int:
-        """Forget sessions that ended so long ago; give how many."""
+        """Forget sessions that ended so long ago; return how many."""
         until_ms = self._now_ms() - int(older_than_s * 1000)
         async with writing(self._engine) as connection:
             gone = await connection.execute(

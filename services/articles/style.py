@@ -199,7 +199,7 @@ def merged_style(target: Style, patch: Style) -> Style:
 
 
 def undoing(target: Style, patch: Style) -> Style:
-    """Give the patch that takes `merged_style(target, patch)` back to `target`."""
+    """Return the patch that takes `merged_style(target, patch)` back to `target`."""
     made: dict[str, Json] = {}
     for key, value in patch.items():
         before = target.get(key)
@@ -211,7 +211,7 @@ def undoing(target: Style, patch: Style) -> Style:
 
 
 def computed(article: Style, element: Element) -> Style:
-    """Give what finally applies: defaults, then global CSS, the article's part, the block's own.
+    """Return what finally applies: defaults, then global CSS, the article's part, the block's own.
 
     Args:
         article: the document's ArticleStyle.

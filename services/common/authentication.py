@@ -54,12 +54,12 @@ caller_key: ContextVar[str] = ContextVar("caller_key")
 
 
 def is_key(text: str) -> bool:
-    """Tell whether `text` has the form of an API key."""
+    """Return whether `text` has the form of an API key."""
     return _KEY.fullmatch(text) is not None
 
 
 def bearer_key(header: str) -> str:
-    """Give the key in an `Authorization` value, scheme in any case.
+    """Return the key in an `Authorization` value, scheme in any case.
 
     Raises:
         GatewayError: `invalid_api_key` when there is none, or it cannot be a key of ours.
@@ -73,12 +73,12 @@ def bearer_key(header: str) -> str:
 
 
 def service_authorization(credential: bytes) -> str:
-    """Give the `authorization` value of a call that the gateway makes by itself."""
+    """Return the `authorization` value of a call that the gateway makes by itself."""
     return _SERVICE + base64.urlsafe_b64encode(credential).rstrip(b"=").decode()
 
 
 class ServiceDoor:
-    """Tells the gateway's own calls from all others.
+    """Recognises the gateway's own calls among all others.
 
     Args:
         credential: the secret that opens it, 32 bytes; a door without one stays shut.
@@ -88,7 +88,7 @@ class ServiceDoor:
         self._expected = service_authorization(credential).encode() if credential else None
 
     def admit(self, authorization: str, user_id: str) -> Caller:
-        """Give the caller that a call with this `authorization` is made for.
+        """Return the caller that a call with this `authorization` is made for.
 
         Raises:
             GatewayError: `invalid_api_key` when it is not the gateway's own, or names nobody.
@@ -127,7 +127,7 @@ class CachedIdentify:
         self._asking: dict[bytes, asyncio.Task[Caller]] = {}
 
     async def __call__(self, key: str) -> Caller:
-        """Give the owner of `key`.
+        """Return the owner of `key`.
 
         Raises:
             GatewayError: what the look-up raises; invalid_api_key when nobody owns it.

@@ -88,5 +88,5 @@ def _ms(seconds: float) -> int:
 
 
 def call_metadata(key: str, request_id: str) -> Metadata:
-    """Give the metadata of a call made for the owner of `key`."""
+    """Return the metadata of a call made for the owner of `key`."""
     return (("authorization", f"Bearer {key}"), (REQUEST_ID_KEY, request_id))

@@ -65,12 +65,12 @@ metadata = MetaData(
 
 
 def is_sqlite(storage: Storage) -> bool:
-    """Tell whether the data live in a SQLite file of this machine."""
+    """Return whether the data live in a SQLite file of this machine."""
     return not storage.database_url
 
 
 def open_engine(storage: Storage) -> AsyncEngine:
-    """Give the engine for what the settings name; nothing is connected yet.
+    """Return the engine for what the settings name; nothing is connected yet.
 
     The folder of a SQLite file is made when it is missing.
 
@@ -85,7 +85,7 @@ def open_engine(storage: Storage) -> AsyncEngine:
 
 @asynccontextmanager
 async def reading(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
-    """Give a connection that sees one state of the database and changes nothing.
+    """Yield a connection that sees one state of the database and changes nothing.
 
     Raises:
         GatewayError: unavailable, when the database does not answer.
@@ -100,7 +100,7 @@ async def reading(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
 
 @asynccontextmanager
 async def reading_once(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
-    """Give a connection for one statement that reads.
+    """Yield a connection for one statement that reads.
 
     One statement sees one state by itself. To open a transaction around it and to end that
     would cost as much as the statement.
@@ -120,7 +120,7 @@ async def reading_once(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
 async def writing(
     engine: AsyncEngine, *, is_lasting: bool = True
 ) -> AsyncIterator[AsyncConnection]:
-    """Give a connection in a transaction: committed at the end, rolled back by an exception.
+    """Yield a connection in a transaction: committed at the end, rolled back by an exception.
 
     On SQLite it holds the write lock from its beginning, so that what it read is still
     so when it writes.
@@ -150,7 +150,7 @@ async def writing(
 
 @asynccontextmanager
 async def writing_alone(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
-    """Give a transaction as `writing` does, of which one at a time runs in all processes.
+    """Yield a transaction as `writing` does, of which one at a time runs in all processes.
 
     Raises:
         GatewayError: unavailable, when the database does not answer.

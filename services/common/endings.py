@@ -32,7 +32,7 @@ class Ending:
 
 
 def _at_once(known: Coroutine[Any, Any, Any]) -> Any:
-    """Give what a coroutine returns that has nothing to wait for."""
+    """Return what a coroutine returns that has nothing to wait for."""
     try:
         known.send(None)
     except StopIteration as done:

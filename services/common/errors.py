@@ -274,7 +274,7 @@ def _last(attempts: Sequence[Attempt], most: int) -> Sequence[Attempt]:
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError) -> GatewayError:
-    """Give the failure that a gRPC status of one of our services stands for.
+    """Return the failure that a gRPC status of one of our services stands for.
 
     A status without a detail of ours comes from gRPC itself (no connection, deadline,
     size); one that is not foreseen is an internal error, and its text stays here.

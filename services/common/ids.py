@@ -13,12 +13,12 @@ from ulid import ULID
 
 MAX_REQUEST_ID = 128  # characters of an id that a caller gives a request
 
-# Gives a number between two bounds. The system's dice have no state that others could see.
+# Returns a number between two bounds. The system's dice have no state that others could see.
 uniform: Callable[[float, float], float] = random.SystemRandom().uniform
 
 
 def new_id(prefix: str) -> str:
-    """Give `prefix` and 26 characters that sort by time of making (a ULID)."""
+    """Return `prefix` and 26 characters that sort by time of making (a ULID)."""
     return f"{prefix}{ULID()}"
 
 

@@ -32,7 +32,7 @@ class Lease:
         self._holder = source.new_id("holder_")
 
     async def take(self) -> bool:
-        """Take or renew it for its whole length; tell whether it is ours.
+        """Take or renew it for its whole length; return whether it is ours.
 
         Raises:
             GatewayError: unavailable, when the database does not answer.
@@ -54,7 +54,7 @@ class Lease:
         return True
 
     async def release(self) -> None:
-        """Let the next one take it at once.
+        """Release the lease, so that the next holder takes it at once.
 
         Raises:
             GatewayError: unavailable, when the database does not answer.

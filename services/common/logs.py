@@ -35,7 +35,7 @@ class JsonFormatter(logging.Formatter):
         self._second = (0, "")
 
     def format(self, record: logging.LogRecord) -> str:
-        """Give the line."""
+        """Return the line."""
         line: dict[str, object] = {
             "time": self._time(int(record.created)),
             "level": record.levelname.lower(),

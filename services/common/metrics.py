@@ -23,7 +23,7 @@ _unwritten: list[Any] = []
 
 
 def count_quickly() -> None:
-    """Let counters in the shared folder do without what serves forks and threads.
+    """Make counters in the shared folder do without what serves forks and threads.
 
     At each count the library asks for the process's number, takes a lock and writes. Processes
     of ours never fork, and all counting is done in the event loop's thread; what was counted

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def make_files_private() -> None:
-    """Let all files that this process makes be its user's alone."""
+    """Make all new files of this process accessible to its user alone."""
     os.umask(_UMASK)
 
 

@@ -33,7 +33,7 @@ _DESCRIPTORS = 1 << 16
 
 
 class Lifecycle:
-    """Tells a process's main function when to stop, and the parent that it is ready.
+    """Signals a process's main function to stop, and the parent that it is ready.
 
     Attributes:
         stopping: set once the process is to leave.
@@ -58,7 +58,7 @@ class Lifecycle:
         self.stopping.set()
 
     def ready(self) -> None:
-        """Tell the parent that requests can come."""
+        """Notify the parent that requests can come."""
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
@@ -89,7 +89,7 @@ def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -
 
 
 def _set_up_grpc() -> None:
-    """Let gRPC read sockets on the thread that waits for what they bring.
+    """Make gRPC read sockets on the thread that waits for what they bring.
 
     Its event engine has threads of its own for that, and hands every message on. Without it
     a lone request switches threads half as often and is added a tenth less time, and an event
@@ -100,7 +100,7 @@ def _set_up_grpc() -> None:
 
 
 def _set_up_allocator() -> None:
-    """Let all threads allocate from one arena, and large buffers outside of it.
+    """Make all threads allocate from one arena, and large buffers outside of it.
 
     Buffers travel between gRPC's threads, the blob store's and ours. With an arena for
     each thread a 50 MB upload leaves 15 MB of holes behind; with one it leaves 6, and is
@@ -117,7 +117,7 @@ def _set_up_allocator() -> None:
 
 
 def _raise_descriptor_limit() -> None:
-    """Let the process open as many files and sockets as it may, within reason.
+    """Raise the limit of open files and sockets as far as is allowed, within reason.
 
     The soft limit of most systems is 1,024, for programs that call select(), and the hard one
     much higher.

@@ -87,7 +87,7 @@ async def load_secrets(
 
 
 async def _read(connection: AsyncConnection) -> dict[str, dict[str, bytes]]:
-    """Give the keys of each name, oldest first."""
+    """Return the keys of each name, oldest first."""
     found: dict[str, dict[str, bytes]] = {name: {} for name in NAMES}
     query = select(table).where(table.c.name.in_(NAMES))
     for row in await connection.execute(query.order_by(table.c.created_at_ms, table.c.key_id)):

@@ -147,7 +147,7 @@ class Provider(_Section):
         return self
 
     def key(self, environ: Mapping[str, str] = os.environ) -> str:
-        """Give the provider's key, or "" where it takes none."""
+        """Return the provider's key, or "" where it takes none."""
         return self.api_key.get_secret_value() or environ.get(self.api_key_env, "")
 
     def missing_key(self, environ: Mapping[str, str] = os.environ) -> str:

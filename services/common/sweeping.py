@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def sweeper_lease(engine: AsyncEngine, name: str, every_s: float, source: Source) -> Lease:
-    """Give the lease by which one of the sweepers called `name` works at a time."""
+    """Return the lease by which one of the sweepers called `name` works at a time."""
     return Lease(engine, f"{name}_sweeper", _LEASE_PERIODS * every_s, source)
 
 
@@ -45,7 +45,7 @@ class Sweeper(ABC):
             await asyncio.sleep(self._every_s)
 
     async def sweep(self) -> bool:
-        """Clear away what is over, unless another process does; tell whether it was ours to do.
+        """Clear away what is over, unless another process does; return whether it was ours to do.
 
         Raises:
             GatewayError: what `clear` raises; what was cleared by then is.
@@ -64,7 +64,7 @@ class Sweeper(ABC):
         """
 
     async def goes_on(self) -> bool:
-        """Hold the lease anew; tell whether it still is this sweeper's."""
+        """Hold the lease anew; return whether it still is this sweeper's."""
         return await self._lease.take()
 
     async def stop(self) -> None:

@@ -55,11 +55,11 @@ class Entry(NamedTuple):
 
 
 class _AbandonedError(Exception):
-    """Tells the store that the rest of a blob will not come."""
+    """Error raised in the store when the rest of a blob will not come."""
 
 
 def open_blobs(storage: Storage) -> "Blobs":
-    """Give the store that the settings name; nothing is connected yet.
+    """Return the store that the settings name; nothing is connected yet.
 
     Credentials, region and endpoint of S3 come from the usual AWS_… variables.
 
@@ -201,7 +201,7 @@ class Writing:
         await self._blobs.settle(self._key)
 
     async def abandon(self) -> None:
-        """Give up: the store forgets what it had taken, and a blob already there is deleted."""
+        """Abort: the store forgets what it had taken, and a blob already there is deleted."""
         if self._putting is not None and self._handover is not None:
             self._handover.give(_AbandonedError())
             await asyncio.wait([self._putting], timeout=_ABANDON_S)
@@ -283,7 +283,7 @@ class FolderBlobs(Blobs):
 
     @classmethod
     def at(cls, folder: Path) -> Self:
-        """Give the blobs of a folder, which is made when it is missing.
+        """Return the blobs of a folder, which is made when it is missing.
 
         Raises:
             SettingsError: it cannot be made.

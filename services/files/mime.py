@@ -88,7 +88,7 @@ _BETTER = {
 
 
 def detect_type(head: bytes, claimed: str, filename: str) -> str:
-    """Give the MIME type of a file, without parameters.
+    """Return the MIME type of a file, without parameters.
 
     Args:
         head: its beginning, up to `HEAD_SIZE` bytes.
@@ -151,7 +151,7 @@ def _markup(head: bytes) -> str | None:
 
 
 def _by_signature(head: bytes, hints: Iterable[str]) -> str | None:
-    """Give the type whose signature is the longest; among equals what a hint says."""
+    """Return the type whose signature is the longest; among equals what a hint says."""
     # A megabyte of signatures, for what is no text and of no family above.
     import puremagic
 

@@ -8,7 +8,7 @@ MAX_LENGTH = 255
 
 
 def clean_filename(written: str) -> str:
-    """Give the name of a file that a caller wrote, without the folders before it.
+    """Return the name of a file that a caller wrote, without the folders before it.
 
     Any Unicode is taken, right-to-left marks too. Whoever shows the name decides how.
 

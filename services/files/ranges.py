@@ -30,7 +30,7 @@ def check_range(request: ReadFileRequest) -> None:
 
 
 def resolve_range(request: ReadFileRequest, size: int) -> Range:
-    """Give the bytes that a checked request means in a file of `size` bytes.
+    """Return the bytes that a checked request means in a file of `size` bytes.
 
     Raises:
         GatewayError: range_not_satisfiable, when the range begins behind the file's end.

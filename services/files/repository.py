@@ -134,7 +134,7 @@ class FileRepository:
             await connection.execute(insert(files).values(owner_id=owner_id, **_to_row(file)))
 
     async def get(self, owner_id: str, file_id: str) -> File:
-        """Give a file.
+        """Return a file.
 
         Raises:
             GatewayError: not_found, when the owner has no such file.
@@ -151,7 +151,7 @@ class FileRepository:
         return _to_file(row)
 
     async def page(self, owner_id: str, request: ListFilesRequest) -> tuple[list[File], bool]:
-        """Give a page of files, and whether there are more in the direction of paging.
+        """Return a page of files, and whether there are more in the direction of paging.
 
         Raises:
             GatewayError: invalid_request, when a cursor names none of the owner's files.
@@ -198,7 +198,7 @@ class FileRepository:
             raise not_found(file_id)
 
     async def remove_expired(self, at_most: int) -> Sequence[str]:
-        """Forget files whose time is over, the oldest first; give their ids."""
+        """Forget files whose time is over, the oldest first; return their ids."""
         async with self._writing() as connection:
             expired = await connection.scalars(
                 select(files.c.id)
@@ -209,21 +209,21 @@ class FileRepository:
             return await _remove(connection, (files.c.id.in_(expired.all()),))
 
     async def unknown(self, file_ids: Iterable[str]) -> set[str]:
-        """Give those of the ids that no row has, expired or not."""
+        """Return those of the ids that no row has, expired or not."""
         asked = set(file_ids)
         async with self._reading() as connection:
             known = await connection.scalars(select(files.c.id).where(files.c.id.in_(asked)))
             return asked.difference(known)
 
     async def usage(self, owner_id: str) -> Usage:
-        """Give what an owner stores, expired files that were not swept yet included."""
+        """Return what an owner stores, expired files that were not swept yet included."""
         query = select(usage.c.files, usage.c.size_bytes).where(usage.c.owner_id == owner_id)
         async with self._reading() as connection:
             row = (await connection.execute(query)).one_or_none()
         return Usage(*row) if row else Usage(0, 0)
 
     async def total(self) -> Usage:
-        """Give what all owners store."""
+        """Return what all owners store."""
         query = select(func.sum(usage.c.files), func.sum(usage.c.size_bytes))
         async with self._reading() as connection:
             count, size = (await connection.execute(query)).one()

@@ -59,7 +59,7 @@ class FileStoreServicer(FileStoreServiceServicer):
     async def ListFiles(
         self, request: ListFilesRequest, context: "Context[Any, Any]"
     ) -> ListFilesResponse:
-        """Give a page of files."""
+        """Return a page of files."""
         _check_page(request)
         files, has_more = await self._repository.page(owner_of(caller.get()), request)
         return ListFilesResponse(files=files, has_more=has_more)

@@ -68,10 +68,10 @@ class FileStore:
 
 
 def owner_of(caller: Caller) -> str:
-    """Give the id that files belong to: the team's where there is one, else the user's."""
+    """Return the id that files belong to: the team's where there is one, else the user's."""
     return caller.team_id or caller.user_id
 
 
 def quota_of(caller: Caller, limits: StorageLimits) -> int:
-    """Give the bytes that the owner of the caller's files may store."""
+    """Return the bytes that the owner of the caller's files may store."""
     return limit_of(limits, plan_name(caller.plan))

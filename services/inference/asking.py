@@ -83,7 +83,7 @@ class Asking:
         return Prepared(request, dropped, left_out)
 
     def attempt(self, step: Step, prepared: Prepared, manner: Manner) -> tuple[Attempt, bool]:
-        """Make an attempt; tell whether it asks the model to go on with what was sent."""
+        """Make an attempt; return whether it asks the model to go on with what was sent."""
         provider = self._providers[step.target.provider]
         request = prepared.request
         last: Transform | None = None

@@ -77,7 +77,8 @@ class Inference:
         environ: Mapping[str, str] = os.environ,
     ) -> Self:
         """Build it, over files to read and memories; nothing waits for a provider."""
-        for problem in diagnostics.problems(settings, environ):
+        found = diagnostics.problems(settings, environ) + diagnostics.warnings(settings, environ)
+        for problem in found:
             log.warning("settings", extra={"problem": problem})
         limits = settings.limits
         client = Client(

@@ -1,12 +1,18 @@
 """Mistakes in settings that are well-formed: names that lead nowhere, keys that are missing."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
 
+from services.common.authentication import is_key
 from services.common.errors import GatewayError
 from services.common.settings import Settings
 from services.inference import discovery
 from services.inference.providers import sandbox
+from services.inference.refusals import NAMES
 from services.inference.routing import Models
+
+# The efforts that the models of the catalogue can be asked for.
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def problems(settings: Settings, environ: Mapping[str, str]) -> list[str]:
@@ -16,6 +22,44 @@ def problems(settings: Settings, environ: Mapping[str, str]) -> list[str]:
     known only once these answer. Names of their models (`ollama/…`) are not reported.
     """
     return [*_missing_keys(settings, environ), *_unknown_models(settings, environ)]
+
+
+def warnings(settings: Settings, environ: Mapping[str, str]) -> list[str]:
+    """Return what is right in some set-ups and a mistake in most, one line each."""
+    return [*_own_keys(settings, environ), *_misspelt_names(settings)]
+
+
+def _own_keys(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
+    for name, provider in settings.providers.items():
+        if is_key(provider.key(environ)):
+            field = "api_key" if provider.api_key.get_secret_value() else "api_key_env"
+            yield (
+                f"providers.{name}.{field}: this is a key of a gateway like this one (gw-...), "
+                f"and no provider's, unless {provider.base_url} is another gateway"
+            )
+
+
+def _misspelt_names(settings: Settings) -> Iterator[str]:
+    for model in settings.models:
+        for field, given, known in (
+            ("refuses", model.refuses, NAMES),
+            ("efforts", model.efforts, EFFORTS),
+        ):
+            for index, name in enumerate(given or ()):
+                if close := _probably_meant(name, known):
+                    yield (
+                        f"models.{model.name}.{field}[{index}]: {name!r} is passed over unless "
+                        f"the provider has it; did you mean {close}?"
+                    )
+
+
+def _probably_meant(name: str, known: Collection[str]) -> str:
+    """Return the known name that another one is like, or "" where it is known or like none.
+
+    Providers have fields and efforts of their own, which are like none of these as a rule.
+    """
+    close = () if name in known else get_close_matches(name, sorted(known), n=1, cutoff=0.7)
+    return close[0] if close else ""
 
 
 def _missing_keys(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:

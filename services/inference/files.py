@@ -125,7 +125,7 @@ async def place_files(
 
 
 def texts_as_blocks(found: Iterable[Found], target: Target) -> list[Found]:
-    """Make text files text blocks unless the target is known to read documents; give the rest."""
+    """Make text files text blocks unless the target is known to read documents; return the rest."""
     if conversation_pb2.MEDIA_KIND_DOCUMENT in (target.inputs or ()):
         return list(found)
     rest: list[Found] = []

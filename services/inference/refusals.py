@@ -36,8 +36,6 @@ USER_AFTER_TOOL = "user_after_tool"
 # Ids of tool calls that are anything but SHORT_ID letters and digits.
 LONG_IDS = "long_ids"
 SHORT_ID = 9
-# Calls of tools without a signature of the thoughts that led to them.
-UNSIGNED_CALLS = "unsigned_calls"
 # The name of who speaks, in a message.
 MESSAGE_NAME = "messages.name"
 # Asks a stream for its usage, which some servers tell anyway.
@@ -70,13 +68,28 @@ DEFAULTS: Mapping[str, Sequence[object]] = {
 RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 _KNOWN = frozenset((*_OPTIONAL, *RENAMED, *DEFAULTS))
-# What comes before the name of a refused field of a message that has no name here.
+# All names that mean something here; a model may refuse other fields of a request's body too.
+NAMES = _KNOWN | {
+    *(PREFILL, UNSIGNED_THINKING, ANY_THINKING, THINKING_BUDGET, CALLS_WITHOUT_THOUGHTS),
+    *(UNSIGNED_CALLS, USER_AFTER_TOOL, LONG_IDS, MESSAGE_NAME),
+}
+# What comes before the name of a refused field of a message that has no name here, and before
+# that of one of its parts or tool calls.
 OF_MESSAGES = "messages[]."
+OF_BLOCKS = "messages[].content[]."
 # Such fields of one model that are remembered: callers make them up.
 _MAX_OF_MESSAGES = 20
 # What a message means. A provider that refuses one of these refuses the message.
 _OF_EVERY_MESSAGE = frozenset(
     ("role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio")
+)
+# What such a part or call means.
+_OF_EVERY_BLOCK = frozenset(
+    {
+        *("type", "text", "refusal", "image_url", "input_audio", "file", "source", "content"),
+        *("id", "index", "name", "input", "arguments", "function", "custom", "tool_use_id"),
+        *("thinking", "signature", "data", "is_error"),
+    }
 )
 _PATHS = re.compile(
     # messages[1].x, messages.1.x, messages.1.assistant.x
@@ -87,6 +100,16 @@ _PATHS = re.compile(
     r"|'(\w+)' was unexpected\) - 'messages\.\d+'"
     # "loc": ["body", "messages", 1, "assistant", "x"]
     r'|"messages",\s*\d+,\s*(?:"\w+",\s*)?"(\w+)"\s*\]'
+)
+_BLOCK_PATHS = re.compile(
+    # messages[1].tool_calls[0].x, messages.1.content.0.tool_use.x
+    r"\bmessages[.\[]\d+\]?(?:\.(?:system|developer|user|assistant|tool))?\.(?:content|tool_calls)"
+    r"[.\[]\d+\]?(?:\.\w+|\[\d+\])*\.(\w+)(?!\w|[.\[]\w)"
+    # 'messages.1.tool_calls.0' : property 'x' is unsupported
+    r"|\bmessages\.\d+\.(?:content|tool_calls)\.\d+' : property '(\w+)'"
+    # "loc": ["body", "messages", 1, "assistant", "tool_calls", 0, "function", "x"]
+    r"""|['"]messages['"],\s*\d+,\s*(?:['"]\w+['"],\s*)?['"](?:content|tool_calls)['"]"""
+    r"""(?:,\s*(?:\d+|['"]\w+['"]))*,\s*['"](\w+)['"]\s*[\])]"""
 )
 # "loc": ["body", "messages", 1, "user", "content", 0, "text", "x"], or in Python's words, whose
 # last name it is; beside it stands what the caller wrote.
@@ -122,7 +145,6 @@ _SHAPES = (
     (MESSAGE_NAME, re.compile(r'"messages", ?\d+, ?"\w+", ?"name"')),
     (USER_AFTER_TOOL, re.compile(r"Unexpected role 'user' after role 'tool'")),
     (LONG_IDS, re.compile(rf"must be a-z, A-Z, 0-9, with a length of {SHORT_ID}\b")),
-    (UNSIGNED_CALLS, re.compile(r"missing a `?thought_signature\b")),
     ("reasoning_effort", re.compile(r"invalid reasoning value")),
 )
 # A refusal of what a field says, where another value would do.
@@ -166,8 +188,9 @@ def all_refused(known: frozenset[str], learnt: frozenset[str]) -> frozenset[str]
 def new_refusal(error: UpstreamError, known: frozenset[str]) -> str:
     """Return what a provider's answer refuses that was not known to be refused, or "".
 
-    It is the name of an optional field, one of a message behind OF_MESSAGES, or another of the
-    names above. A value out of bounds is no refusal of the field: the caller reads of that.
+    It is the name of an optional field, one of a message behind OF_MESSAGES or OF_BLOCKS, or
+    another of the names above. A value out of bounds is no refusal of the field: the caller
+    reads of that.
     """
     name = _refused(error)
     if name in known:
@@ -193,7 +216,9 @@ def _refused(error: UpstreamError) -> str:
     if named := [name for name in located if name in _KNOWN]:
         return _of_two(named, words)
     if found := _PATHS.search(f"{param} {words}"):
-        return _of_messages(next(filter(None, found.groups())))
+        return _of_messages(next(filter(None, found.groups())), _OF_EVERY_MESSAGE, OF_MESSAGES)
+    if found := _BLOCK_PATHS.search(f"{param} {words}"):
+        return _of_messages(next(filter(None, found.groups())), _OF_EVERY_BLOCK, OF_BLOCKS)
     if _GOOGLES_THINKING.search(words):
         return "thinking"
     if located or not (named := _NAMES.findall(words)):
@@ -206,10 +231,10 @@ def _of_two(names: Sequence[str], words: str) -> str:
     return names[-1] if "both" in words else names[0]
 
 
-def _of_messages(name: str) -> str:
+def _of_messages(name: str, needed: frozenset[str], place: str) -> str:
     if name in _KNOWN:
         return name
-    return "" if name in _OF_EVERY_MESSAGE else OF_MESSAGES + name
+    return "" if name in needed else place + name
 
 
 def refuses_value(error: UpstreamError) -> bool:

@@ -94,7 +94,7 @@ class _Choice:
         self.ended = False
 
     def open(self, event: Event, out: list[Event]) -> bool:
-        """Begin a text block; tell whether the choice ends in what it holds already."""
+        """Begin a text block; return whether the choice ends in what it holds already."""
         text = event.block_start.text
         if not text:
             out.append(event)
@@ -106,7 +106,7 @@ class _Choice:
         return self.text(_text_event(event, text), out)
 
     def text(self, event: Event, out: list[Event]) -> bool:
-        """Take text; tell whether the choice ends in it."""
+        """Take text; return whether the choice ends in it."""
         text = event.text
         automaton = self._automaton
         state = self._state

@@ -114,7 +114,7 @@ class Memories:
 def open_stores(
     database: AsyncEngine, source: Source, instances: Instances | None = None
 ) -> Stores:
-    """Give what is kept of memories in a migrated database."""
+    """Return what is kept of memories in a migrated database."""
     return Stores(
         Repository(database, source),
         Summaries(database, source),
@@ -127,6 +127,6 @@ def open_stores(
 def open_locks(
     database: AsyncEngine, source: Source, chosen: Memory, instances: Instances | None = None
 ) -> Locks:
-    """Give this process's locks on memories."""
+    """Return this process's locks on memories."""
     limits = LockLimits(chosen.lock_wait_s, chosen.readers, chosen.lock_lease_s)
     return Locks(database, source, limits, instances)

@@ -67,7 +67,7 @@ class Claims:
         self._length_ms = int(length_s * 1000)
 
     async def enter(self, queue: Queue, owner_id: str, claim_id: str) -> tuple[int, int]:
-        """Make a claim at the end of a queue; give its ticket and how many stand before it.
+        """Make a claim at the end of a queue; return its ticket and how many stand before it.
 
         Raises:
             GatewayError: conflict, when there is no such memory of that owner's.
@@ -80,7 +80,7 @@ class Claims:
             raise taken_over() from error
 
     async def count_before(self, queue: Queue, ticket: int) -> int | None:
-        """Tell how many stand before a ticket; None when its claim is gone.
+        """Return how many stand before a ticket; None when its claim is gone.
 
         Those in its way that have ended are taken away.
         """
@@ -106,7 +106,7 @@ class Claims:
             await connection.execute(delete(claims).where(claims.c.id == claim_id))
 
     async def renew(self, claim_ids: Collection[str]) -> set[str]:
-        """Let claims last for the whole length again; give those that are there."""
+        """Extend claims to the whole length again; return those that are there."""
         # In one order everywhere, so that two who lock several never wait for each other.
         there = (
             select(claims.c.id)
@@ -124,7 +124,7 @@ class Claims:
             return set(renewed)
 
     async def written(self, entity_ids: Collection[str]) -> set[str]:
-        """Give those of the memories that somebody writes to, or waits to."""
+        """Return those of the memories that somebody writes to, or waits to."""
         query = select(claims.c.entity_id).where(
             claims.c.entity_id.in_(entity_ids),
             claims.c.mode == WRITE,
@@ -134,7 +134,7 @@ class Claims:
             return set(await connection.scalars(query))
 
     async def remove_ended(self) -> int:
-        """Take away every claim that has ended; give how many."""
+        """Take away every claim that has ended; return how many."""
         async with writing(self._engine, is_lasting=False) as connection:
             return await _remove(connection, claims.c.ends_at_ms <= self._now_ms())
 

@@ -50,7 +50,7 @@ class Contexts:
         *,
         with_profile: bool,
     ) -> TurnContext:
-        """Give the context of the turn that a request is about.
+        """Return the context of the turn that a request is about.
 
         Args:
             owner_id: the user.
@@ -75,7 +75,7 @@ class Contexts:
         return context
 
     async def _summary(self, entity: Entity, meeting: Meeting) -> Summary:
-        """Give the summary that counts once the memory has gone on."""
+        """Return the summary that counts once the memory has gone on."""
         if not entity.summarised:
             return NONE
         if meeting.rewinds and meeting.changed <= entity.summarised:
@@ -83,7 +83,7 @@ class Contexts:
         return await self._stores.summaries.current(entity.id)
 
     async def _earlier(self, entity: Entity, meeting: Meeting, view: View) -> list[StoredTurn]:
-        """Give the raw turns before the present one."""
+        """Return the raw turns before the present one."""
         first_new = meeting.turns[0].number
         stored: list[StoredTurn] = []
         if view.raw.start < first_new:
@@ -118,7 +118,7 @@ class Contexts:
             context.snippets.add(**snippet._asdict())
 
     async def embedded(self, owner_id: str, question: str) -> Embedded | None:
-        """Give the vector of a question; None where no model gives one."""
+        """Return the vector of a question; None where no model gives one."""
         if not self._roles.can_embed:
             return None
         try:
@@ -133,7 +133,7 @@ class Contexts:
 
 
 def present(turn: StoredTurn) -> TurnContext:
-    """Give a context of the present turn alone.
+    """Return a context of the present turn alone.
 
     Raises:
         GatewayError: invalid, when nothing of it can be sent to a model.
@@ -153,7 +153,7 @@ def _add_turns(context: TurnContext, turns: Sequence[StoredTurn]) -> None:
 
 
 def to_proto(turn: StoredTurn, messages: Sequence[Message] | None = None) -> memory_pb2.Turn:
-    """Give a turn as callers are told of it."""
+    """Return a turn as callers are told of it."""
     return memory_pb2.Turn(
         number=turn.number,
         messages=turn.messages if messages is None else messages,

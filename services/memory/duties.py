@@ -73,7 +73,7 @@ class Duties:
                 await self._embed(job)
 
     async def summarise(self, job: Job, *, by_model: bool) -> None:
-        """Let the summary reach up to the last turn of a job, and archive those turns.
+        """Extend the summary to the last turn of a job, and archive those turns.
 
         Raises:
             GatewayError, LostError, MovedError: as `do`.
@@ -185,7 +185,7 @@ class Duties:
         await self._finish(job)
 
     async def _embed_turns(self, job: Job, turns: Sequence[ArchivedTurn], epoch: int) -> str:
-        """Embed archived turns, if they are what they were in an epoch; give the model."""
+        """Embed archived turns, if they are what they were in an epoch; return the model."""
         texts = [turn.text[:_MAX_EMBEDDED] for turn in turns]
         made = await self._roles.embed(job.owner_id, texts)
         numbers = [turn.number for turn in turns]
@@ -211,7 +211,7 @@ class Duties:
         return epoch
 
     async def _lock(self, connection: AsyncConnection, job: Job) -> int:
-        """Let nobody else change a memory until the transaction's end; give its epoch."""
+        """Lock a memory until the transaction's end; return its epoch."""
         query = select(memories.c.epoch).where(memories.c.id == job.entity_id)
         epoch: int | None = await connection.scalar(query.with_for_update(key_share=True))
         if epoch is None:
@@ -220,7 +220,7 @@ class Duties:
 
 
 def _archived(turns: Sequence[StoredTurn]) -> list[ArchivedTurn]:
-    """Give turns as they are archived; one in which nobody said anything is not."""
+    """Return turns as they are archived; one in which nobody said anything is not."""
     archived = [
         ArchivedTurn(turn.number, said(turn.messages), turn.created_at_ms) for turn in turns
     ]

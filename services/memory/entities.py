@@ -60,7 +60,7 @@ class Entity:
 
 
 def to_entity(row: Sequence[Any]) -> Entity:
-    """Give the memory of a row of `COLUMNS`."""
+    """Return the memory of a row of `COLUMNS`."""
     return Entity(*row)
 
 

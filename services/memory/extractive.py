@@ -59,7 +59,7 @@ class _Line(NamedTuple):
 
 
 def merged(before: str, messages: Iterable[Message], max_tokens: int = MAX_TOKENS) -> str:
-    """Give one summary of an earlier summary and the messages that followed.
+    """Return one summary of an earlier summary and the messages that followed.
 
     Args:
         before: the earlier summary, or "".
@@ -83,7 +83,7 @@ def merged(before: str, messages: Iterable[Message], max_tokens: int = MAX_TOKEN
 
 
 def _lines(message: Message) -> list[str]:
-    """Give the sentences of a message that tell most, with who said them."""
+    """Return the sentences of a message that tell most, with who said them."""
     is_user = message.role == conversation_pb2.ROLE_USER
     speaker, most = (_USER, _OF_USER) if is_user else (_ASSISTANT, _OF_ASSISTANT)
     told = (one for block in message.blocks for one in _told(block))
@@ -114,7 +114,7 @@ def _shortened(text: str) -> str:
 
 
 def _weight(line: str) -> float:
-    """Tell how much a line tells; 0 and less is not worth keeping."""
+    """Return how much a line says; 0 and less is not worth keeping."""
     text = line.removeprefix("- ")
     spoken = _SPOKEN.match(text)
     speaker = spoken[1] if spoken else ""
@@ -142,7 +142,7 @@ def _rank(line: _Line) -> tuple[float, int]:
 
 
 def _best(lines: list[_Line], sizes: dict[str, int], tokens: int) -> tuple[list[_Line], int]:
-    """Give the best lines that the tokens allow, and the tokens that are left."""
+    """Return the best lines that the tokens allow, and the tokens that are left."""
     chosen = []
     for line in sorted(lines, key=_rank, reverse=True):
         if sizes[line.text] <= tokens:

@@ -186,7 +186,7 @@ class JobQueue:
         return await self._take(and_(jobs.c.id.in_(due), _is_free(now_ms)), skip=True)
 
     async def promote(self, entity_id: str) -> bool:
-        """Let the summaries of a memory be due now; tell whether there are any to make."""
+        """Make the summaries of a memory due now; return whether there are any to make."""
         promoted = (
             update(jobs)
             .where(_is_summary(entity_id))
@@ -201,7 +201,7 @@ class JobQueue:
         return taken[0] if taken else None
 
     async def waits(self, entity_id: str) -> bool:
-        """Tell whether a summary of a memory is still to be made."""
+        """Return whether a summary of a memory is still to be made."""
         query = select(jobs.c.id).where(_is_summary(entity_id)).limit(1)
         async with reading(self._engine) as connection:
             return await connection.scalar(query) is not None
@@ -229,7 +229,7 @@ class JobQueue:
             await connection.execute(delete(jobs).where(_is_held(job)))
 
     async def give_back(self, job: Job, after_s: float, *, failed: bool) -> None:
-        """Let a job be taken again in `after_s` seconds; if `failed`, that is counted."""
+        """Release a job, to be taken again in `after_s` seconds; if `failed`, that is counted."""
         given = (
             update(jobs)
             .where(_is_held(job))
@@ -244,7 +244,7 @@ class JobQueue:
             await connection.execute(given)
 
     async def free_of(self, instance: str) -> None:
-        """Let every job be taken again that a process held which has died."""
+        """Release every job that a process held which has died."""
         freed = (
             update(jobs)
             .where(jobs.c.holder.startswith(_holder_prefix(instance), autoescape=True))
@@ -266,7 +266,7 @@ class JobQueue:
         await _cancel(connection, and_(jobs.c.owner_id == owner_id, jobs.c.kind == Kind.FACTS))
 
     async def backlog(self) -> Backlog:
-        """Tell how much there is to do, for all processes; what is not due yet does not count."""
+        """Return how much there is to do, for all processes; what is not due yet does not count."""
         now_ms = self._now_ms()
         query = select(func.count(), func.min(jobs.c.created_at_ms)).where(
             jobs.c.due_at_ms <= now_ms

@@ -249,7 +249,7 @@ class Jobs:
                 log.warning("a job was not renewed", extra={"error": error.message})
 
     async def _outcome(self, job: Job) -> str:
-        """Do a job, whatever becomes of it; tell what did, in a word."""
+        """Do a job, whatever becomes of it; return what did, in a word."""
         try:
             await self._duties.do(job)
         except LostError:
@@ -301,7 +301,7 @@ async def _first_of(seconds: float, event: asyncio.Event) -> None:
 
 
 def _bounded(text: str) -> str:
-    """Give a text as it is kept: only so long, and without what PostgreSQL keeps not."""
+    """Return a text as it is kept: only so long, and without what PostgreSQL keeps not."""
     if len(text) > MAX_TEXT:
         text = f"{text[: MAX_TEXT // 2]}\n…\n{text[-MAX_TEXT // 2 :]}"
     return text.replace("\0", "\ufffd").strip()

@@ -49,7 +49,7 @@ class Joined:
 
 
 def needs_keys(sent: Sequence[Message], messages: int, awaited: frozenset[str]) -> bool:
-    """Tell whether the keys of the stored messages are needed to join what was sent.
+    """Return whether the keys of the stored messages are needed to join what was sent.
 
     Whoever sends the newest messages alone never needs them.
 
@@ -74,7 +74,7 @@ def join(sent: Sequence[Message], transcript: Transcript) -> Joined:
 
 
 def _overlap(sent: Sequence[Message], transcript: Transcript) -> tuple[int, int]:
-    """Give how many stored messages stay, and how many of those sent are among them."""
+    """Return how many stored messages stay, and how many of those sent are among them."""
     stored = transcript.messages
     nothing = (stored, 0)
     if not needs_keys(sent, stored, transcript.awaited):
@@ -101,7 +101,7 @@ def _is_newest_only(sent: Sequence[Message]) -> bool:
 
 
 def _answers(sent: Sequence[Message], awaited: frozenset[str]) -> bool:
-    """Tell whether the results of tools at the beginning answer calls of the open turn."""
+    """Return whether the results of tools at the beginning answer calls of the open turn."""
     if not awaited:
         return False
     return any(
@@ -140,7 +140,7 @@ def _longest_run(old: Sequence[int], new: Sequence[int]) -> tuple[int, int]:
 
 
 def _shorter_beginnings(keys: Sequence[int]) -> list[int]:
-    """Give, for each length, the longest shorter beginning that a beginning so long ends in."""
+    """Return, for each length, the longest shorter beginning that a beginning so long ends in."""
     shorter = [0] * (len(keys) + 1)
     length = 0
     for end in range(2, len(keys) + 1):

@@ -140,11 +140,11 @@ class Locks:
             yield
 
     async def written(self, entity_ids: Collection[str]) -> set[str]:
-        """Give those of the memories that somebody, in any process, is writing to."""
+        """Return those of the memories that somebody, in any process, is writing to."""
         return await self._claims.written(entity_ids)
 
     async def remove_ended(self) -> int:
-        """Clear away what processes that died have left; give how many claims it was."""
+        """Clear away what processes that died have left; return how many claims it was."""
         return await self._claims.remove_ended()
 
     async def close(self) -> None:

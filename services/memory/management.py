@@ -16,7 +16,7 @@ from services.memory.locks import Locks
 from services.memory.stores import Stores
 from services.memory.windows import Windows
 
-# Gives the vector of a user's question, None where no model makes one.
+# Returns the vector of a user's question, None where no model makes one.
 Embed = Callable[[str, str], Awaitable[Embedded | None]]
 
 
@@ -35,7 +35,7 @@ class Management:
     async def page(
         self, owner_id: str, limit: int, page_token: str
     ) -> memory_pb2.ListMemoriesResponse:
-        """Give memories, the one used last first."""
+        """Return memories, the one used last first."""
         found, token = await self._stores.repository.page(owner_id, limit, page_token)
         written = await self._locks.written([entity.id for entity in found])
         return memory_pb2.ListMemoriesResponse(
@@ -58,7 +58,7 @@ class Management:
     async def turns(
         self, owner_id: str, memory_id: str, limit: int, page_token: str
     ) -> memory_pb2.ListTurnsResponse:
-        """Give turns of a memory, the newest first."""
+        """Return turns of a memory, the newest first."""
         entity = await self._find(owner_id, memory_id)
         found, token = await self._stores.repository.turn_page(entity, limit, page_token)
         return memory_pb2.ListTurnsResponse(
@@ -96,7 +96,7 @@ class Management:
             await self._stores.forget(connection, current)
 
     async def profile(self, owner_id: str) -> memory_pb2.GetProfileResponse:
-        """Give what is known about a user."""
+        """Return what is known about a user."""
         facts = await self._stores.facts.of(owner_id)
         ids = {source.entity_id for fact in facts for source in fact.sources}
         names = await self._stores.repository.names(owner_id, ids)

@@ -30,7 +30,7 @@ _MEDIA_NAMES = {
 
 
 def says_nothing(block: Block) -> bool:
-    """Tell whether a block is a thought or blank text: neither is kept or compared.
+    """Return whether a block is a thought or blank text: neither is kept or compared.
 
     Some providers refuse blank text, also where a model wrote it.
     """
@@ -40,17 +40,17 @@ def says_nothing(block: Block) -> bool:
 
 
 def is_user_turn_start(message: Message) -> bool:
-    """Tell whether the user speaks in a message: results of tools alone open no turn."""
+    """Return whether the user speaks in a message: results of tools alone open no turn."""
     return message.role == _USER and any(not b.HasField("tool_result") for b in message.blocks)
 
 
 def has_results(message: Message) -> bool:
-    """Tell whether a message answers calls of tools."""
+    """Return whether a message answers calls of tools."""
     return message.role == _USER and any(b.HasField("tool_result") for b in message.blocks)
 
 
 def is_same_voice(message: Message, following: Message) -> bool:
-    """Tell whether a message goes on where the one before ends: both the same assistant's."""
+    """Return whether a message goes on where the one before ends: both the same assistant's."""
     if message.role != _ASSISTANT or following.role != _ASSISTANT:
         return False
     return not (message.name and following.name) or message.name == following.name
@@ -70,7 +70,7 @@ def as_one(messages: Sequence[Message]) -> Message:
 
 
 def normalised(messages: Iterable[Message]) -> list[Message]:
-    """Give the messages of users and assistants in normal form; applied twice it changes nothing.
+    """Return the messages of users and assistants in normal form; applied twice it changes nothing.
 
     Neighbours of an assistant are one message; each result of a tool is a message of its
     own, before what the user says beside it; a message of which nothing would be kept is
@@ -121,7 +121,7 @@ def _results_first(run: Iterable[Message]) -> list[Message]:
 
 
 def storable(message: Message) -> Message | None:
-    """Give what is kept of a message, or None when that is nothing; its key stays the same.
+    """Return what is kept of a message, or None when that is nothing; its key stays the same.
 
     Thoughts go, and with the bytes of media all but their hash. Marks of the provider's
     cache go, since a provider takes few of them and a history would gather many; so do
@@ -150,7 +150,7 @@ def _keep(content: Iterable[str | Block], add: Callable[..., Block]) -> None:
 
 
 def _content(blocks: Iterable[Block], *, runs_on: bool) -> Iterator[str | Block]:
-    """Give what blocks say: texts that are not blank, and the other blocks but thoughts.
+    """Yield what blocks say: texts that are not blank, and the other blocks but thoughts.
 
     Args:
         blocks: of a message, or of what a tool answered.
@@ -174,7 +174,7 @@ def _content(blocks: Iterable[Block], *, runs_on: bool) -> Iterator[str | Block]
 
 
 def message_key(message: Message) -> bytes:
-    """Give the 8 bytes by which a message is recognised: a hash of its role and content.
+    """Return the 8 bytes by which a message is recognised: a hash of its role and content.
 
     Equal are: texts of one Unicode normal form, whatever white space is around them and
     in how many parts they come (an assistant's also when other blocks lie between, for
@@ -256,7 +256,7 @@ def _number(written: str) -> float | int:
 
 
 def described(media: Media) -> Block:
-    """Give the text that stands for a medium whose bytes are not at hand."""
+    """Return the text that stands for a medium whose bytes are not at hand."""
     title = ", ".join(
         filter(None, (_MEDIA_NAMES.get(media.kind, "medium"), media.name, media.mime_type))
     )

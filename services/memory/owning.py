@@ -73,7 +73,7 @@ def _named(owner_id: str, memory_id: str) -> Select[tuple[str]]:
 
 
 async def give_back(connection: AsyncConnection, entity: Entity) -> bool:
-    """Take one reservation back; tell whether nobody needs the memory any more."""
+    """Take one reservation back; return whether nobody needs the memory any more."""
     left = await connection.scalar(
         update(memories)
         .where(memories.c.id == entity.id, memories.c.owner_id == entity.owner_id, not_(USED))

@@ -9,13 +9,13 @@ _SEPARATOR = "."
 
 
 def write_token(*position: int | str) -> str:
-    """Give the token of a position in a list."""
+    """Return the token of a position in a list."""
     text = _SEPARATOR.join(map(str, position))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def read_time_and_id(token: str) -> tuple[int, str]:
-    """Give the position that `write_token` was given: a time and an id.
+    """Return the position that `write_token` was given: a time and an id.
 
     Raises:
         GatewayError: invalid_request, when it is no such token.
@@ -28,7 +28,7 @@ def read_time_and_id(token: str) -> tuple[int, str]:
 
 
 def read_number(token: str) -> int:
-    """Give the position that `write_token` was given: a number.
+    """Return the position that `write_token` was given: a number.
 
     Raises:
         GatewayError: invalid_request, when it is no such token.

@@ -59,7 +59,7 @@ class Repository:
         self._source = source or Source()
 
     async def find(self, owner_id: str, memory_id: str) -> Entity | None:
-        """Give a memory by its owner's name of it; None when there is none with a turn."""
+        """Return a memory by its owner's name of it; None when there is none with a turn."""
         query = select(*COLUMNS).where(
             memories.c.owner_id == owner_id, memories.c.memory_id == memory_id, USED
         )
@@ -68,13 +68,13 @@ class Repository:
         return to_entity(row) if row else None
 
     async def current(self, entity: Entity) -> Entity | None:
-        """Give a memory as it is now; None when it is gone, even if another has its name."""
+        """Return a memory as it is now; None when it is gone, even if another has its name."""
         async with reading_once(self._engine) as connection:
             row = (await connection.execute(of_owner(entity.id, entity.owner_id))).one_or_none()
         return to_entity(row) if row else None
 
     async def names(self, owner_id: str, entity_ids: Collection[str]) -> dict[str, str]:
-        """Give an owner's own names of memories by their ids; foreign ones are left out."""
+        """Return an owner's own names of memories by their ids; foreign ones are left out."""
         query = select(memories.c.id, memories.c.memory_id).where(
             memories.c.owner_id == owner_id, memories.c.id.in_(entity_ids)
         )
@@ -84,7 +84,7 @@ class Repository:
     async def page(
         self, owner_id: str, limit: int, page_token: str = ""
     ) -> tuple[list[Entity], str]:
-        """Give an owner's memories, the one used last first, and the token of the next page.
+        """Return an owner's memories, the one used last first, and the token of the next page.
 
         Raises:
             GatewayError: invalid_request, when the token is none.
@@ -101,7 +101,7 @@ class Repository:
         return found, write_token(last.updated_at_ms, last.id) if last else ""
 
     async def reserve(self, owner_id: str, memory_id: str, quota: int) -> Entity:
-        """Give a memory, and make it where there is none; `release` it when the call is over.
+        """Return a memory, made where there is none; `release` it when the call is over.
 
         Args:
             owner_id: the user.
@@ -138,7 +138,7 @@ class Repository:
                 await owning.forget(connection, entity)
 
     async def drop_unused(self, older_than_s: float, at_most: int) -> int:
-        """Drop memories without a turn whose calls died so long ago; give how many.
+        """Drop memories without a turn whose calls died so long ago; return how many.
 
         Args:
             older_than_s: how long ago they were last reserved, at least: longer than it
@@ -162,7 +162,7 @@ class Repository:
 
     @asynccontextmanager
     async def committing(self, lock: WriteLock) -> AsyncIterator[tuple[AsyncConnection, Entity]]:
-        """Give a transaction in which nobody else changes a memory, and the memory as it is.
+        """Yield a transaction in which nobody else changes a memory, and the memory as it is.
 
         Raises:
             GatewayError: conflict, when others have taken the memory over or deleted it.
@@ -282,24 +282,24 @@ class Repository:
         )
 
     async def keys(self, entity_id: str) -> bytes:
-        """Give the keys of all messages of the transcript, `KEY_SIZE` bytes each."""
+        """Return the keys of all messages of the transcript, `KEY_SIZE` bytes each."""
         async with reading(self._engine) as connection:
             return await transcript.read_keys(connection, entity_id)
 
     async def turns(self, entity_id: str, first: int, last: int) -> list[StoredTurn]:
-        """Give the turns of these numbers, both included, as far as there are any."""
+        """Return the turns of these numbers, both included, as far as there are any."""
         async with reading(self._engine) as connection:
             return await transcript.read_turns(connection, entity_id, first, last)
 
     async def turn_of_message(self, entity_id: str, index: int) -> StoredTurn | None:
-        """Give the turn that has a message of the transcript; None behind its end."""
+        """Return the turn that has a message of the transcript; None behind its end."""
         async with reading(self._engine) as connection:
             return await transcript.read_turn_of(connection, entity_id, index)
 
     async def turn_page(
         self, entity: Entity, limit: int, page_token: str = ""
     ) -> tuple[list[StoredTurn], str]:
-        """Give turns, the newest first, and the token of the next page.
+        """Return turns, the newest first, and the token of the next page.
 
         Raises:
             GatewayError: invalid_request, when the token is none.

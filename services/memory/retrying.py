@@ -31,7 +31,7 @@ _MOST_EMBED_ATTEMPTS = 10
 def retry_after_s(
     kind: Kind, failures: int, uniform: Callable[[float, float], float]
 ) -> float | None:
-    """Give the seconds until a job is tried again, or None when it is given up.
+    """Return the seconds until a job is tried again, or None when it is given up.
 
     Args:
         kind: of the job.

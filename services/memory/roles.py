@@ -62,15 +62,15 @@ class Roles:
         return bool(self.chosen.embed)
 
     async def summarise(self, user_id: str, prompt: Prompt) -> str:
-        """Give a summary, not empty."""
+        """Return a summary, not empty."""
         return await self._write(user_id, inference_pb2.ROLE_SUMMARISE, prompt)
 
     async def extract(self, user_id: str, prompt: Prompt) -> str:
-        """Give facts in the form that the prompt asks for."""
+        """Return facts in the form that the prompt asks for."""
         return await self._write(user_id, inference_pb2.ROLE_EXTRACT, prompt)
 
     async def embed(self, user_id: str, texts: Sequence[str]) -> Embedding:
-        """Give the vectors of 1 to 256 texts, none of them empty."""
+        """Return the vectors of 1 to 256 texts, none of them empty."""
         request = RunRoleRequest(role=inference_pb2.ROLE_EMBED, texts=texts)
         response = await self._run(user_id, request)
         if len(response.vectors) != len(texts):

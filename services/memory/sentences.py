@@ -32,7 +32,7 @@ _END = re.compile(
 
 
 def prose(text: str) -> str:
-    """Give a text without code, tables and what it quotes by the line."""
+    """Return a text without code, tables and what it quotes by the line."""
     if len(text) > MAX_TEXT:
         half = MAX_TEXT // 2
         text = f"{text[:half]}\n{text[-half:]}"
@@ -42,6 +42,6 @@ def prose(text: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """Give the sentences of a text, without the marks of headings and lists."""
+    """Return the sentences of a text, without the marks of headings and lists."""
     cut = (_MARK.sub("", " ".join(one.split()), count=1) for one in _END.split(text))
     return [one.rstrip("*_ ") for one in cut if one.strip("*_ ")]

@@ -92,7 +92,7 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
     async def GetProfile(
         self, request: memory_pb2.GetProfileRequest, context: Context
     ) -> memory_pb2.GetProfileResponse:
-        """Give what is known about the caller."""
+        """Return what is known about the caller."""
         return await self._management.profile(caller.get().user_id)
 
     async def DeleteProfile(

@@ -51,23 +51,23 @@ class Summaries:
         self._source = source
 
     async def current(self, entity_id: str) -> Summary:
-        """Give the summary of a memory that counts now."""
+        """Return the summary of a memory that counts now."""
         async with reading(self._engine) as connection:
             return await self.current_in(connection, entity_id)
 
     async def current_in(self, connection: AsyncConnection, entity_id: str) -> Summary:
-        """Give the summary that counts as the transaction sees it."""
+        """Return the summary that counts as the transaction sees it."""
         row = (await connection.execute(_live(entity_id))).one_or_none()
         return _to_summary(row)
 
     async def before(self, entity_id: str, turn: int) -> Summary:
-        """Give the summary that would count if a turn and all after it were withdrawn."""
+        """Return the summary that would count if a turn and all after it were withdrawn."""
         async with reading(self._engine) as connection:
             earlier = _live(entity_id).where(summaries.c.last_turn < turn)
             return _to_summary((await connection.execute(earlier)).one_or_none())
 
     async def up_to(self, entity_id: str, last_turn: int) -> tuple[Summary, Summary, bool]:
-        """Give what it takes to make a summary anew.
+        """Return what it takes to make a summary anew.
 
         Returns:
             the summary that ends at a turn, the one before it, and whether all that come
@@ -92,7 +92,7 @@ class Summaries:
     async def add(
         self, connection: AsyncConnection, entity_id: str, epoch: int, summary: Summary
     ) -> None:
-        """Let a summary count from now on; its `id` is given to it here."""
+        """Store a summary that counts from now on; its `id` is made here."""
         await connection.execute(
             insert(summaries).values(
                 id=self._source.new_id(PREFIX),
@@ -108,7 +108,7 @@ class Summaries:
         )
 
     async def improve(self, connection: AsyncConnection, summary_id: str, text: str) -> bool:
-        """Put the text of a degraded summary right; tell whether it still counted."""
+        """Put the text of a degraded summary right; return whether it still counted."""
         improved = await connection.execute(
             update(summaries)
             .where(summaries.c.id == summary_id, ~summaries.c.superseded)

@@ -54,7 +54,7 @@ def prompt(before: str, turns: Sequence[str]) -> Prompt:
 
 
 def checked(answer: str) -> str:
-    """Give the summary in a model's answer, cut at the end of a line where it is too long.
+    """Return the summary in a model's answer, cut at the end of a line where it is too long.
 
     Raises:
         GatewayError: there is none.
@@ -70,7 +70,7 @@ def checked(answer: str) -> str:
 
 
 def _largest(most: int, part: Callable[[int], str]) -> str:
-    """Give the largest part that is short enough."""
+    """Return the largest part that is short enough."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2

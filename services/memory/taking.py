@@ -43,7 +43,7 @@ class Taken:
     _storage: int = 0
 
     async def commit(self, answer: Message) -> int:
-        """Add the turn with its answer; give its number, 0 outside of any memory.
+        """Add the turn with its answer; return its number, 0 outside of any memory.
 
         Raises:
             GatewayError: conflict, when the memory was taken over or deleted; invalid, when
@@ -119,7 +119,7 @@ class Taking:
     async def add(
         self, lock: WriteLock, opening: OpenTurn, meeting: Meeting, answer: Message, storage: int
     ) -> int:
-        """Add the turns of a meeting with the answer of the last; give that one's number.
+        """Add the turns of a meeting with the answer of the last; return that one's number.
 
         Args:
             lock: on the memory.
@@ -194,7 +194,7 @@ class Taking:
             await asyncio.shield(asyncio.ensure_future(repository.release(reserved)))
 
     async def _synchronised(self, entity: Entity, windows: Windows) -> Entity:
-        """Give a memory as it is once no batch of older turns waits to be summarised.
+        """Return a memory as it is once no batch of older turns waits to be summarised.
 
         Raises:
             GatewayError: memory_not_synchronized, when that cannot be done now.

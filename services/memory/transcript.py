@@ -39,14 +39,14 @@ CHUNK = 1024
 async def read_turns(
     connection: AsyncConnection, entity_id: str, first: int, last: int
 ) -> list[StoredTurn]:
-    """Give the live turns of these numbers, both included, in order."""
+    """Return the live turns of these numbers, both included, in order."""
     return await _read(connection, entity_id, parts.c.turn.between(first, last))
 
 
 async def read_turn_of(
     connection: AsyncConnection, entity_id: str, message: int
 ) -> StoredTurn | None:
-    """Give the live turn that has a message of the transcript; None behind its end."""
+    """Return the live turn that has a message of the transcript; None behind its end."""
     part = (await connection.execute(_part_of(entity_id, message))).one_or_none()
     if part is None or part.first_message + part.messages <= message:
         return None
@@ -133,7 +133,7 @@ async def cut(
 
 
 async def read_last_key(connection: AsyncConnection, entity_id: str, length: int) -> bytes:
-    """Give the key of the last of `length` messages, at least one."""
+    """Return the key of the last of `length` messages, at least one."""
     chunk, place = divmod(length - 1, CHUNK)
     key = func.substr(keys.c.packed, place * KEY_SIZE + 1, KEY_SIZE)
     found: bytes | None = await connection.scalar(
@@ -143,7 +143,7 @@ async def read_last_key(connection: AsyncConnection, entity_id: str, length: int
 
 
 async def read_keys(connection: AsyncConnection, entity_id: str) -> bytes:
-    """Give the keys of all messages, `KEY_SIZE` bytes each."""
+    """Return the keys of all messages, `KEY_SIZE` bytes each."""
     chunks = await connection.scalars(
         select(keys.c.packed).where(keys.c.entity_id == entity_id).order_by(keys.c.chunk)
     )

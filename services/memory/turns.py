@@ -45,7 +45,7 @@ class StoredTurn:
 
 
 def awaited(messages: Sequence[Message]) -> frozenset[str]:
-    """Give the ids of the calls that wait for their results at the end of messages.
+    """Return the ids of the calls that wait for their results at the end of messages.
 
     Only the last assistant message's can, and only until the user says something else.
     """
@@ -104,7 +104,7 @@ class _Turn:
         self._has_user = any(is_user_turn_start(message) for message in messages)
 
     def is_over_with(self, message: Message) -> bool:
-        """Tell whether a message begins the next turn."""
+        """Return whether a message begins the next turn."""
         if not self._has_user or not is_user_turn_start(message):
             return False
         return not is_user_turn_start(self.messages[-1])
@@ -134,7 +134,7 @@ def with_answer(messages: Sequence[Message], answer: Message) -> tuple[Message, 
 
 
 def committed(turns: Sequence[StoredTurn], answer: Message) -> list[StoredTurn]:
-    """Give the turns of `extended` as they are stored once the model has answered the last."""
+    """Return the turns of `extended` as they are stored once the model has answered the last."""
     stored = [replace(turn, messages=_storable(turn.messages)) for turn in turns[:-1]]
     messages = _storable(with_answer(turns[-1].messages, answer))
     stored.append(replace(turns[-1], messages=messages, open=bool(awaited(messages))))
@@ -146,7 +146,7 @@ def _storable(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def replayable(messages: Iterable[Message]) -> list[Message]:
-    """Give messages as a provider may see them.
+    """Return messages as a provider may see them.
 
     A call stays with its result, which comes right after; a call without one is left out,
     and a result without a call is said as text. Thoughts, blank texts and messages that
@@ -221,7 +221,7 @@ def _show(message: Message, blocks: Sequence[Block], into: list[Message]) -> Non
 
 
 def said(messages: Iterable[Message]) -> str:
-    """Give what user and assistant said, a line for each message, for people and models.
+    """Return what user and assistant said, a line for each message, for people and models.
 
     Media come by their description, calls of tools by the tool's name; what a tool
     answered is left out. Empty where nobody said anything.
@@ -250,7 +250,7 @@ def _in_words(block: Block) -> str:
 
 
 def asked(messages: Iterable[Message]) -> str:
-    """Give the user's own words alone, a line for each text; empty where there are none."""
+    """Return the user's own words alone, a line for each text; empty where there are none."""
     texts = (
         block.text.strip()
         for message in messages

@@ -49,7 +49,7 @@ class Windows:
     summary: int = DEFAULT_SUMMARY_WINDOW
 
     def view(self, turns: int, summarised: int) -> View:
-        """Tell where turns stand.
+        """Return where turns stand.
 
         Args:
             turns: how many there are, an open one included.

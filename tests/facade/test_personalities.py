@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import ClientResponse
 
+from services.inference.sandbox.gemini_wire import OF_CHATS
 from services.inference.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
 from services.inference.sandbox.upstream import create_app
 from tests.running import Gateway, running, serving
@@ -189,16 +190,25 @@ async def test_calls_whose_thoughts_the_client_lost_are_taken(
 
 
 @STREAMED
-async def test_messages_have_no_place_for_the_signatures_of_a_chat(gateway: Gateway, stream: bool):
+async def test_messages_carry_the_signatures_of_a_chat(gateway: Gateway, stream: bool):
     said: list[dict[str, Any]] = [{"role": "user", "content": f"{ASKED} In parallel."}]
     body = {"model": "gemini-openai/echo", "messages": said, "tools": MESSAGES_TOOLS}
     body |= {"max_tokens": 2000, "stream": stream}
     content = (await messages(gateway, body))["content"]
+    assert [block["type"] for block in content][-3:] == ["redacted_thinking", *["tool_use"] * 2]
+    assert content[-3]["data"].startswith("gw1.")
     calls = [block for block in content if block["type"] == "tool_use"]
     results = [{"type": "tool_result", "tool_use_id": c["id"], "content": "sunny"} for c in calls]
     said += [{"role": "assistant", "content": content}, {"role": "user", "content": results}]
     answer = await messages(gateway, body)
     assert answer["content"][-1]["text"].count("sunny") == 2
+    async with gateway.http.get(f"{gateway.upstream}/sandbox/log") as log:
+        asked = (await log.json())[-1]["body"]["messages"]
+    (called,) = (message["tool_calls"] for message in asked if "tool_calls" in message)
+    assert [one.get("extra_content") for one in called] == [
+        {"google": {"thought_signature": OF_CHATS}},
+        None,
+    ]
 
 
 @STREAMED
@@ -260,6 +270,26 @@ async def test_mistral_answers_one_who_has_a_name(gateway: Gateway):
     async with gateway.http.post(url, json=body, headers=gateway.bearer()) as answer:
         assert answer.status == 200, await answer.text()
         assert answer.headers["x-gateway-dropped"] == "messages[].name, user"
+
+
+async def test_mistral_answers_calls_with_fields_of_other_providers(gateway: Gateway):
+    function = {"name": "f", "arguments": "{}", "strict_mode": True}
+    call = {"id": "call_1", "type": "function", "function": function}
+    call |= {"extra_content": {"google": {"thought_signature": "c2ln"}}, "provider": {"a": 1}}
+    said = [
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "It is done"},
+    ]
+    url = f"{gateway.url}/beta/v1/chat/completions"
+    for _ in range(2):
+        body = {"model": "mistral/echo", "messages": said}
+        async with gateway.http.post(url, json=body, headers=gateway.bearer()) as answer:
+            assert answer.status == 200, await answer.text()
+            dropped = answer.headers["x-gateway-dropped"].split(", ")
+        assert sorted(dropped) == [
+            f"messages[].content[].{name}" for name in ("extra_content", "provider", "strict_mode")
+        ]
 
 
 async def test_mistral_answers_a_request_that_spells_out_what_holds_anyway(gateway: Gateway):

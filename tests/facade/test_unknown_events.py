@@ -1,6 +1,6 @@
 """Events, blocks and deltas of Anthropic's streams that nobody here has heard of, over HTTP."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import orjson
@@ -38,9 +38,37 @@ def told() -> Iterator[Json]:
     yield {"type": "message_stop"}
 
 
-def upstream() -> web.Application:
+def beside() -> Iterator[Json]:
+    """Return the events of a stream with a field without a name beside the others of each."""
+    metrics = {"amazon-bedrock-invocationMetrics": {"inputTokenCount": 1}}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    texts = [{"type": "text_delta", "text": text} for text in ("Hi", "", " there", " you", "!")]
+    end = {"stop_reason": "end_turn", "stop_sequence": None, "why": {"a": 1}}
+    yield {"type": "message_start", "message": {**message, "usage": usage}, "region": "x"}
+    yield {"type": "ping", "cost": "0"}
+    block = {"type": "text", "text": ""}
+    yield {"type": "content_block_start", "index": 0, "content_block": block, "n": 1}
+    for delta in texts:
+        yield {"type": "content_block_delta", "index": 0, "delta": delta, "at": 7}
+    yield {"type": "content_block_stop", "index": 0, "took": 2}
+    call = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
+    yield {"type": "content_block_start", "index": 1, "content_block": call}
+    for piece in ("", '{"a":', "1}"):
+        delta = {"type": "input_json_delta", "partial_json": piece}
+        yield {"type": "content_block_delta", "index": 1, "delta": delta, "at": 7}
+    yield {"type": "content_block_stop", "index": 1}
+    yield {"type": "message_delta", "delta": {"early": 1}, "usage": usage, "before": 1}
+    yield {"type": "message_delta", "delta": end, "usage": usage, "filters": [{"b": 2}]}
+    yield {"type": "message_delta", "delta": {}, "usage": usage, "after": 3}
+    yield {"type": "message_stop", **metrics}
+
+
+def upstream(events: Callable[[], Iterator[Json]] = told) -> web.Application:
     async def messages(request: web.Request) -> web.Response:
-        lines = (b"event: %b\ndata: %b\n\n" % (e["type"].encode(), orjson.dumps(e)) for e in told())
+        lines = (
+            b"event: %b\ndata: %b\n\n" % (e["type"].encode(), orjson.dumps(e)) for e in events()
+        )
         return web.Response(body=b"".join(lines), content_type="text/event-stream")
 
     app = web.Application()
@@ -69,6 +97,40 @@ async def test_they_reach_callers_of_messages_in_their_places(tmp_path, memory):
         SHINY,
         DEEPER,
     ]
+
+
+def _as_shown(stream: Iterator[Json]) -> Iterator[Json]:
+    """Return the events as they reach callers: what ends the message is told once."""
+    ending: Json = {}
+    for event in stream:
+        if event["type"] == "message_delta":
+            delta = {**ending.get("delta", {}), **event["delta"]}
+            ending = {**ending, **event, "delta": delta}
+            continue
+        if event["type"] == "message_stop":
+            yield ending
+        yield event
+
+
+@pytest.mark.parametrize("memory", [{}, {"memory_id": "m"}], ids=["alone", "remembered"])
+async def test_fields_beside_those_with_a_name_stay_in_their_events(tmp_path, memory):
+    async with running(tmp_path, upstream(beside)) as gateway:
+        shown = await events(gateway, "messages", gateway.api_key(), max_tokens=9, **memory)
+    for event in shown:
+        event.pop("usage", None)
+        event.get("message", {}).clear()
+    expected = list(_as_shown(beside()))
+    for event in expected:
+        event.pop("usage", None)
+        event.get("message", {}).clear()
+    assert shown == expected
+
+
+async def test_the_whole_answer_is_read_without_what_stood_beside_it(tmp_path):
+    async with running(tmp_path, upstream(beside)) as gateway:
+        shown = await events(gateway, "chat/completions", gateway.bearer())
+    said = "".join(one["choices"][0]["delta"].get("content") or "" for one in shown)
+    assert said.startswith("Hi there you!") and "error" not in shown[-1]
 
 
 async def test_callers_of_chat_read_the_answer_without_them(tmp_path):

@@ -205,7 +205,7 @@ async def test_of_the_same_answer_messages_show_what_they_can(tmp_path):
         }
         told = await (await ask(gateway, body, gateway.api_key())).json()
     kinds = [block["type"] for block in told["content"]]
-    assert kinds == ["thinking", "text", "tool_use"]
+    assert kinds == ["thinking", "text", "redacted_thinking", "tool_use"]  # Gemini's signature
     assert told["content"][1]["text"] == "Look:![image](https://a.example/b.png)"
 
 

@@ -36,7 +36,9 @@ _MANY: dict[str, Any] = {
 }
 _RICH = '{"city":"Zürich \\"x\\" 🏔","n":9007199254740993,"f":0.1,"d":{"a":[null,true,{}]},"e":""}'
 # Of whose refusals there are words alone.
-_NAME_NO_FIELD = frozenset({"gemini-openai", "mistral", "ollama", "openrouter"})
+_NAME_NO_FIELD = frozenset({"gemini-openai", "mistral"})
+# They take names of tools of any length.
+_ANY_NAME = frozenset({"ollama", "openrouter", "vllm"})
 _LONG_NAME = "mcp__a-rather-long-name-of-a-server__" + "and_an_even_longer_name_of_a_tool_of_it" * 2
 
 
@@ -146,8 +148,8 @@ CALLS = (
         finish="calls",
         # In its own dialect a name is not changed.
         refusals=[
-            Refusal(OPENAIS - _NAME_NO_FIELD, {CHAT: "tools[0].function.name"}),
-            Refusal(_NAME_NO_FIELD, {CHAT: "64"}),
+            Refusal(OPENAIS - _NAME_NO_FIELD - _ANY_NAME, {CHAT: "tools[0].function.name"}),
+            Refusal(_NAME_NO_FIELD, {CHAT: "maximum"}),
         ],
     ),
 )

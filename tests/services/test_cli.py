@@ -164,6 +164,38 @@ def test_fallbacks_and_roles_without_a_model_are_named(gateway: Command) -> None
     ]
 
 
+def test_a_gateway_s_key_as_a_provider_s_is_a_warning(gateway: Command) -> None:
+    key = f"gw-{'a' * 43}"
+    gateway.environ["NEXT_KEY"] = key
+    gateway.config.write_text(
+        f'[providers.a]\nkind = "openai"\nbase_url = "http://a"\napi_key = "{key}"\n'
+        '[providers.b]\nkind = "anthropic"\nbase_url = "http://b"\napi_key_env = "NEXT_KEY"\n'
+        '[providers.c]\nkind = "openai"\nbase_url = "http://c"\napi_key = "gw-live-1"\n'
+    )
+    output, errors = gateway("config check")
+    assert "The settings are right" in output
+    assert [line.partition(":")[2].partition(" this is")[0] for line in errors.splitlines()] == [
+        " warning: providers.a.api_key:",
+        " warning: providers.b.api_key_env:",
+    ]
+    assert "unless http://a is another gateway" in errors and key not in errors
+
+
+def test_misspelt_names_of_fields_and_efforts_are_warnings(gateway: Command) -> None:
+    gateway.config.write_text(
+        '[[models]]\nname = "a"\nprovider = "sandbox"\nupstream = "echo"\n'
+        'refuses = ["temprature", "top_p", "prefil", "guided_json"]\n'
+        'efforts = ["low", "hihg", "default"]\n'
+    )
+    output, errors = gateway("config check")
+    assert "The settings are right" in output
+    told = [line.removeprefix("gateway: warning: models.a.") for line in errors.splitlines()]
+    assert [line.partition(":")[0] for line in told] == ["refuses[0]", "refuses[2]", "efforts[1]"]
+    assert [line.rpartition("; ")[2] for line in told] == [
+        f"did you mean {name}?" for name in ("temperature", "prefill", "high")
+    ]
+
+
 def test_names_that_a_wildcard_takes_are_models(gateway: Command) -> None:
     gateway.config.write_text(
         '[[models]]\nname = "claude-*"\nprovider = "sandbox"\nupstream = "echo"\n'

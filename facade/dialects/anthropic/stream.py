@@ -1,6 +1,7 @@
 """Streamed answers in Anthropic's shape: server-sent events."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import orjson
 
@@ -17,10 +18,19 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event, Finish, Served, Start
 from services.common.errors import GatewayError, internal
 
+Json = dict[str, Any]
+
 _PING = b'event: ping\ndata: {"type": "ping"}\n\n'
-_STOP = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
 # What `message_delta` tells in its `delta`; what else is known of the end stands beside it.
 _OF_DELTA = frozenset(("stop_reason", "stop_sequence", "stop_details", "container"))
+# Events that are written here. What comes without a name under one of these stands beside its
+# other fields.
+_NAMED = frozenset(
+    {
+        *("message_start", "message_delta", "message_stop"),
+        *("content_block_start", "content_block_delta", "content_block_stop"),
+    }
+)
 # Of a delta: its event up to the block's index, what the value follows, and the end.
 _DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":%s'
 _TEXT = b'{"type":"text_delta","text":'
@@ -34,12 +44,12 @@ def _event(name: str, data: object) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name.encode(), orjson.dumps(data))
 
 
-def _deltas(head: bytes, value: str, pieces: Sequence[bytes]) -> bytes:
-    """Write a value, as an event for each of its pieces where there are several."""
+def _deltas(head: bytes, value: str, pieces: Sequence[bytes], end: bytes = _END) -> bytes:
+    """Return a value as an event, or as one for each of its pieces where there are several."""
     if not pieces:
-        return head + orjson.dumps(value) + _END
+        return head + orjson.dumps(value) + end
     between = b'"' + _END + head + b'"'
-    return head + b'"' + between.join(pieces) + b'"' + _END
+    return head + b'"' + between.join(pieces) + b'"' + end
 
 
 class MessageStream:
@@ -68,6 +78,8 @@ class MessageStream:
         self._hidden = False
         # Clients replace a signature by the next one, so that it has to come in one piece.
         self._signature = ""
+        # Fields without a name, by the event that they wait for.
+        self._beside: dict[str, Json] = {}
         self._prepare_text()
 
     def encode(self, events: Iterable[Event]) -> bytes:
@@ -77,16 +89,21 @@ class MessageStream:
             kind = event.WhichOneof("kind")
             if kind == "usage":
                 self.usage = event.usage
-                continue
-            if self._start is not None:
-                out.append(self._opening(self._start))
-            if kind == "text" or kind == "refusal":
+            elif kind == "text" or kind == "refusal":
+                if self._start is not None:
+                    out.append(self._opening(self._start))
                 text = event.text if kind == "text" else event.refusal
-                if text and not self._hidden:
+                if self._hidden:
+                    continue
+                if self._beside:
+                    out.append(self._delta(_TEXT, text, event.pieces))
+                elif text:
                     if self._unopened:
                         out.append(self._open())
                     out.append(_deltas(self._text_delta, text, event.pieces))
-            else:
+            elif kind != "unknown" or not self._waits(event.unknown):
+                if self._start is not None:
+                    out.append(self._opening(self._start))
                 out.append(self._other(kind, event))
         if self._start is not None:
             out.append(self._opening(self._start))
@@ -97,13 +114,17 @@ class MessageStream:
         if self._finish is None:
             return self.error(internal())
         told = stop_fields(self._finish, self._refused)
+        inside = self._beside.get("message_delta", {}).pop("delta", {})
+        in_delta = _OF_DELTA | inside.keys()
         ending = {
-            **{name: value for name, value in told.items() if name not in _OF_DELTA},
-            "type": "message_delta",
-            "delta": {name: value for name, value in told.items() if name in _OF_DELTA},
+            **{name: value for name, value in told.items() if name not in in_delta},
+            "delta": {
+                **inside,
+                **{name: value for name, value in told.items() if name in in_delta},
+            },
             "usage": usage_json(self.usage),
         }
-        return _event("message_delta", ending) + _STOP
+        return self._named("message_delta", ending) + self._named("message_stop", {})
 
     def keepalive(self) -> bytes:
         """Return what a client reads past."""
@@ -126,7 +147,7 @@ class MessageStream:
             "stop_sequence": None,
             "usage": usage_json(self.usage),
         }
-        return _event("message_start", {"type": "message_start", "message": message})
+        return self._named("message_start", {"message": message})
 
     def _other(self, kind: str | None, event: Event) -> bytes:
         """Return the bytes of an event that is neither text nor tokens."""
@@ -155,16 +176,36 @@ class MessageStream:
         return b""
 
     def _delta(self, opening: bytes, value: str, pieces: Sequence[bytes] = ()) -> bytes:
-        if not value:
+        beside = self._beside.pop("content_block_delta", None)
+        if not (value or beside):
             return b""
-        return self._open() + _deltas(_DELTA % (self._index, opening), value, pieces)
+        end = b"}," + orjson.dumps(beside)[1:-1] + b"}\n\n" if beside else _END
+        return self._open() + _deltas(_DELTA % (self._index, opening), value, pieces, end)
 
     def _opaque_delta(self, delta: conversation_pb2.Opaque) -> bytes:
         fields = verbatim(delta)
         if fields is None:
             return b""
-        event = {"type": "content_block_delta", "index": self._index, "delta": fields}
-        return self._open() + _event("content_block_delta", event)
+        event = {"index": self._index, "delta": fields}
+        return self._open() + self._named("content_block_delta", event)
+
+    def _waits(self, event: conversation_pb2.Opaque) -> bool:
+        """Keep fields that stand beside those of an event to come; return whether they do."""
+        fields = own_fields(event)
+        name = fields.pop("type", None)
+        if name not in _NAMED:
+            return False
+        if name == "message_delta":
+            # Several of them are told as one.
+            before = self._beside.get(name, {})
+            inside = {**before.get("delta", {}), **fields.get("delta", {})}
+            fields = {**before, **fields, "delta": inside}
+        self._beside[name] = fields
+        return True
+
+    def _named(self, name: str, fields: Json) -> bytes:
+        """Return an event with what waits for it."""
+        return _event(name, {"type": name, **self._beside.pop(name, {}), **fields})
 
     def _unknown(self, event: conversation_pb2.Opaque) -> bytes:
         fields = own_fields(event)
@@ -190,31 +231,32 @@ class MessageStream:
             case "tool_use":
                 delta, content, fields["input"] = _INPUT, block.tool_use.input, {}
         self._unopened = self._start_event(fields)
-        first = self._delta(delta, content)
+        first = self._delta(delta, content) if content else b""
         return first or (b"" if delta == _TEXT else self._open())
 
     def _start_event(self, content_block: object) -> bytes:
-        data = {
-            "type": "content_block_start",
-            "index": self._index,
-            "content_block": content_block,
-        }
-        return _event("content_block_start", data)
+        return self._named(
+            "content_block_start", {"index": self._index, "content_block": content_block}
+        )
 
     def _open(self) -> bytes:
         opening, self._unopened = self._unopened, b""
         return opening
 
     def _block_stop(self) -> bytes:
+        signature = b""
+        if self._signature:
+            signature = self._delta(_SIGNATURE, self._signature)
+        self._beside.pop("content_block_delta", None)
         if self._hidden or self._unopened:
             self._hidden, self._unopened = False, b""
+            self._beside.pop("content_block_stop", None)
             return b""
-        signature = self._delta(_SIGNATURE, self._signature)
-        stop = {"type": "content_block_stop", "index": self._index}
+        stop = self._named("content_block_stop", {"index": self._index})
         self._signature = ""
         self._index += 1
         self._prepare_text()
-        return signature + _event("content_block_stop", stop)
+        return signature + stop
 
     def _prepare_text(self) -> None:
         self._text_delta = _DELTA % (self._index, _TEXT)

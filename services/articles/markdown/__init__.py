@@ -30,12 +30,12 @@ class Rendered(NamedTuple):
 
 
 def render_block(document: Document, element: Element) -> str:
-    """Give the Markdown of one element of a document."""
+    """Return the Markdown of one element of a document."""
     return block_markdown(element, _context(document))
 
 
 def render_document(document: Document) -> tuple[list[Rendered], str]:
-    """Give each top-level block rendered, and the Markdown of the whole document."""
+    """Return each top-level block rendered, and the Markdown of the whole document."""
     context = _context(document)
     rendered = [
         Rendered(block.id, block.type, block_markdown(block, context)) for block in document.blocks

@@ -53,7 +53,7 @@ def info_string(language: str) -> str:
 
 
 def is_safe_link(url: str) -> bool:
-    """Tell whether an address leads to the web or a mailbox, and runs nothing."""
+    """Return whether an address leads to the web or a mailbox, and runs nothing."""
     return _SCHEMES.match(url) is not None
 
 

@@ -39,7 +39,7 @@ _TAGS = {
 
 
 def with_markers(leaves: Sequence[Leaf], numbers: Numbers) -> Iterator[tuple[Leaf, int | None]]:
-    """Give each leaf, with the number to show behind it: once at the end of a run of citations."""
+    """Yield each leaf, with the number to show behind it: once at the end of a run of citations."""
     for place, leaf in enumerate(leaves):
         following = leaves[place + 1].cite if place + 1 < len(leaves) else None
         shown = leaf.cite is not None and leaf.cite != following
@@ -181,7 +181,7 @@ def _code_span(text: str, before: str, pipe: str) -> str:
 
 
 def _can_flank(source: str, before: str, following: str) -> bool:
-    """Tell whether a delimiter around the source opens and closes, between these neighbours."""
+    """Return whether a delimiter around the source opens and closes, between these neighbours."""
     if before and before in _DELIMITERS:
         return False
     opens = _is_word(source[0]) or _is_boundary(before)

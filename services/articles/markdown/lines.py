@@ -16,7 +16,7 @@ _UNREFERABLE = frozenset("\x0b\x1c\x1d\x1e\x1f\x85")
 
 
 def paragraph(source: str) -> str:
-    """Give the lines of a paragraph: a newline is a hard break."""
+    """Return the lines of a paragraph: a newline is a hard break."""
     if "\n" not in source:
         return _line(source)
     text = source.rstrip("\n")
@@ -26,13 +26,13 @@ def paragraph(source: str) -> str:
 
 
 def heading(source: str) -> str:
-    """Give the content of a heading, which has one line."""
+    """Return the content of a heading, which has one line."""
     line = kept_edges(source.replace("\n", " "))
     return _CLOSING_HASHES.sub(lambda hashes: f"\\{hashes[0]}", line)
 
 
 def cell(source: str) -> str:
-    """Give the content of a cell in a GFM table, which has one line."""
+    """Return the content of a cell in a GFM table, which has one line."""
     parts = [kept_edges(part) for part in source.split("\n")]
     return "<br>".join(parts)
 

@@ -47,7 +47,7 @@ _LONGEST = 128
 
 
 def is_colour(value: str) -> bool:
-    """Tell whether a string is a CSS colour."""
+    """Return whether a string is a CSS colour."""
     if len(value) > _LONGEST:
         return False
     return value.lower() in _NAMES or _COLOUR.fullmatch(value) is not None

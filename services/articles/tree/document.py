@@ -47,7 +47,7 @@ class Document:
     parents: Parents = field(default_factory=Parents, compare=False, repr=False)
 
     def path_of(self, element_id: str) -> Path | None:
-        """Give where an element stands, or None when it is not in the document."""
+        """Return where an element stands, or None when it is not in the document."""
         chain = [element_id]
         holder = self.parents.get(element_id)
         while holder:
@@ -67,7 +67,7 @@ class Document:
         return tuple(path)
 
     def node_at(self, path: Sequence[int]) -> Node | None:
-        """Give what stands at a path that is not empty, or None where there is nothing."""
+        """Return what stands at a path that is not empty, or None where there is nothing."""
         if not path[0] < len(self.blocks):
             return None
         node: Node = self.blocks[path[0]]
@@ -78,17 +78,17 @@ class Document:
         return node
 
     def element(self, element_id: str) -> Element | None:
-        """Give the element with an id, or None when it is not in the document."""
+        """Return the element with an id, or None when it is not in the document."""
         path = self.path_of(element_id)
         node = None if path is None else self.node_at(path)
         return node if isinstance(node, Element) else None
 
     def numbers(self) -> dict[str, int]:
-        """Give the number of each cited reference, 1 for the first that appears."""
+        """Return the number of each cited reference, 1 for the first that appears."""
         return numbered(self.blocks.cites())
 
     def spliced(self, start: int, stop: int, elements: Sequence[Element]) -> "Document":
-        """Give the document with `elements` for the top-level blocks from start to before stop."""
+        """Return the document with `elements` for its top blocks from start to before stop."""
         gone = [self.blocks[place] for place in range(start, stop)]
         return replace(
             self,
@@ -97,7 +97,7 @@ class Document:
         )
 
     def replaced(self, path: Path, element: Element) -> "Document":
-        """Give the document with another element of the same id at a path."""
+        """Return the document with another element of the same id at a path."""
         old = self.node_at(path)
         assert isinstance(old, Element) and old.id == element.id
         top = element
@@ -123,7 +123,7 @@ class Document:
         return self.parents.changed((element.id for element in gone), pairs)
 
     def to_json(self) -> dict[str, Json]:
-        """Give the document as JSON, to be stored."""
+        """Return the document as JSON, to be stored."""
         return {
             "version": self.version,
             "style": self.style,
@@ -142,7 +142,7 @@ class Document:
 
 
 def parent_pairs(element: Element, holder: str) -> list[tuple[str, str]]:
-    """Give each id in an element with the id of its holder."""
+    """Return each id in an element with the id of its holder."""
     made = [(element.id, holder)]
     for child in element.elements:
         made.extend(parent_pairs(child, element.id))

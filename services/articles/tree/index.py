@@ -21,11 +21,11 @@ class Parents:
         return self._length
 
     def get(self, element_id: str) -> str | None:
-        """Give the holder's id, or None for an id that is not in the document."""
+        """Return the holder's id, or None for an id that is not in the document."""
         return self._buckets[hash(element_id) % _BUCKETS].get(element_id)
 
     def changed(self, gone: Iterable[str], new: Iterable[tuple[str, str]]) -> "Parents":
-        """Give the map without the ids `gone` and with the pairs `new`.
+        """Return the map without the ids `gone` and with the pairs `new`.
 
         Raises:
             ValueError: an id that is new is there already.

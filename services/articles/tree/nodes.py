@@ -72,7 +72,7 @@ class Leaf:
         return () if self.cite is None else (self.cite,)
 
     def same_marks(self, other: "Leaf") -> bool:
-        """Tell whether the two differ in nothing but text."""
+        """Return whether the two differ in nothing but text."""
         return (
             self.type == other.type
             and self.bold == other.bold
@@ -123,7 +123,7 @@ class Element:
         return tuple(child for child in self.children if isinstance(child, Element))
 
     def with_children(self, children: Sequence["Node"]) -> "Element":
-        """Give the same element around other children."""
+        """Return the same element around other children."""
         return replace(self, children=tuple(children))
 
 
@@ -131,12 +131,12 @@ Node: TypeAlias = Leaf | Element
 
 
 def joined_cites(nodes: Sequence[Node]) -> tuple[str, ...]:
-    """Give the references that the nodes cite, each once, in order of appearance."""
+    """Return the references that the nodes cite, each once, in order of appearance."""
     return tuple(dict.fromkeys(cite for node in nodes for cite in node.cites))
 
 
 def walk(element: Element) -> Iterator[Element]:
-    """Give an element and all elements below it, in reading order."""
+    """Yield an element and all elements below it, in reading order."""
     yield element
     for child in element.children:
         if isinstance(child, Element):
@@ -144,7 +144,7 @@ def walk(element: Element) -> Iterator[Element]:
 
 
 def all_leaves(element: Element) -> Iterator[Leaf]:
-    """Give all leaves below an element, in reading order."""
+    """Yield all leaves below an element, in reading order."""
     for child in element.children:
         if isinstance(child, Element):
             yield from all_leaves(child)
@@ -153,12 +153,12 @@ def all_leaves(element: Element) -> Iterator[Leaf]:
 
 
 def height(element: Element) -> int:
-    """Give how many elements lie on the longest way down, this one counted."""
+    """Return how many elements lie on the longest way down, this one counted."""
     return 1 + max((height(child) for child in element.elements), default=0)
 
 
 def leaf_to_json(leaf: Leaf) -> dict[str, Json]:
-    """Give a TextLeaf; what is not set is left out."""
+    """Return a TextLeaf; what is not set is left out."""
     made: dict[str, Json] = {"type": leaf.type, "text": leaf.text}
     if leaf.bold:
         made["bold"] = True
@@ -190,7 +190,7 @@ def leaf_from_json(stored: Mapping[str, Any]) -> Leaf:
 
 
 def element_to_json(element: Element) -> dict[str, Json]:
-    """Give an ElementBlock: what callers read and what is stored."""
+    """Return an ElementBlock: what callers read and what is stored."""
     made: dict[str, Json] = {"id": element.id, "type": element.type}
     made.update(element.content)
     made["children"] = [node_to_json(child) for child in element.children]
@@ -213,7 +213,7 @@ def element_from_json(stored: Mapping[str, Any]) -> Element:
 
 
 def node_to_json(node: Node) -> dict[str, Json]:
-    """Give a TextLeaf or an ElementBlock."""
+    """Return a TextLeaf or an ElementBlock."""
     return leaf_to_json(node) if isinstance(node, Leaf) else element_to_json(node)
 
 

@@ -31,7 +31,7 @@ def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
 
 
 def normal_children(kind: str, children: Sequence[Node]) -> tuple[Node, ...]:
-    """Give the normal form of children that fit the type (see `parsing.fitting`)."""
+    """Return the normal form of children that fit the type (see `parsing.fitting`)."""
     leaves = [child for child in children if isinstance(child, Leaf)]
     if kind in LEAVES_ONLY_TYPES:
         return normal_leaves(leaves)

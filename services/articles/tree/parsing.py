@@ -149,7 +149,7 @@ def _as_json(value: object) -> Mapping[str, Json]:
 
 
 def built(element: Element, children: Sequence[Node], pointer: str) -> Element:
-    """Give the element around other children, in normal form.
+    """Return the element around other children, in normal form.
 
     Raises:
         Refusal: the children don't fit the type, or don't make a table.

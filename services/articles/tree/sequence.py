@@ -52,12 +52,12 @@ class Blocks:
     __hash__ = None  # type: ignore[assignment]  # elements hold mappings, which have no hash
 
     def __getitem__(self, place: int) -> Element:
-        """Give the element at a position from 0 to length - 1."""
+        """Return the element at a position from 0 to length - 1."""
         at = bisect_right(self._starts, place) - 1
         return self._runs[at].elements[place - self._starts[at]]
 
     def place_of(self, element_id: str) -> int:
-        """Give where the element with an id stands, which must be here."""
+        """Return where the element with an id stands, which must be here."""
         for run, start in zip(self._runs, self._starts, strict=False):
             place = run.places.get(element_id)
             if place is not None:
@@ -65,7 +65,7 @@ class Blocks:
         raise KeyError(element_id)
 
     def spliced(self, start: int, stop: int, elements: Sequence[Element]) -> "Blocks":
-        """Give the sequence with `elements` in place of those from `start` to before `stop`."""
+        """Return the sequence with `elements` in place of those from `start` to before `stop`."""
         if not self._runs:
             return Blocks(elements)
         last = len(self._runs) - 1
@@ -79,17 +79,17 @@ class Blocks:
         return made
 
     def updated(self, changed: Mapping[str, Element]) -> "Blocks":
-        """Give the sequence with other states of some elements, by id; each run is made once."""
+        """Return the sequence with other states of some elements, by id; each run is made once."""
         made = object.__new__(Blocks)
         made._set(tuple([_updated(run, changed) for run in self._runs]))
         return made
 
     def cites(self) -> tuple[str, ...]:
-        """Give the ids of all references cited, each once, in order of appearance."""
+        """Return the ids of all references cited, each once, in order of appearance."""
         return tuple(dict.fromkeys(cite for run in self._runs for cite in run.cites))
 
     def citing(self, reference_id: str) -> list[Element]:
-        """Give the elements in or below which a reference is cited."""
+        """Return the elements in or below which a reference is cited."""
         return [
             element
             for run in self._runs

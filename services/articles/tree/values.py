@@ -7,7 +7,7 @@ from services.articles.tree.refusal import Code, Refusal, inside
 
 
 def wrong(pointer: str, problem: str) -> Refusal:
-    """Give the refusal of a value that breaks its schema."""
+    """Return the refusal of a value that breaks its schema."""
     return Refusal(Code.SCHEMA, pointer, problem)
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 FIRST_DELAY_S = 0.5
 LONGEST_DELAY_S = 30.0
 
-# Gives a number between two bounds, as `random.uniform` does.
+# Returns a number between two bounds, as `random.uniform` does.
 Uniform = Callable[[float, float], float]
 
 

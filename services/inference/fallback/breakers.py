@@ -79,7 +79,7 @@ class Breakers:
         return breaker is None or not breaker.is_open or self._is_due(breaker)
 
     def begin(self, key: Key) -> bool:
-        """Record that a model is asked; tell whether that is a probe."""
+        """Record that a model is asked; return whether that is a probe."""
         breaker = self._breakers.get(key)
         if breaker is None or not breaker.is_open or not self._is_due(breaker):
             return False

@@ -184,7 +184,7 @@ class Continued:
 
 
 class Repeated:
-    """Lets an answer through from where the caller's copy of it ends.
+    """Passes an answer on from where the caller's copy of it ends.
 
     Args:
         sent: what the caller has.

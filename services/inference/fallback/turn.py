@@ -69,7 +69,7 @@ class Asks(Protocol):
         """
 
     def attempt(self, step: Step, prepared: Prepared, manner: Manner) -> tuple[Attempt, bool]:
-        """Make an attempt; tell whether it asks the model to go on with what was sent."""
+        """Make an attempt; return whether it asks the model to go on with what was sent."""
 
     def refused(self, step: Step) -> frozenset[str]:
         """Return what a step's model refuses, names of `services.inference.refusals`."""

@@ -207,7 +207,7 @@ def _describe(block: Block) -> None:
 
 
 def _put_back(messages: Iterable[Message], apart: Apart, *, is_present: bool) -> list[str | None]:
-    """Put the caller's media in their places; give the paths of the media there are then.
+    """Put the caller's media in their places; return the paths of the media there are then.
 
     A file may still be had from the store, and an address of the present turn is some
     moments old. What was at an older one may be gone, and would fail every request.

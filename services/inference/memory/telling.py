@@ -128,7 +128,7 @@ class _Telling:
         return batch
 
     def leave(self) -> bool:
-        """Listen no more; tell whether the answer is to be read to its end all the same."""
+        """Listen no more; return whether the answer is to be read to its end all the same."""
         self._left = True
         self._room.release()
         self.is_alone = self._begun

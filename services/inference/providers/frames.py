@@ -20,7 +20,7 @@ import orjson
 from gateway.inference.v1.inference_pb2 import Event
 from services.inference.providers.sse import read_event
 
-# Gives the one string that an event's JSON says, or None where it says anything else. Read
+# Returns the one string that an event's JSON says, or None where it says anything else. Read
 # once more with another string in that place, not empty, it would say that one and do
 # nothing else.
 Said = Callable[[Any], str | None]
@@ -81,7 +81,7 @@ class Frames:
         self._example = event, text
 
     def repeats(self, text: bytes, at: int) -> tuple[list[bytes], int]:
-        """Return what the events from `at` on say that are known; tell where they end.
+        """Return what the known events from `at` on say, and where they end.
 
         Each is the inside of a JSON string, not empty.
         """

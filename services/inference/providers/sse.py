@@ -51,7 +51,7 @@ class EventCutter:
         self._held = bytearray()  # an event without its end
 
     def feed(self, chunk: bytes) -> bytes:
-        """Take the next bytes; give the text of the events they complete, for `read_event`.
+        """Take the next bytes; return the text of the events they complete, for `read_event`.
 
         Raises:
             SseTooLongError: an event is over the bound, or has far too many lines.
@@ -100,7 +100,7 @@ class EventCutter:
 
 
 def read_event(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
-    """Read the event that begins at `at`; tell where the next one begins.
+    """Read the event that begins at `at`; return where the next one begins, too.
 
     Args:
         text: what an `EventCutter` gave.

@@ -282,7 +282,7 @@ class Upstream:
     async def _open(
         self, path: str, body: bytes, headers: Collection[tuple[str, str]], heard: Heard | None
     ) -> http.Response:
-        """Send the request; give the answer with its body unread, if it is 2xx."""
+        """Send the request; return the answer with its body unread, if it is 2xx."""
         if self._missing_key:
             raise UpstreamError(
                 errors_pb2.REASON_UPSTREAM_AUTH,

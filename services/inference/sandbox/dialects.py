@@ -8,7 +8,6 @@ import orjson
 from services.inference.sandbox import (
     anthropic_rules,
     anthropic_wire,
-    openai_rules,
     openai_wire,
 )
 from services.inference.sandbox.anthropic_betas import betas_of, check_betas
@@ -120,7 +119,7 @@ class OpenAI:
         check: Check,
         new_id: Callable[[str], str],
         now: Callable[[], float],
-        find_problem: Check = openai_rules.find_problem,
+        find_problem: Check,
         personality: Personality = USUAL,
     ) -> None:
         self._check = check

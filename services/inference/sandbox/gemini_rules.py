@@ -15,8 +15,8 @@ from services.inference.sandbox.gemini_wire import is_signed
 Body = Mapping[str, Any]
 Where = tuple[str | int, ...]
 
-_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}", re.ASCII)
-_NAME_RULE = (
+NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}", re.ASCII)
+NAME_RULE = (
     "Invalid function name. Must start with a letter or an underscore. Must be alphanumeric "
     "(a-z, A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-), with a maximum "
     "length of 64."
@@ -166,8 +166,8 @@ def _tools(body: Body) -> Iterator[Problem]:
         for place, function in enumerate(tool.get("functionDeclarations") or ()):
             name = function.get("name", "")
             where = ("tools", index, "functionDeclarations", place)
-            if not _NAME.fullmatch(name):
-                yield _told((*where, "name"), _NAME_RULE)
+            if not NAME.fullmatch(name):
+                yield _told((*where, "name"), NAME_RULE)
             if name in names:
                 yield Problem(where, f"Duplicate function declaration found: {name}")
             if "parameters" in function and "parametersJsonSchema" in function:

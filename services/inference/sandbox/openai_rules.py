@@ -9,18 +9,23 @@ from typing import Any
 
 from services.inference.sandbox.checks import Problem, out_of_range
 
-_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _MAX_STOPS = 4
 
 Body = Mapping[str, Any]
 
 
-def find_problem(body: Body) -> Problem | None:
-    """Return the first problem of a body of the right types, or None."""
-    return next(_problems(body), None)
+def find_problem(body: Body, tool_name: re.Pattern[str] = TOOL_NAME) -> Problem | None:
+    """Return the first problem of a body of the right types, or None.
+
+    Args:
+        body: the request.
+        tool_name: what the names of tools have to be.
+    """
+    return next(_problems(body, tool_name), None)
 
 
-def _problems(body: Body) -> Iterator[Problem]:
+def _problems(body: Body, tool_name: re.Pattern[str]) -> Iterator[Problem]:
     if not body["messages"]:
         yield Problem(("messages",), "[] is too short: at least one message is needed")
     for key, low, high in (
@@ -42,13 +47,13 @@ def _problems(body: Body) -> Iterator[Problem]:
         yield Problem(("stream_options",), "only with stream: true")
     if body.get("top_logprobs") is not None and not body.get("logprobs"):
         yield Problem(("top_logprobs",), "only with logprobs: true")
-    yield from _tools(body)
+    yield from _tools(body, tool_name)
     yield from _messages(body["messages"])
     if (body.get("response_format") or {}).get("type") == "json_object" and not _says_json(body):
         yield Problem(("messages",), "must contain the word 'json' for this response_format")
 
 
-def _tools(body: Body) -> Iterator[Problem]:
+def _tools(body: Body, tool_name: re.Pattern[str]) -> Iterator[Problem]:
     tools = body.get("tools")
     if tools == []:
         yield Problem(("tools",), "[] is too short")
@@ -58,7 +63,7 @@ def _tools(body: Body) -> Iterator[Problem]:
     names = []
     for index, tool in enumerate(tools or ()):
         names.append(tool[tool["type"]]["name"])
-        if not _TOOL_NAME.fullmatch(names[-1]):
+        if not tool_name.fullmatch(names[-1]):
             where = ("tools", index, tool["type"], "name")
             yield Problem(where, "1 to 64 of letters, digits, _ and -")
     choice = body.get("tool_choice")

@@ -27,11 +27,12 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from aiohttp import web
 
 from services.common import ids
-from services.inference.sandbox import gemini_rules, openai_embeddings
+from services.inference.sandbox import gemini_rules, openai_embeddings, openai_rules
 from services.inference.sandbox.checks import Checks, load_checks
 from services.inference.sandbox.dialects import Anthropic, Dialect, OpenAI
 from services.inference.sandbox.gemini import Gemini
@@ -135,7 +136,8 @@ class _Made:
     now: Callable[[], float]
 
     def chat(self, personality: Personality) -> OpenAI:
-        return OpenAI(self.checks.chat, self.new_id, self.now, personality=personality)
+        rules = partial(openai_rules.find_problem, tool_name=personality.tool_name)
+        return OpenAI(self.checks.chat, self.new_id, self.now, rules, personality)
 
     def embeddings(self) -> OpenAI:
         rules = openai_embeddings.find_problem

@@ -110,7 +110,7 @@ class Archive:
     async def without_vectors(
         self, owner_id: str, entity_id: str, model: str, *, after_turn: int, limit: int
     ) -> list[ArchivedTurn]:
-        """Give archived turns that a model has not embedded yet, the oldest first.
+        """Return archived turns that a model has not embedded yet, the oldest first.
 
         Args:
             owner_id: the user.
@@ -181,7 +181,7 @@ class Archive:
         ]
 
     def _terms(self, question: str) -> frozenset[str]:
-        """Give the terms to look for, dates among them."""
+        """Return the terms to look for, dates among them."""
         said = list(dict.fromkeys(words.terms(question)))
         if len(said) > _MAX_TERMS:
             said = said[: _MAX_TERMS // 2] + said[-_MAX_TERMS // 2 :]

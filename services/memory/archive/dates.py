@@ -24,7 +24,7 @@ _LATEST = re.compile(r"\b(?:most recent(?:ly)?|latest|lately|last time|(?:right 
 
 
 def marks(at_ms: int) -> list[str]:
-    """Give the terms of the time at which something was said, in Unix milliseconds.
+    """Return the terms of the time at which something was said, in Unix milliseconds.
 
     No word of a text is such a term. A time outside of the years 1 to 9999 has none.
     """
@@ -36,7 +36,7 @@ def marks(at_ms: int) -> list[str]:
 
 
 def asked(question: str, now_ms: int) -> list[str]:
-    """Give the terms of the dates that a question names, each once, in order.
+    """Return the terms of the dates that a question names, each once, in order.
 
     Args:
         question: any text.
@@ -57,7 +57,7 @@ def asked(question: str, now_ms: int) -> list[str]:
 
 
 def asks_for_latest(question: str) -> bool:
-    """Tell whether a question wants the last of several things that were said."""
+    """Return whether a question wants the last of several things that were said."""
     return _LATEST.search(question.casefold()) is not None
 
 
@@ -82,7 +82,7 @@ def _iso(match: re.Match[str], _today: date) -> list[str]:
 
 
 def _named(day: int, month: str, year: str | None, today: date) -> list[str]:
-    """Give a day of a year, or of the twelve months up to today."""
+    """Return a day of a year, or of the twelve months up to today."""
     number = MONTHS.index(month) + 1
     if year:
         return [_day(date(int(year), number, day))]
@@ -95,7 +95,7 @@ def _month_of_year(match: re.Match[str], _today: date) -> list[str]:
 
 
 def _weekday(match: re.Match[str], today: date) -> list[str]:
-    """Give the last such day before today."""
+    """Return the last such day before today."""
     back = (today.weekday() - WEEKDAYS.index(match[1]) - 1) % 7 + 1
     return [_day(today - timedelta(back))]
 
@@ -118,7 +118,7 @@ def _period(match: re.Match[str], today: date) -> list[str]:
 
 
 def _ago(match: re.Match[str], today: date) -> list[str]:
-    """Give the day so long ago, and those beside it where people count roughly."""
+    """Return the day so long ago, and those beside it where people count roughly."""
     count = _NUMBERS.get(match[1]) or int(match[1])
     match match[2]:
         case "day":

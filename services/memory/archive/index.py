@@ -205,7 +205,7 @@ class _Session(NamedTuple):
     ended_at_ms: int
 
     def of(self, turn: ArchivedTurn) -> "_Session":
-        """Give the session that the next turn is in."""
+        """Return the session that the next turn is in."""
         paused = turn.created_at_ms - self.ended_at_ms > SESSION_PAUSE_MS
         first = turn.number if paused or not self.first else self.first
         return _Session(first, turn.created_at_ms)
@@ -224,7 +224,7 @@ async def _session_before(connection: AsyncConnection, entity_id: str, number: i
 
 
 async def _hold(connection: AsyncConnection, entity_id: str) -> str | None:
-    """Keep other writers of an index out until the transaction ends; give whose it is."""
+    """Keep other writers of an index out until the transaction ends; return whose it is."""
     owner_id: str | None = await connection.scalar(
         _of(tables.archives, entity_id, tables.archives.c.owner_id).with_for_update()
     )
@@ -265,7 +265,7 @@ async def _shorten(
 
 
 def _insert(connection: AsyncConnection, table: Table) -> Any:
-    """Give an INSERT that knows conflicts, which SQLAlchemy has for each engine apart."""
+    """Return an INSERT that knows conflicts, which SQLAlchemy has for each engine apart."""
     return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
 
 

@@ -27,7 +27,7 @@ class Lookup:
         self._entity_id = entity_id
 
     async def collection(self) -> Collection | None:
-        """Give how much is archived; None where nothing is."""
+        """Return how much is archived; None where nothing is."""
         archives = tables.archives
         found = await self._connection.execute(
             self._select(archives, archives.c.turns, archives.c.terms)
@@ -45,7 +45,7 @@ class Lookup:
         recency: float,
         most: int,
     ) -> list[int]:
-        """Give the turns that fit terms best, by their keys; see `postings.best`."""
+        """Return the turns that fit terms best, by their keys; see `postings.best`."""
         table = tables.postings
         counted = await self._connection.execute(
             self._select(table, table.c.term, func.sum(func.length(table.c.postings)))
@@ -72,7 +72,7 @@ class Lookup:
     async def alike(
         self, model: str, values: Sequence[float], *, before_turn: int, most: int
     ) -> list[int]:
-        """Give the turns nearest to a vector among those of its model, the nearest first."""
+        """Return the turns nearest to a vector among those of its model, the nearest first."""
         signed, kept = tables.signatures, tables.vectors
         blocks = await self._connection.scalars(
             self._select(signed, signed.c.signatures)
@@ -88,7 +88,7 @@ class Lookup:
         return signatures.nearest({turn: vector for turn, vector in vectors}, values, most)
 
     async def said(self, turns: Iterable[int]) -> dict[int, Said]:
-        """Tell when turns were said; those that are not archived are left out."""
+        """Return when turns were said; those that are not archived are left out."""
         table = tables.turns
         found = await self._connection.execute(
             self._select(table, table.c.turn, table.c.created_at_ms, table.c.session).where(
@@ -98,7 +98,7 @@ class Lookup:
         return {turn: Said(created_at_ms, session) for turn, created_at_ms, session in found}
 
     async def texts(self, turns: Iterable[int]) -> dict[int, str]:
-        """Give what was said in turns."""
+        """Return what was said in turns."""
         table = tables.turns
         found = await self._connection.execute(
             self._select(table, table.c.turn, table.c.text).where(table.c.turn.in_(list(turns)))
@@ -108,7 +108,7 @@ class Lookup:
     async def without_vectors(
         self, model: str, *, after_turn: int, limit: int
     ) -> list[ArchivedTurn]:
-        """Give the first turns after one that have no vector of a model."""
+        """Return the first turns after one that have no vector of a model."""
         table, vectors = tables.turns, tables.vectors
         has = select(vectors.c.turn).where(
             vectors.c.entity_id == table.c.entity_id,

@@ -30,7 +30,7 @@ class Collection(NamedTuple):
 
 
 def pack(turn: int, count: int, length: int) -> bytes:
-    """Give the posting of a term that comes up `count` times in a turn of `length` terms."""
+    """Return the posting of a term that comes up `count` times in a turn of `length` terms."""
     return _POSTING.pack(turn, min(count, _MOST), min(length, _MOST))
 
 
@@ -69,7 +69,7 @@ def best(
     recency: float,
     most: int,
 ) -> list[int]:
-    """Give the turns that fit best, the best first; of equals, the later.
+    """Return the turns that fit best, the best first; of equals, the later.
 
     Args:
         found: the postings of each term of the question.

@@ -17,7 +17,7 @@ class Said(NamedTuple):
 
 
 def fused(lists: Sequence[Sequence[int]]) -> dict[int, float]:
-    """Give each turn of some lists a score by its ranks in them, 1 for the first in all."""
+    """Score the turns of some lists by their ranks in them, 1 for the first in all."""
     scores: dict[int, float] = {}
     for turns in lists:
         for rank, turn in enumerate(turns):

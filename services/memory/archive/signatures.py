@@ -23,12 +23,12 @@ _FARTHEST = 1 << 62
 
 
 def pack(values: Sequence[float]) -> bytes:
-    """Give a vector of length 1 as 32-bit floats; all zeros where it has no direction."""
+    """Return a vector of length 1 as 32-bit floats; all zeros where it has no direction."""
     return _unit(values).tobytes()
 
 
 def sign(turn: int, packed: bytes) -> bytes:
-    """Give the turn and the signs of its vector, as `pack` gave that."""
+    """Return the turn and the signs of its vector, as `pack` gave that."""
     import numpy as np
 
     signs = np.packbits(np.frombuffer(packed, np.float32) > 0).tobytes()
@@ -45,7 +45,7 @@ def before(packed: bytes, dimensions: int, first_turn: int) -> bytes:
 def near(
     blocks: Iterable[bytes], values: Sequence[float], *, before_turn: int, most: int
 ) -> list[int]:
-    """Give the turns whose signs differ least from those of a vector, in no order.
+    """Return the turns whose signs differ least from those of a vector, in no order.
 
     Args:
         blocks: signatures of vectors of as many dimensions.
@@ -70,7 +70,7 @@ def near(
 
 
 def nearest(packed: Mapping[int, bytes], values: Sequence[float], most: int) -> list[int]:
-    """Give the turns whose vectors point most nearly the same way, the nearest first."""
+    """Return the turns whose vectors point most nearly the same way, the nearest first."""
     import numpy as np
 
     turns = [turn for turn, vector in packed.items() if len(vector) == 4 * len(values)]
@@ -95,5 +95,5 @@ def _unit(values: Sequence[float]) -> "NDArray[np.float32]":
 
 
 def _words(dimensions: int) -> int:
-    """Give how many words of 64 bits hold a bit for each dimension."""
+    """Return how many words of 64 bits hold a bit for each dimension."""
     return -(-dimensions // 64)

@@ -10,7 +10,7 @@ CUT = "…"
 
 
 def cut(texts: Sequence[str], asked: frozenset[str], max_tokens: int) -> list[str]:
-    """Give the texts, long ones cut to where they fit a question best.
+    """Return the texts, long ones cut to where they fit a question best.
 
     Short texts stay whole, long ones share what is left evenly. A text for which no word
     is left becomes empty.
@@ -29,7 +29,7 @@ def cut(texts: Sequence[str], asked: frozenset[str], max_tokens: int) -> list[st
 
 
 def _share(sizes: Sequence[int], total: int) -> int:
-    """Give the size to cut each to, so that all come to at most the total."""
+    """Return the size to cut each to, so that all come to at most the total."""
     left = total
     for place, size in enumerate(sorted(sizes)):
         share = max(0, left) // (len(sizes) - place)
@@ -65,7 +65,7 @@ def _around(text: str, asked: frozenset[str], max_tokens: int) -> str:
 
 
 def _longest(part: Callable[[int], str], most: int, max_tokens: int) -> str:
-    """Give the largest part that the tokens allow, where size 0 is empty."""
+    """Return the largest part that the tokens allow, where size 0 is empty."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -81,7 +81,7 @@ def _marked(text: str, start: int, end: int) -> str:
 
 
 def _first(hits: Sequence[tuple[int, str]], places: int, size: int) -> int:
-    """Give the first of the `size` places in a row that hold most of the question.
+    """Return the first of the `size` places in a row that hold most of the question.
 
     A term counts once however often it is repeated. What was found stands in the middle,
     with as much before it as after.

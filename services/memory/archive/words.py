@@ -80,7 +80,7 @@ class _Stemmer(Protocol):
 
 
 def words(text: str) -> Iterator[Word]:
-    """Give the words of a text in order, stop words among them without terms."""
+    """Yield the words of a text in order, stop words among them without terms."""
     for match in _WORD.finditer(text):
         if match[0].isascii() or not _UNSPACED.search(match[0]):
             yield _word(text, 0, match.start(), match.end())
@@ -89,18 +89,18 @@ def words(text: str) -> Iterator[Word]:
 
 
 def terms(text: str) -> list[str]:
-    """Give the terms of a text in order, as often as they come up."""
+    """Return the terms of a text in order, as often as they come up."""
     whole = normalized("NFKC", text)
     return [term for word in words(whole) for term in word.terms]
 
 
 def key(term: str) -> int:
-    """Give the 63 bits that stand for a term in the database."""
+    """Return the 63 bits that stand for a term in the database."""
     return int.from_bytes(blake2b(term.encode(), digest_size=8).digest()) >> 1
 
 
 def _parted(run: str, start: int) -> Iterator[Word]:
-    """Give each character of a script without spaces by itself, and what else is in the run."""
+    """Yield each character of a script without spaces by itself, and what else is in the run."""
     at = 0
     for match in _UNSPACED.finditer(run):
         if at < match.start():
@@ -117,7 +117,7 @@ def _word(run: str, start: int, at: int, end: int) -> Word:
 
 
 def _characters(run: str, at: int) -> tuple[str, ...]:
-    """Give the pair that begins at a character, and the character where it may be a word."""
+    """Return the pair that begins at a character, and the character where it may be a word."""
     if len(run) == 1:
         return (run,)
     pair = (run[at : at + 2],) if at + 1 < len(run) else ()

@@ -67,7 +67,7 @@ def prompt(text: str, known: Sequence[Fact]) -> Prompt:
 
 
 def read(answer: str, text: str) -> list[Found]:
-    """Give the facts of a model's answer that the user's text bears out.
+    """Return the facts of a model's answer that the user's text bears out.
 
     One whose quote is not in the text is left out: it comes from elsewhere.
 

@@ -26,7 +26,7 @@ class Link(NamedTuple):
 
 
 def place_for(chain: Sequence[Link], value: str, said_at_ms: int) -> str | None:
-    """Give the id of the fact that is said again with a value, or None when it is a new one.
+    """Return the id of the fact that is said again with a value, or None when it is a new one.
 
     Whoever says today what was said yesterday says nothing new; who says what was said
     before something else came between has changed their mind.
@@ -41,7 +41,7 @@ def place_for(chain: Sequence[Link], value: str, said_at_ms: int) -> str | None:
 
 
 def changes(chain: Sequence[Link]) -> Iterator[tuple[str, str | None]]:
-    """Give what has to change so that each fact is superseded by the next: id and new value.
+    """Yield what has to change so that each fact is superseded by the next: id and new value.
 
     The one that counts comes last, so that at no time two of them count.
     """

@@ -48,7 +48,7 @@ class Facts:
         self._ids = ids
 
     async def of(self, owner_id: str) -> list[Fact]:
-        """Give what is known about a user, by topic and sub-topic; at most `MOST` facts."""
+        """Return what is known about a user, by topic and sub-topic; at most `MOST` facts."""
         query = (
             select(facts)
             .where(facts.c.owner_id == owner_id, facts.c.superseded_by.is_(None))
@@ -125,7 +125,7 @@ class Facts:
 
 
 async def _hold(connection: AsyncConnection, owner_id: str) -> None:
-    """Let nobody else change a user's facts until the transaction's end."""
+    """Lock a user's facts until the transaction's end."""
     none = INSERTS[connection.dialect.name](owners).values(owner_id=owner_id, memories=0)
     await connection.execute(none.on_conflict_do_nothing())
     await connection.execute(
@@ -149,7 +149,7 @@ async def _cited(
 async def _chains(
     connection: AsyncConnection, keys: Sequence[_Key]
 ) -> defaultdict[_Key, list[Link]]:
-    """Give all facts with these owners, topics and sub-topics, in the order they were made."""
+    """Return all facts with these owners, topics and sub-topics, in the order they were made."""
     chains = defaultdict[_Key, list[Link]](list)
     key = tuple_(facts.c.owner_id, facts.c.topic, facts.c.sub_topic)
     for some in _batches(keys):
@@ -221,7 +221,7 @@ async def _withdraw(connection: AsyncConnection, which: ColumnElement[bool]) -> 
 
 
 async def _settle(connection: AsyncConnection, keys: Sequence[_Key]) -> None:
-    """Let each fact be superseded by the next."""
+    """Mark each fact as superseded by the next."""
     chains = await _chains(connection, keys)
     for chain in chains.values():
         for fact_id, superseded_by in changes(chain):

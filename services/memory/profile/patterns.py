@@ -31,7 +31,7 @@ class Pattern(NamedTuple):
 
 
 def compiled(pattern: Pattern, *, in_small: bool) -> re.Pattern[str]:
-    """Give the regular expression of a pattern, for sentences with capitals or without."""
+    """Return the regular expression of a pattern, for sentences with capitals or without."""
     expression = pattern.expression
     for placeholder, meaning in {**_PARTS, **(_SMALL if in_small else _CAPITALS)}.items():
         expression = expression.replace(placeholder, f"(?:{meaning})")
@@ -39,7 +39,7 @@ def compiled(pattern: Pattern, *, in_small: bool) -> re.Pattern[str]:
 
 
 def has_name(pattern: Pattern) -> bool:
-    """Tell whether a name is part of what a pattern finds."""
+    """Return whether a name is part of what a pattern finds."""
     return "<NAME>" in pattern.expression or "<PLACE>" in pattern.expression
 
 

@@ -29,7 +29,7 @@ _LAST = re.compile(
 
 
 def extract(text: str) -> list[Found]:
-    """Give what a user's text says of the user, in the order in which it says so."""
+    """Return what a user's text says of the user, in the order in which it says so."""
     found = [one for sentence in statements(text) for one in _of_sentence(sentence)]
     return list(dict.fromkeys(found))
 
@@ -66,7 +66,7 @@ def _made(pattern: Pattern, match: re.Match[str], in_small: bool) -> Iterator[Fo
 
 
 def _things(pattern: Pattern, listed: str) -> Iterator[str]:
-    """Give the items of a list, up to where something else begins."""
+    """Yield the items of a list, up to where something else begins."""
     if pattern.topic == "languages":
         yield from _LANGUAGE.findall(listed)
         return
@@ -77,7 +77,7 @@ def _things(pattern: Pattern, listed: str) -> Iterator[str]:
 
 
 def _may_be(pattern: Pattern, thing: str, in_small: bool) -> bool:
-    """Tell whether a thing is one, or a name."""
+    """Return whether a thing is one, or a name."""
     if not thing:
         return False
     first = thing.split()[0].casefold()

@@ -59,7 +59,7 @@ _OVER = re.compile(
 
 
 def statements(text: str) -> Iterator[str]:
-    """Give the sentences of a text that are the user's own and not questions."""
+    """Yield the sentences of a text that are the user's own and not questions."""
     text = text.replace("\u2019", "'")
     if material := _MATERIAL.search(text):
         text = text[: material.start()]
@@ -71,7 +71,7 @@ def statements(text: str) -> Iterator[str]:
 
 
 def is_meant(sentence: str, begin: int, end: int) -> bool:
-    """Tell whether what stands in a part of a sentence holds of the user now."""
+    """Return whether what stands in a part of a sentence holds of the user now."""
     before = sentence[:begin]
     if _UNREAL.search(before) or _OVER.match(sentence, end):
         return False
@@ -80,7 +80,7 @@ def is_meant(sentence: str, begin: int, end: int) -> bool:
 
 
 def _unquoted(quoted: re.Match[str]) -> str:
-    """Give a word or name without its quotes; of longer quotes a mark that one was there."""
+    """Return a word or name without its quotes; of longer quotes a mark that one was there."""
     words = quoted[1]
     if len(words.split()) > _MAX_QUOTED_WORDS or _OWN_WORD.search(words):
         return "\u2026"

@@ -56,7 +56,7 @@ class Fact:
 
 
 def as_text(facts: Iterable[Fact]) -> str:
-    """Give a line for each fact, in the facts' order; "" where there is none.
+    """Return a line for each fact, in the facts' order; "" where there is none.
 
     The same facts give the same text, so that providers' caches hold.
     """
@@ -70,17 +70,17 @@ def as_text(facts: Iterable[Fact]) -> str:
 
 
 def topic(text: str) -> str:
-    """Give the one way in which a topic is written, or "" where nothing of it is left."""
+    """Return the one way in which a topic is written, or "" where nothing of it is left."""
     return _folded(text)[:MAX_TOPIC].strip()
 
 
 def value(text: str) -> str:
-    """Give a value as it is kept: on one line, cut where it is too long."""
+    """Return a value as it is kept: on one line, cut where it is too long."""
     return " ".join(text.replace("\0", "").split())[:MAX_VALUE].strip()
 
 
 def same(one: str, other: str) -> bool:
-    """Tell whether two values say the same: capitals, articles and signs do not count."""
+    """Return whether two values say the same: capitals, articles and signs do not count."""
     return one == other or _folded(one) == _folded(other) != ""
 
 

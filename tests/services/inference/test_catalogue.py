@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
+from services.inference import refusals
 from services.inference.catalogue import (
     MAKERS,
     UNKNOWN,
@@ -17,7 +18,9 @@ from services.inference.catalogue import (
     maker_of,
     server_facts,
 )
+from services.inference.diagnostics import EFFORTS
 
+TABLE = tomllib.loads(files("services.inference").joinpath("catalogue.toml").read_text("utf-8"))
 IMAGE = conversation.MEDIA_KIND_IMAGE
 DOCUMENT = conversation.MEDIA_KIND_DOCUMENT
 
@@ -206,3 +209,14 @@ def test_every_section_of_context_sizes_is_there() -> None:
     assert named == sizes.keys()
     for section in sizes.values():
         assert all(name and 0 < size < 100_000_000 for name, size in section.items())
+
+
+def test_what_models_refuse_and_are_asked_for_has_names_that_the_settings_know():
+    makers = TABLE["makers"].values()
+    entries = [
+        *TABLE["servers"],
+        *(family for maker in makers for family in maker["families"]),
+        *(model for maker in makers for model in maker["models"].values()),
+    ]
+    assert {name for entry in entries for name in entry.get("refuses", ())} <= refusals.NAMES
+    assert {name for entry in entries for name in entry.get("efforts", ())} <= {*EFFORTS}

@@ -151,7 +151,13 @@ def test_the_field_is_found(body, name):
 
 
 EXTRA = "Extra inputs are not permitted"
+UNKNOWN = "unknown_parameter"
+CALLS = "messages[].content[].x"
 GROQ = "'messages.1' : for 'role:user' the following must be satisfied[('messages.1' : {})]"
+
+
+def located(*place: str | int) -> str:
+    return json.dumps({"detail": [{"loc": place, "msg": EXTRA, "input": {"a": None}}]})
 
 
 @pytest.mark.parametrize(
@@ -186,6 +192,23 @@ GROQ = "'messages.1' : for 'role:user' the following must be satisfied[('message
             ),
             "cache_control",
         ),
+        (anthropic(f"messages.65.content.1.tool_use.x: {EXTRA}"), "messages[].content[].x"),
+        (
+            anthropic(f"messages.2.content.0.tool_result.content.0.text.x: {EXTRA}"),
+            "messages[].content[].x",
+        ),
+        (openai(f"Unknown parameter: 'messages[1].tool_calls[0].x': {EXTRA}"), CALLS),
+        (openai("Not permitted.", "messages[1].tool_calls[0].function.x", UNKNOWN), CALLS),
+        (
+            openai("[('messages.1.tool_calls.0' : property 'x' is unsupported)]"),
+            CALLS,
+        ),
+        (located("body", "messages", 1, "assistant", "tool_calls", 0, "x"), CALLS),
+        (located("body", "messages", 1, "assistant", "tool_calls", 0, "function", "x"), CALLS),
+        (located("body", "messages", 1, "tool_calls", 0, "extra_content"), "extra_content"),
+        (openai(str({"loc": ("body", "messages", 1, "content", 0, "x"), "msg": EXTRA})), CALLS),
+        (located("body", "messages", 2, "assistant", "tool_calls", 0, "name"), ""),
+        (located("body", "messages", 0, "user", "content", 0, "image_url"), ""),
         (openai(f"messages.0.user.name: {EXTRA}"), ""),
         (openai("messages[1].audio is not supported", "messages[1].audio"), ""),
         (openai(f"messages[1].tool_calls[0].function: {EXTRA}"), ""),

@@ -1538,7 +1538,10 @@ class Event(_message.Message):
     def unknown(self) -> _conversation_pb2.Opaque:
         """An event of the provider's stream without a name here, as its JSON object. It says nothing
         of the answer itself: whoever puts that together reads past it, as does whoever writes
-        another dialect. Anywhere after `start`.
+        another dialect. Anywhere after `start`. With the `type` of an event that has a name here
+        it holds the fields that stand beside that event's own, in the next one of that type (of
+        `message_start`, in the one that `start` stands for); those of `message_delta` that stand
+        inside its `delta` are in a `delta` here too.
         """
 
     @_builtins.property

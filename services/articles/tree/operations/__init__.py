@@ -52,7 +52,7 @@ _OPERATIONS: dict[str, type[Operation]] = {
 
 
 def to_json(operation: Operation) -> dict[str, Json]:
-    """Give an operation as JSON: its name as `op`, and its fields."""
+    """Return an operation as JSON: its name as `op`, and its fields."""
     return {"op": operation.name, **operation.to_json()}
 
 

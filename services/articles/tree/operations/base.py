@@ -38,11 +38,11 @@ class Operation(Protocol):
     name: ClassVar[str]
 
     def apply(self, document: Document) -> Change:
-        """Give what the edit makes of a document, or raise `Refusal`."""
+        """Return what the edit makes of a document, or raise `Refusal`."""
         ...
 
     def to_json(self) -> dict[str, Json]:
-        """Give the operation's fields as JSON."""
+        """Return the operation's fields as JSON."""
         ...
 
     @classmethod
@@ -52,7 +52,7 @@ class Operation(Protocol):
 
 
 def found(document: Document, block_id: str, pointer: str = "/blockId") -> tuple[Path, Element]:
-    """Give where an element stands, and the element.
+    """Return where an element stands, and the element.
 
     Raises:
         Refusal: there is none with that id.
@@ -65,7 +65,7 @@ def found(document: Document, block_id: str, pointer: str = "/blockId") -> tuple
 
 
 def found_leaf(document: Document, path: Path) -> tuple[Path, Element, int]:
-    """Give the path of the element that holds a leaf, the element, and the leaf's place in it.
+    """Return the path of the element that holds a leaf, the element, and the leaf's place in it.
 
     Raises:
         Refusal: the path leads to an element or to nothing.
@@ -81,7 +81,7 @@ def found_leaf(document: Document, path: Path) -> tuple[Path, Element, int]:
 
 
 def put(document: Document, path: Path, element: Element, pointer: str) -> Document:
-    """Give the document with another state of the element at a path.
+    """Return the document with another state of the element at a path.
 
     A row is checked within its table.
     """
@@ -97,7 +97,7 @@ def put(document: Document, path: Path, element: Element, pointer: str) -> Docum
 def restored(
     document: Document, elements: Sequence[Element]
 ) -> tuple[Document, tuple[Element, ...]]:
-    """Put earlier states of elements back; give also the states that they replace."""
+    """Put earlier states of elements back; return also the states that they replace."""
     replaced = []
     for element in elements:
         path, now = found(document, element.id)
@@ -108,7 +108,7 @@ def restored(
 
 
 def mapped(element: Element, change: Callable[[Leaf], Leaf]) -> Element:
-    """Give the element with every leaf below it changed, in normal form.
+    """Return the element with every leaf below it changed, in normal form.
 
     Parts in which nothing changes stay the same objects.
     """
@@ -122,7 +122,7 @@ def mapped(element: Element, change: Callable[[Leaf], Leaf]) -> Element:
 
 
 def with_leaf(element: Element, at: int, leaf: Leaf) -> Element:
-    """Give the element with another leaf at a place, in normal form."""
+    """Return the element with another leaf at a place, in normal form."""
     children = (*element.children[:at], leaf, *element.children[at + 1 :])
     return element.with_children(normal_children(element.type, children))
 
@@ -140,7 +140,7 @@ def check_cites(document: Document, element: Element, pointer: str) -> None:
 
 
 def unknown_reference(pointer: str) -> Refusal:
-    """Give the refusal of a reference id that the document does not have."""
+    """Return the refusal of a reference id that the document does not have."""
     return Refusal(Code.NO_REFERENCE, pointer, "no reference of the document has this id")
 
 
@@ -161,5 +161,5 @@ def check_size(
 
 
 def without_cite(leaf: Leaf, reference_id: str) -> Leaf:
-    """Give the leaf without its citation of a reference."""
+    """Return the leaf without its citation of a reference."""
     return replace(leaf, cite=None) if leaf.cite == reference_id else leaf

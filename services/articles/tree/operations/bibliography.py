@@ -45,7 +45,7 @@ class AddReference:
         return Change(made, DeleteReference(identifier), (identifier,))
 
     def to_json(self) -> dict[str, Json]:
-        """Give the reference."""
+        """Return the reference."""
         return {"reference": self.reference}
 
     @classmethod
@@ -85,7 +85,7 @@ class UpdateReference:
         return Change(made, UpdateReference(self.reference_id, undoing(old, self.patch)))
 
     def to_json(self) -> dict[str, Json]:
-        """Give id and patch."""
+        """Return id and patch."""
         return {"referenceId": self.reference_id, "patch": self.patch}
 
     @classmethod
@@ -122,7 +122,7 @@ class DeleteReference:
         return Change(made, RestoreReference(gone, at, citing))
 
     def to_json(self) -> dict[str, Json]:
-        """Give the id."""
+        """Return the id."""
         return {"referenceId": self.reference_id}
 
     @classmethod
@@ -156,7 +156,7 @@ class RestoreReference:
         return Change(made, DeleteReference(identifier), (identifier,))
 
     def to_json(self) -> dict[str, Json]:
-        """Give the fields."""
+        """Return the fields."""
         return {
             "reference": self.reference,
             "at": self.at,

@@ -83,7 +83,7 @@ class Insert:
         return self.path[-1]
 
     def to_json(self) -> dict[str, Json]:
-        """Give path and blocks."""
+        """Return path and blocks."""
         return {"path": list(self.path), "blocks": [element_to_json(b) for b in self.blocks]}
 
     @classmethod
@@ -119,7 +119,7 @@ class Delete:
         return Change(made, Insert(path, tuple(elements)))
 
     def to_json(self) -> dict[str, Json]:
-        """Give the ids."""
+        """Return the ids."""
         return {"blockIds": list(self.block_ids)}
 
     @classmethod
@@ -154,7 +154,7 @@ class Restore:
         return Change(made, Restore(replaced))
 
     def to_json(self) -> dict[str, Json]:
-        """Give the states."""
+        """Return the states."""
         return {"elements": [element_to_json(element) for element in self.elements]}
 
     @classmethod

@@ -47,7 +47,7 @@ class Cite:
         return made
 
     def to_json(self) -> dict[str, Json]:
-        """Give target and citation."""
+        """Return target and citation."""
         return {**_target_to_json(self.target), "cite": self.cite}
 
     @classmethod
@@ -90,7 +90,7 @@ class StyleLeaf:
         return _changed(document, self.target, change)
 
     def to_json(self) -> dict[str, Json]:
-        """Give target and marks."""
+        """Return target and marks."""
         return {**_target_to_json(self.target), "marks": self.marks}
 
     @classmethod

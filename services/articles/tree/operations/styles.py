@@ -38,7 +38,7 @@ class StyleBlock:
         return Change(document.replaced(path, new), inverse)
 
     def to_json(self) -> dict[str, Json]:
-        """Give id and patch."""
+        """Return id and patch."""
         return {"blockId": self.block_id, "patch": self.patch}
 
     @classmethod
@@ -65,7 +65,7 @@ class StyleArticle:
         return Change(made, StyleArticle(undoing(document.style, self.patch)))
 
     def to_json(self) -> dict[str, Json]:
-        """Give the patch."""
+        """Return the patch."""
         return {"patch": self.patch}
 
     @classmethod

@@ -70,7 +70,7 @@ class ReplaceText:
         return Change(put(document, path, new, "/children"), Restore((old,)))
 
     def to_json(self) -> dict[str, Json]:
-        """Give the fields."""
+        """Return the fields."""
         children = None if self.children is None else [node_to_json(c) for c in self.children]
         return {
             "blockId": self.block_id,
@@ -140,7 +140,7 @@ class AppendText:
         return Restore((old,))
 
     def to_json(self) -> dict[str, Json]:
-        """Give id and leaves."""
+        """Return id and leaves."""
         return {"blockId": self.block_id, "leaves": [leaf_to_json(leaf) for leaf in self.leaves]}
 
     @classmethod
@@ -195,7 +195,7 @@ class Truncate:
         return Change(document.replaced(path, new), inverse)
 
     def to_json(self) -> dict[str, Json]:
-        """Give the fields."""
+        """Return the fields."""
         return {"blockId": self.block_id, "leaves": self.leaves, "length": self.length}
 
     @classmethod

@@ -101,7 +101,7 @@ class Caller:
             else:
                 for field, value in fields.items():
                     self.check_state(value, field)
-            return self._taken(fields, told_as) if told_as == "messages[]" else fields
+            return self._taken(fields, told_as) if told_as.startswith("messages[]") else fields
         for field, value in fields.items():
             holds_mark = isinstance(value, dict) and value.keys() == {"cache_control"}
             if value is not None and field != "cache_control" and not holds_mark:

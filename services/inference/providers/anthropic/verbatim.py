@@ -69,7 +69,7 @@ def _is_text(block: Any) -> bool:
 
 
 def _read_usage(told: Any, usage: Usage) -> bool:
-    """Read token counts; tell whether callers would be told the same."""
+    """Read token counts; return whether callers would be told the same."""
     if not isinstance(told, dict):
         return False
     details = told.get("output_tokens_details")

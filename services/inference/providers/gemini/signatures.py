@@ -42,10 +42,20 @@ def of_part(part: dict[str, Any]) -> str:
     return given if isinstance(given, str) and _SIGNATURE.fullmatch(given) else ""
 
 
-def for_chat(signature: str) -> Opaque:
+def of_call(carried: str) -> str:
+    """Return the signature that a thinking block carries for the call after it, or ""."""
+    kind, signature = unpacked(carried)
+    return signature if kind == CALL else ""
+
+
+def chat_fields(signature: str) -> dict[str, Any]:
     """Return the fields that tell a signature in OpenAI's dialect."""
-    fields = {"extra_content": {"google": {"thought_signature": signature}}}
-    return Opaque(dialect=DIALECT_OPENAI, json=orjson.dumps(fields))
+    return {"extra_content": {"google": {"thought_signature": signature}}}
+
+
+def for_chat(signature: str) -> Opaque:
+    """Return these fields as the canonical model carries them."""
+    return Opaque(dialect=DIALECT_OPENAI, json=orjson.dumps(chat_fields(signature)))
 
 
 def from_chat(fields: dict[str, Any]) -> str:

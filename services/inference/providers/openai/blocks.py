@@ -19,6 +19,7 @@ from gateway.inference.v1.inference_pb2 import BlockStop, Event
 from services.inference.pieces import keep
 from services.inference.providers.bounds import Bounds, dump
 from services.inference.providers.frames import delta_of
+from services.inference.providers.gemini import signatures
 
 TextKind = Literal["text", "thinking", "refusal"]
 _STOP = BlockStop()
@@ -111,11 +112,14 @@ class Blocks:
     Attributes:
         kinds: what there has been so far.
         thoughts_field: what the provider calls its thoughts, where that is told callers.
+        tells_signatures: whether thinking blocks carry Gemini's signatures of calls to callers
+            who do not see a call's further fields.
     """
 
     def __init__(self, choice: int, new_id: Callable[[str], str], bounds: Bounds) -> None:
         self.kinds: set[TextKind | Literal["tool", "part"]] = set()
         self.thoughts_field = ""
+        self.tells_signatures = False
         self._choice = choice
         self._new_id = new_id
         self._bounds = bounds
@@ -200,7 +204,7 @@ class Blocks:
         return ToolCall(_Waiting(self._bounds))
 
     def end(self, out: list[Event]) -> bool:
-        """Close and write all that is left; tell whether every call had a name."""
+        """Close and write all that is left; return whether every call had a name."""
         self._close(out)
         while self._pending:
             pending = self._pending.popleft()
@@ -247,6 +251,9 @@ class Blocks:
         out.append(event)
 
     def _begin_call(self, call: ToolCall, out: list[Event]) -> None:
+        if self.tells_signatures and (signature := signatures.from_chat(call.extra)):
+            carried = signatures.packed(signatures.CALL, signature)
+            self._say_whole(Block(redacted_thinking=carried), out)
         call.id = call.id or self._new_id("call_")
         use = ToolUse(id=call.id, name=call.name, freeform=call.freeform)
         self._open = call
@@ -258,7 +265,9 @@ class Blocks:
 
     def _say_part(self, json: bytes, out: list[Event]) -> None:
         self.kinds.add("part")
-        block = Block(opaque=Opaque(dialect=DIALECT_OPENAI, json=json))
+        self._say_whole(Block(opaque=Opaque(dialect=DIALECT_OPENAI, json=json)), out)
+
+    def _say_whole(self, block: Block, out: list[Event]) -> None:
         out.append(Event(choice=self._choice, block=self._number, block_start=block))
         out.append(Event(choice=self._choice, block=self._number, block_stop=_STOP))
         self._number += 1

@@ -48,6 +48,7 @@ class Choice:
         self.number = number
         self.ended = False
         self.blocks = Blocks(number, new_id, bounds)
+        self.blocks.tells_signatures = translates
         self._bounds = bounds
         self._names = names
         self._translates = translates
@@ -101,7 +102,7 @@ class Choice:
         return fields
 
     def end(self, out: list[Event]) -> bool:
-        """Close all; tell whether every call had a name."""
+        """Close all; return whether every call had a name."""
         self.ended = True
         if self._translates and not self.blocks.kinds - {"thinking"}:
             # An answer of things without a name would be empty.

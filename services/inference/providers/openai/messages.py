@@ -17,7 +17,7 @@ from gateway.conversation.v1.conversation_pb2 import (
 )
 from services.common.errors import GatewayError, invalid
 from services.inference.providers.billing import BILLING, tells_whom_to_bill, without_billing
-from services.inference.providers.gemini.signatures import NOT_SIGNED
+from services.inference.providers.gemini import signatures
 from services.inference.providers.openai import shaping
 from services.inference.providers.openai.caller import Caller, Json, Part
 from services.inference.refusals import (
@@ -32,7 +32,6 @@ from services.inference.refusals import (
 
 _PDF = "application/pdf"
 # What Google documents for calls that another model made, or whose signature was lost.
-_NOT_SIGNED = {"google": {"thought_signature": NOT_SIGNED}}
 # What the model is made to say where it must speak between a tool and the user.
 _BETWEEN = "OK."
 _AUDIO_FORMATS = {
@@ -185,15 +184,20 @@ class Conversation:
         calls: list[Json] = []
         refusals: list[str] = []
         thoughts: list[Thinking] = []
+        signature = ""  # of the call to come, as a thinking block before it carries it
         for self._block, block in enumerate(message.blocks):
             kind = block.WhichOneof("kind")
             if kind == "tool_use":
-                calls.append(self._tool_call(block.tool_use, self._kept(block)))
+                calls.append(self._tool_call(block.tool_use, self._kept(block), signature))
+                signature = ""
             elif kind == "refusal" and self._caller.server.newest:
                 refusals.append(block.refusal)
             elif kind == "thinking":
                 thoughts.append(block.thinking)
-            elif kind != "redacted_thinking":
+                signature = signatures.of_call(block.thinking.signature)
+            elif kind == "redacted_thinking":
+                signature = signatures.of_call(block.redacted_thinking)
+            else:
                 parts += self._parts(block, media=False)
         texts = _texts(parts)
         content = parts if texts is None else "".join(texts)
@@ -201,9 +205,8 @@ class Conversation:
         if refusals:
             written["refusal"] = "".join(refusals)
         if calls:
-            if UNSIGNED_CALLS in self._caller.without:
-                # Of calls side by side the first one is signed.
-                calls[0].setdefault("extra_content", _NOT_SIGNED)
+            # Of calls side by side the first one is signed.
+            self._sign(calls[0], signatures.NOT_SIGNED)
             written["tool_calls"] = calls
         if thoughts and (content or refusals or calls):
             self._add_thoughts(written, thoughts)
@@ -227,14 +230,25 @@ class Conversation:
         if not self._caller.server.newest:
             message |= self._caller.taken(fields, "messages[]")
 
-    def _tool_call(self, call: ToolUse, own: Json) -> Json:
+    def _sign(self, call: Json, signature: str) -> None:
+        """Add Gemini's signature to a call that has none, where the server wants one."""
+        if UNSIGNED_CALLS in self._caller.without:
+            for name, value in signatures.chat_fields(signature).items():
+                call.setdefault(name, value)
+
+    def _tool_call(self, call: ToolUse, own: Json, signature: str) -> Json:
         """Return a call, with what its caller told of it beside its names here."""
         kind, field = ("custom", "input") if call.freeform else ("function", "arguments")
         inner = own.get(kind)
-        called: Json = {**inner} if isinstance(inner, dict) else {}
+        called: Json = {}
+        if isinstance(inner, dict):
+            called |= self._caller.taken(inner, "messages[].content[]")
         called["name"] = self._caller.tool_name(call.name)
         called[field] = call.input if call.freeform else call.input or "{}"
-        return {**own, "id": self._call_id(call.id), "type": kind, kind: called}
+        written = {**own, "id": self._call_id(call.id), "type": kind, kind: called}
+        if signature:
+            self._sign(written, signature)
+        return written
 
     def _call_id(self, given: str) -> str:
         is_short = LONG_IDS in self._caller.without

@@ -65,7 +65,7 @@ _NEEDED = frozenset({"container", "mcp_servers"})
 
 
 def build_request(call: Call, server: Server) -> bytes:
-    """Return the JSON body for one attempt; tell in `call.dropped` what is left out of it.
+    """Return the JSON body for one attempt; `call.dropped` names what is left out of it.
 
     Raises:
         GatewayError: unsupported, when the request has a part that cannot be carried;

@@ -87,7 +87,7 @@ def _says_nothing_beside(fields: Json, named: frozenset[str]) -> bool:
 
 
 def _read_usage(told: Any, usage: Usage) -> bool:
-    """Read token counts; tell whether callers would be told the same."""
+    """Read token counts; return whether callers would be told the same."""
     if not (isinstance(told, dict) and _says_nothing_beside(told, _OF_USAGE)):
         return False
     details = told.get("prompt_tokens_details")

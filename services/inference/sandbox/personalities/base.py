@@ -1,10 +1,12 @@
 """What a provider does otherwise than the one whose dialect it speaks. Pure."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from services.inference.sandbox.models import SandboxError
+from services.inference.sandbox.openai_rules import TOOL_NAME
 
 Json = dict[str, Any]
 Body = Mapping[str, Any]
@@ -18,6 +20,8 @@ COMMON = frozenset(
         *("tools", "tool_choice", "response_format", "reasoning_effort"),
     }
 )
+# Names of tools where a server has no rule for them, or refuses them in words of its own.
+ANY_TOOL_NAME = re.compile(r".+", re.DOTALL)
 _OF_MESSAGES = frozenset({"role", "content", "name", "refusal", "tool_calls", "tool_call_id"})
 _OF_CALLS = frozenset({"id", "type", "function", "custom"})
 _OF_PARTS = frozenset({"type", "text", "refusal", "image_url", "input_audio", "file"})
@@ -68,6 +72,7 @@ class Personality:
         chunks: makes for one stream what turns each chunk into those that are sent.
         tell: returns a whole answer, or a chunk of a stream, in the provider's form.
         failure: returns the body of a failure in the provider's form.
+        tool_name: what the names of tools have to be in requests of OpenAI's dialect.
     """
 
     about: str
@@ -77,6 +82,7 @@ class Personality:
     chunks: Callable[[], Chunks] = _one_by_one
     tell: Callable[[Json], Json] = as_it_is
     failure: Callable[[SandboxError, Json], Any] = _own_form
+    tool_name: re.Pattern[str] = TOOL_NAME
 
     def read(self, body: Body) -> Body:
         """Return a request as the dialect's maker would be sent it, for a model of the sandbox.
@@ -93,6 +99,14 @@ class Personality:
     def failed(self, error: SandboxError, body: Json) -> Any:
         """Return the body of a failure, of which `body` is the one in the dialect's form."""
         return error.body if isinstance(error, RefusedError) else self.failure(error, body)
+
+
+def tool_names(body: Body) -> Iterator[tuple[int, str]]:
+    """Return the names of a request's tools with their places."""
+    for index, tool in objects(body.get("tools")):
+        function = tool.get("function")
+        if isinstance(function, dict) and isinstance(name := function.get("name"), str):
+            yield index, name
 
 
 def objects(values: object) -> Iterator[tuple[int, Json]]:

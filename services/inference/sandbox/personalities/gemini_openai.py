@@ -6,8 +6,10 @@ Source: https://ai.google.dev/gemini-api/docs/openai and …/thought-signatures.
 import orjson
 
 from services.inference.sandbox import gemini_wire
+from services.inference.sandbox.gemini_rules import NAME, NAME_RULE
 from services.inference.sandbox.models import SandboxError
 from services.inference.sandbox.personalities.base import (
+    ANY_TOOL_NAME,
     COMMON,
     Body,
     Json,
@@ -17,6 +19,7 @@ from services.inference.sandbox.personalities.base import (
     objects,
     readable,
     thoughts_as,
+    tool_names,
 )
 
 _READ = COMMON | {"max_completion_tokens", "n", "parallel_tool_calls", "seed"}
@@ -36,6 +39,13 @@ def _take(body: Body) -> Body:
                 f", position {index + 1}. Please refer to "
                 "https://ai.google.dev/gemini-api/docs/thought-signatures for more details."
             )
+    wrong = [
+        f"* GenerateContentRequest.tools[0].function_declarations[{index}].name: {NAME_RULE}\n"
+        for index, name in tool_names(body)
+        if not NAME.fullmatch(name)
+    ]
+    if wrong:
+        raise _refused("".join(wrong))
     return readable(body, _READ)
 
 
@@ -97,4 +107,5 @@ GEMINI_OPENAI = Personality(
     take=_take,
     tell=_tell,
     failure=_failure,
+    tool_name=ANY_TOOL_NAME,
 )

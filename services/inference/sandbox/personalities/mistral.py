@@ -9,7 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 from services.inference.sandbox.models import SandboxError
+from services.inference.sandbox.openai_rules import TOOL_NAME
 from services.inference.sandbox.personalities.base import (
+    ANY_TOOL_NAME,
     Body,
     Json,
     Personality,
@@ -17,6 +19,7 @@ from services.inference.sandbox.personalities.base import (
     in_choices,
     objects,
     readable,
+    tool_names,
 )
 
 _READ = frozenset(
@@ -33,6 +36,8 @@ _OF_MESSAGES = {
     "assistant": frozenset({"role", "content", "tool_calls", "prefix"}),
     "tool": frozenset({"role", "content", "tool_call_id", "name"}),
 }
+_OF_CALLS = frozenset({"id", "type", "function", "index"})
+_OF_FUNCTIONS = frozenset({"name", "arguments"})
 _OF_PARTS = frozenset({"type", "text", "image_url", "input_audio", "file", "thinking", "closed"})
 _ID_LENGTH = 9
 _ID = re.compile(rf"[a-zA-Z0-9]{{{_ID_LENGTH}}}")
@@ -48,6 +53,14 @@ def _take(body: Body) -> Body:
         if not (isinstance(given, str) and _ID.fullmatch(given)):
             raise _refused(
                 f"Tool call id was {given} but must be a-z, A-Z, 0-9, with a length of 9.",
+                "invalid_function_call",
+                "3280",
+            )
+    for _, name in tool_names(body):
+        if not TOOL_NAME.fullmatch(name):
+            raise _refused(
+                f"Function name was {name} but must be a-z, A-Z, 0-9, or contain underscores and "
+                "dashes, with a maximum length of 64.",
                 "invalid_function_call",
                 "3280",
             )
@@ -77,9 +90,19 @@ def _unknown(body: Body) -> Iterator[Json]:
             for name in part.keys() - _OF_PARTS:
                 told = [*where, "content", place, str(part.get("type")), name]
                 yield _extra(told, part[name])
+        for place, call in objects(message.get("tool_calls")):
+            yield from _unknown_of_call([*where, "tool_calls", place], call)
     for index, tool in objects(body.get("tools")):
         for name in tool.keys() - {"type", "function"}:
             yield _extra(["body", "tools", index, name], tool[name])
+
+
+def _unknown_of_call(where: list[str | int], call: Json) -> Iterator[Json]:
+    for name in call.keys() - _OF_CALLS:
+        yield _extra([*where, name], call[name])
+    if isinstance(function := call.get("function"), dict):
+        for name in function.keys() - _OF_FUNCTIONS:
+            yield _extra([*where, "function", name], function[name])
 
 
 def _extra(where: list[str | int], value: Any) -> Json:
@@ -151,4 +174,5 @@ MISTRAL = Personality(
     take=_take,
     tell=_tell,
     failure=_failure,
+    tool_name=ANY_TOOL_NAME,
 )

@@ -5,6 +5,7 @@ Source: https://github.com/ollama/ollama, `openai/openai.go`.
 
 from services.inference.sandbox.models import SandboxError
 from services.inference.sandbox.personalities.base import (
+    ANY_TOOL_NAME,
     COMMON,
     Body,
     Chunks,
@@ -93,4 +94,5 @@ OLLAMA = Personality(
     chunks=_chunks,
     tell=_tell,
     failure=_failure,
+    tool_name=ANY_TOOL_NAME,
 )

@@ -5,6 +5,7 @@ Source: https://openrouter.ai/docs/api-reference (streaming, reasoning tokens, e
 
 from services.inference.sandbox.models import SandboxError
 from services.inference.sandbox.personalities.base import (
+    ANY_TOOL_NAME,
     COMMON,
     Body,
     Json,
@@ -72,4 +73,5 @@ OPENROUTER = Personality(
     opening=b": OPENROUTER PROCESSING\n\n: OPENROUTER PROCESSING\n\n",
     tell=_tell,
     failure=_failure,
+    tool_name=ANY_TOOL_NAME,
 )

@@ -5,6 +5,7 @@ Source: https://docs.vllm.ai (reasoning outputs, the OpenAI-compatible server).
 
 from services.inference.sandbox.models import SandboxError
 from services.inference.sandbox.personalities.base import (
+    ANY_TOOL_NAME,
     COMMON,
     Body,
     Json,
@@ -51,4 +52,5 @@ VLLM = Personality(
     take=_take,
     tell=_tell,
     failure=_failure,
+    tool_name=ANY_TOOL_NAME,
 )

@@ -70,6 +70,17 @@ def test_fields_of_messages_of_anthropic_s_own_callers() -> None:
     assert body["messages"] == [{"role": "user", "content": "hi", "kept": 2}]
 
 
+def test_fields_of_parts_of_anthropic_s_own_callers() -> None:
+    block = Block(text="hi", extra=anthropic_calls.opaque({"made_up": 1, "kept": 2}))
+    message = anthropic_calls.says(USER, block)
+    call = without(
+        anthropic_calls.call_of(message, dialect=ANTHROPIC), "messages[].content[].made_up"
+    )
+    body = anthropic_calls.body_of(call, official=False)
+    assert body["messages"][0]["content"] == [{"type": "text", "text": "hi", "kept": 2}]
+    assert call.dropped == ["messages[].content[].made_up"]
+
+
 @pytest.mark.parametrize("known", [False, True])
 def test_calls_that_another_model_made(known: bool) -> None:
     uses = [Block(tool_use=ToolUse(id=one, name="f", input="{}")) for one in ("c1", "c2")]

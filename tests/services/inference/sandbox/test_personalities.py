@@ -29,6 +29,10 @@ SKIPPED = {
 BUDGET = {"type": "enabled", "budget_tokens": 1024}
 
 
+def named(name: str) -> dict[str, Any]:
+    return {"tools": [{"type": "function", "function": {"name": name}}]}
+
+
 async def ask(url: str, name: str, fields: dict[str, Any]) -> tuple[int, str]:
     path = "messages" if name in OF_ANTHROPIC else "chat/completions"
     body = {"model": "echo", "messages": [USER], **fields}
@@ -50,6 +54,9 @@ async def ask(url: str, name: str, fields: dict[str, Any]) -> tuple[int, str]:
         ("gemini-openai", SKIPPED, 200, "The tool answered"),
         ("mistral", {"messages": [USER, *NINE, USER]}, 400, "Unexpected role 'user' after role"),
         ("mistral", {"messages": [USER, {**USER, "role": "assistant"}]}, 400, "Expected last role"),
+        ("mistral", named("a" * 65), 400, f"Function name was {'a' * 65} but must be a-z, A-Z"),
+        ("gemini-openai", named("1"), 400, "function_declarations[0].name: Invalid function"),
+        ("azure", named("a" * 65), 400, '"param":"tools[0].function.name"'),
         ("ollama", {"model": "text", "reasoning_effort": "low"}, 400, "does not support thinking"),
         ("ollama", {"reasoning_effort": "minimal"}, 400, "invalid reasoning value: 'minimal'"),
         ("openai-o", {"max_tokens": 9}, 400, "Use 'max_completion_tokens' instead."),
@@ -78,6 +85,17 @@ async def test_what_others_refuse_is_ignored(upstream, name):
     unknown = {} if name == "azure" else {"nobody_knows": 1}
     message = {"role": "assistant", "content": "So", **unknown}
     status, said = await ask(upstream.url, name, {"messages": [USER, message, USER], **unknown})
+    assert status == 200, said
+
+
+@pytest.mark.parametrize("name", ["ollama", "openrouter", "vllm"])
+async def test_servers_without_a_rule_take_any_name_of_a_tool(upstream, name):
+    status, said = await ask(upstream.url, name, named("a.b" * 30))
+    assert status == 200, said
+
+
+async def test_gemini_takes_dots_in_names_of_tools(upstream):
+    status, said = await ask(upstream.url, "gemini-openai", named("a.b:c"))
     assert status == 200, said
 
 

@@ -1,0 +1,163 @@
+"""The parts of Anthropic's messages as canonical ones, whole or as a stream begins them. Pure."""
+
+from typing import Any
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, Opaque, Thinking, ToolUse, Usage
+from gateway.inference.v1.inference_pb2 import Finish, Start
+from services.inference.providers.bounds import dump, name_of, tokens
+
+Json = dict[str, Any]
+
+_REASONS = {
+    "end_turn": conversation_pb2.FINISH_REASON_END_TURN,
+    "max_tokens": conversation_pb2.FINISH_REASON_MAX_TOKENS,
+    "stop_sequence": conversation_pb2.FINISH_REASON_STOP_SEQUENCE,
+    "tool_use": conversation_pb2.FINISH_REASON_TOOL_USE,
+    "refusal": conversation_pb2.FINISH_REASON_REFUSAL,
+    "pause_turn": conversation_pb2.FINISH_REASON_PAUSE_TURN,
+    "model_context_window_exceeded": conversation_pb2.FINISH_REASON_CONTEXT_WINDOW,
+}
+_COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+)
+# Bytes of JSON that usage without a name may have; each event tells all of it again.
+_MAX_USAGE = 16 << 10
+# Fields of a message that a stream tells at its end.
+OF_THE_END = ("stop_details", "container", "context_management")
+# Fields of a message that have a name in the canonical answer.
+_OF_MESSAGES = ("id", "type", "role", "content", "model", "usage", "stop_reason", "stop_sequence")
+
+
+class MalformedError(Exception):
+    """Error raised where a provider's JSON is not of the shape that its protocol gives it."""
+
+
+class Counts:
+    """Usage, added up from reports that each hold some of it and replace what was there."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+        self._extra: Json = {}
+
+    def add(self, holder: Json) -> None:
+        """Add the field `usage` of a message or event."""
+        told = holder.get("usage")
+        for name, value in an_object({} if told is None else told, "usage").items():
+            if value is None:
+                continue
+            if name in _COUNTS:
+                self._known[name] = _count(value)
+            elif name == "output_tokens_details" and isinstance(value, dict):
+                self._known["reasoning_tokens"] = _count(value.get("thinking_tokens", 0))
+            else:
+                self._extra[name] = value
+        if self._extra and len(_dumped(self._extra, "usage")) > _MAX_USAGE:
+            raise MalformedError("usage")
+
+    def usage(self) -> Usage:
+        """Return all that is known."""
+        return Usage(**self._known, extra=_opaque_or_none(self._extra))
+
+
+def start_of(message: Json, but: tuple[str, ...] = ()) -> Start:
+    """Return what a message begins with; the fields in `but` are left to its end."""
+    rest = {name: value for name, value in message.items() if name not in (*_OF_MESSAGES, *but)}
+    return Start(
+        id=_name(message, "id"), model=_name(message, "model"), extra=_opaque_or_none(rest)
+    )
+
+
+def finish_of(holder: Json, rest: Json) -> Finish:
+    """Return `stop_reason` and `stop_sequence` of `holder`, with the other fields of `rest`."""
+    told = text_of(holder, "stop_reason")
+    reason = _REASONS.get(told, conversation_pb2.FINISH_REASON_END_TURN)
+    extra = {name: value for name, value in rest.items() if name not in _OF_MESSAGES}
+    if told not in _REASONS:
+        extra["stop_reason"] = told
+    return Finish(
+        reason=reason,
+        stop_sequence=text_of(holder, "stop_sequence"),
+        extra=_opaque_or_none(extra),
+    )
+
+
+def block_of(told: Json) -> Block:
+    """Return a content block: as it begins in a stream, or whole."""
+    kind = told.get("type")
+    if kind == "text":
+        return Block(text=text_of(told, "text"), extra=_rest(told, "text"))
+    if kind == "thinking":
+        thinking = Thinking(text=text_of(told, "thinking"), signature=text_of(told, "signature"))
+        return Block(thinking=thinking, extra=_rest(told, "thinking", "signature"))
+    if kind == "redacted_thinking":
+        return Block(redacted_thinking=text_of(told, "data"), extra=_rest(told, "data"))
+    if kind == "tool_use":
+        arguments = an_object(told.get("input") or {}, "input")
+        call = ToolUse(
+            id=text_of(told, "id"),
+            name=text_of(told, "name"),
+            input=_dumped(arguments, "input").decode() if arguments else "",
+        )
+        return Block(tool_use=call, extra=_rest(told, "id", "name", "input"))
+    if not isinstance(kind, str):
+        raise MalformedError("content_block.type")
+    return Block(opaque=opaque(told))
+
+
+def _rest(told: Json, *named: str) -> Opaque | None:
+    rest = {name: value for name, value in told.items() if name != "type" and name not in named}
+    return _opaque_or_none(rest)
+
+
+def _opaque_or_none(fields: Json) -> Opaque | None:
+    """Keep the fields that hold something."""
+    kept = {name: value for name, value in fields.items() if value is not None}
+    return opaque(kept) if kept else None
+
+
+def opaque(value: Json) -> Opaque:
+    """Return an object without a name as its JSON."""
+    kept = _dumped(value, "fields")
+    return Opaque(dialect=conversation_pb2.DIALECT_ANTHROPIC, json=kept)
+
+
+def _dumped(value: Json, name: str) -> bytes:
+    try:
+        return dump(value)
+    except ValueError as error:
+        raise MalformedError(name) from error
+
+
+def an_object(value: Any, name: str) -> Json:
+    """Return the value of a field that has to be an object."""
+    if not isinstance(value, dict):
+        raise MalformedError(name)
+    return value
+
+
+def text_of(holder: Json, name: str) -> str:
+    """Return the text of a field, "" where it is absent or null."""
+    value = holder.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise MalformedError(name)
+    return value
+
+
+def _name(holder: Json, name: str) -> str:
+    try:
+        return name_of(text_of(holder, name))
+    except ValueError as error:
+        raise MalformedError(name) from error
+
+
+def _count(value: object) -> int:
+    try:
+        return tokens(value)
+    except ValueError as error:
+        raise MalformedError("usage") from error
