@@ -43,10 +43,10 @@ class Measurement:
     control_p99_ms: float = math.nan
     failures: Sequence[str] = ()
 
-    def assert_harmless(self) -> None:
+    def assert_harmless(self, most_mb: float = MAX_RSS_GROWTH_MB) -> None:
         """Assert that the attack stayed within the bounds that every attack has."""
         assert not self.failures, self
-        assert self.rss_growth_mb < MAX_RSS_GROWTH_MB, self
+        assert self.rss_growth_mb < most_mb, self
         assert self.healthz_p99_ms < MAX_P99_MS + HEALTHZ_TURNS * self.control_p99_ms, self
         assert self.chat_p99_ms < MAX_P99_MS + CHAT_TURNS * self.control_p99_ms, self
 

@@ -82,7 +82,9 @@ async def test_large_messages_where_no_key_is_needed_are_cut_off(
             health = health_pb2_grpc.HealthStub(channel)
             answer = await health.Check(health_pb2.HealthCheckRequest(), timeout=10)
             assert answer.status == health_pb2.HealthCheckResponse.SERVING
-    measured.assert_harmless()
+    # One message is received at a time, and gRPC has it three times over for a moment: in
+    # pieces, put together, and as what it hands on.
+    measured.assert_harmless(3 * LARGE / (1 << 20) + 20)
 
 
 async def test_large_messages_of_one_user_take_turns(

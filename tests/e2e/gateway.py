@@ -128,7 +128,8 @@ def gateway_behind_envoy(folder: Path, upstream_port: int) -> Iterator[Gateway]:
     """Run `envoy/run.py`, which starts a gateway and Envoy in front of it."""
     environ = _environ(folder, upstream_port, free_port())
     services_port = free_port()
-    arguments = [*envoy_command(), "--services-port", str(services_port)]
+    # What a process bounds is measured on one.
+    arguments = [*envoy_command(), "--services-port", str(services_port), "--", "--workers", "1"]
     with Running(arguments, environ=environ, folder=folder) as process:
         metrics_port = int(process.wait_for(f"Metrics are on {_ADDRESS}")[1])
         port = int(process.wait_for(f"envoy listens on {_ADDRESS}")[1])
