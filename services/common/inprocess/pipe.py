@@ -28,7 +28,7 @@ class Changing:
         await waiter
 
     def wake(self) -> None:
-        """Let everybody go on who waits."""
+        """Wake everybody who waits."""
         if self._waiters is not None:
             waiters, self._waiters = self._waiters, None
             for waiter in waiters:
@@ -87,7 +87,7 @@ class Pipe(Changing):
             await self.changed()
 
     def end(self) -> None:
-        """Let no message follow those that are there."""
+        """Take no message after those that are there."""
         self.is_ended = True
         self.wake()
 
