@@ -31,7 +31,6 @@ from services.inference.refusals import (
 )
 
 _PDF = "application/pdf"
-# What Google documents for calls that another model made, or whose signature was lost.
 # What the model is made to say where it must speak between a tool and the user.
 _BETWEEN = "OK."
 _AUDIO_FORMATS = {

@@ -106,7 +106,9 @@ async def messages_thinking(model: str) -> None:
     agent = weather_agent(messages(model))
     answer = await agent.run("use get_weather for Bern", model_settings=settings)
     parts = [part for message in answer.all_messages() for part in message.parts]
-    assert any(isinstance(part, ThinkingPart) for part in parts) == shows_thoughts(model), parts
+    # One without words carries Gemini's signature of a call.
+    thoughts = [part for part in parts if isinstance(part, ThinkingPart) and part.content]
+    assert bool(thoughts) == shows_thoughts(model), parts
     assert "14 degrees, rain" in answer.output, answer
 
 
