@@ -25,7 +25,7 @@ NOBODYS_KEY = "gw-" + "n" * 43
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory, upstream_port: int) -> Iterator[Gateway]:
-    """Run a gateway, `gateway serve` and Envoy before both."""
+    """Run a gateway with Envoy in front."""
     with gateway_behind_envoy(tmp_path_factory.mktemp("target"), upstream_port) as started:
         yield started
 

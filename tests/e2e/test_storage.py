@@ -38,7 +38,7 @@ def worker_of(at: Gateway) -> int:
 
 @contextmanager
 def no_room(at: Gateway) -> Iterator[None]:
-    """Let the worker write to no file, as on a disk that takes nothing any more."""
+    """Make every write of the worker to a file fail, as on a disk that is full."""
     pid = worker_of(at)
     limits = resource.prlimit(pid, resource.RLIMIT_FSIZE)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (1, limits[1]))
