@@ -341,6 +341,18 @@ def _arguments(text: str) -> Any:
         return text
 
 
+def whole_of(batches: Iterable[Iterable[Event]]) -> GenerateResponse:
+    """Return the answer that batches of events make; see `Accumulator`.
+
+    Raises:
+        BrokenStream: they are not those of a whole answer.
+    """
+    accumulator = Accumulator()
+    for batch in batches:
+        accumulator.add(batch)
+    return accumulator.response()
+
+
 def events_of(response: GenerateResponse) -> list[Event]:
     """Return a whole answer as one batch of events, so that accumulating it gives it back.
 

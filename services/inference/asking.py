@@ -34,6 +34,7 @@ class Asking:
         signer: knows and makes the gateway's signatures.
         refusals: what models have refused; more is added.
         conversation: the request's, where the server's memory takes part in it.
+        has_thoughts: whether there may be thinking in the request.
     """
 
     def __init__(
@@ -45,6 +46,8 @@ class Asking:
         signer: thinking.Signer,
         refusals: Refusals,
         conversation: Conversation | None = None,
+        *,
+        has_thoughts: bool = True,
     ) -> None:
         self._request = request
         self._media = media
@@ -53,6 +56,7 @@ class Asking:
         self._signer = signer
         self._refusals = refusals
         self._conversation = conversation
+        self._has_thoughts = has_thoughts
 
     def prepare(self, step: Step) -> Prepared:
         """Return the request as a step's model is to see it.
@@ -128,6 +132,8 @@ class Asking:
 
     def seen_by(self, provider: Provider, request: GenerateRequest) -> GenerateRequest:
         """Return a request with the thinking in it that a provider may see."""
+        if request is self._request and not self._has_thoughts:
+            return request
         return thinking.apply_strategy(
             request,
             target_checks=provider.checks_signatures,

@@ -8,7 +8,6 @@ from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, Served
 from services.common.errors import UpstreamError
 from services.common.tokens import estimate_tokens
 from services.inference import estimate, thinking
-from services.inference.memory.apart import takes_part
 from services.inference.pieces import keep
 from services.inference.prefill import WithoutEcho, prefill_of
 from services.inference.providers.base import Call, Provider, Target
@@ -34,6 +33,9 @@ class Attempt:
         dropped: paths of the request's fields that were left out already.
         left_out: how many remembered turns were.
         without: what the model refuses, names of `services.inference.refusals`.
+
+    Attributes:
+        stream: whether it is `batches` that asks, and not `whole`.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Attempt:
             # Only a stream can be ended where the caller's string comes up.
             stream = True
             request = _without_stops(request)
+        self.stream = stream
         self._transforms: list[Transform] = []
         prefills = provider.prefills and PREFILL not in without
         if not prefills and (prefill := prefill_of(request)):
@@ -71,6 +74,21 @@ class Attempt:
             # Before all else. What goes verbatim holds no thinking.
             self._transforms.insert(0, thinking.SignThinking(signer, target.upstream).feed)
 
+    async def whole(self) -> Batch:
+        """Ask, and return all events of the answer.
+
+        Raises:
+            GatewayError: as `batches`.
+        """
+        try:
+            batch = await self._provider.whole(self._call)
+        except UpstreamError as error:
+            add_head(error, self._call, self._provider.dialect)
+            raise
+        for transform in self._transforms:
+            batch = transform(batch)
+        return batch
+
     async def batches(self) -> Batches:
         """Ask, and give the events that may pass, a batch for each read, none empty.
 
@@ -82,7 +100,7 @@ class Attempt:
         transforms = self._transforms
         ending = self._ending
         try:
-            async with aclosing(self._provider.generate(self._call)) as batches:
+            async with aclosing(self._provider.stream(self._call)) as batches:
                 async for batch in batches:
                     for transform in transforms:
                         batch = transform(batch)
@@ -151,9 +169,7 @@ def _finds_stops_itself(request: GenerateRequest, provider: Provider) -> bool:
 
 def _takes_verbatim(request: GenerateRequest, provider: Provider) -> bool:
     """Return whether the provider's own JSON is an answer that the caller alone reads."""
-    return (
-        request.takes_verbatim and request.dialect == provider.dialect and not takes_part(request)
-    )
+    return request.takes_verbatim and request.dialect == provider.dialect
 
 
 def _without_stops(request: GenerateRequest) -> GenerateRequest:

@@ -4,7 +4,7 @@ The engine owns the order of things. What each rule is stands in the modules bes
 how a provider is spoken to, in `providers`; what is tried when one fails, in `fallback`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -19,8 +19,8 @@ from gateway.inference.v1.inference_pb2 import (
 from services.common import ids
 from services.common.errors import UpstreamError
 from services.common.settings import Limits, Memory, Roles
-from services.inference import estimate, extensions, thinking
-from services.inference.accumulator import Accumulator
+from services.inference import estimate, extensions, thinking, validation
+from services.inference.accumulator import whole_of
 from services.inference.asking import Asking
 from services.inference.attempt import Batches
 from services.inference.fallback.backoff import Uniform
@@ -28,7 +28,7 @@ from services.inference.fallback.breakers import Breakers, Key, State
 from services.inference.fallback.chain import Chain
 from services.inference.fallback.failure_log import FailureLog
 from services.inference.fallback.ledger import Ledger
-from services.inference.fallback.plan import Plan, make_plan
+from services.inference.fallback.plan import Plan, Plans
 from services.inference.files import Files, place_files
 from services.inference.media import Found, find_media
 from services.inference.memory.apart import check_steps, takes_part
@@ -36,7 +36,7 @@ from services.inference.memory.store import Memories
 from services.inference.memory.taking import Taken, place_remembered, take, taking
 from services.inference.memory.telling import Tellings
 from services.inference.metrics import Metrics
-from services.inference.offload import offload
+from services.inference.offload import mark, offload
 from services.inference.providers.base import Call, Provider
 from services.inference.providers.heads import add_head, tell_head
 from services.inference.refusals import Refusals
@@ -59,10 +59,21 @@ class Routes:
 
 
 class _Admitted(NamedTuple):
-    """What may answer a request, and whom to ask: both as they were when it came."""
+    """A request that keeps to the rules, with what may answer it, as it was when it came.
+
+    Attributes:
+        plan: what may answer.
+        providers: whom to ask, by name.
+        media: those of the request, where memory takes no part in it.
+        has_thoughts: whether there may be thinking in the conversation.
+        is_remembered: whether memory takes part.
+    """
 
     plan: Plan
     providers: Mapping[str, Provider]
+    media: Sequence[Found]
+    has_thoughts: bool
+    is_remembered: bool
 
 
 class _Ready(NamedTuple):
@@ -104,13 +115,13 @@ class Engine:
         monotonic: Callable[[], float],
         uniform: Uniform = ids.uniform,
     ) -> None:
+        self._limits = limits
         self.routes = routes
         self._metrics = metrics
         self.breakers = Breakers(limits.breaker_failures, monotonic, self._show_breaker, uniform)
         self._signer = signer
         self._files = files
         self._memories = memories
-        self._limits = limits
         self._memory = memory
         self._tellings = Tellings(memory.leave_drain_s)
         self.failure_log = FailureLog(monotonic)
@@ -118,14 +129,24 @@ class Engine:
         self._uniform = uniform
         self._refusals = Refusals()
 
+    @property
+    def routes(self) -> Routes:
+        """What can be reached."""
+        return self._routed[0]
+
+    @routes.setter
+    def routes(self, routes: Routes) -> None:
+        self._routed = routes, Plans(routes.models, self._limits)
+
     def _show_breaker(self, key: Key, state: State) -> None:
         is_known = self.routes.models.offers(key.provider, key.model)
         self._metrics.breaker_changed(key, state, is_known=is_known)
 
     async def generate(self, request: GenerateRequest) -> GenerateResponse:
         """Return one whole answer."""
+        mark(request)
         admitted = await offload(self._admit, request)
-        if not takes_part(request):
+        if not admitted.is_remembered:
             return await self._whole(await self._ready(request, admitted))
         async with taking(request, self._memories, self._memory.inject_tokens) as taken:
             response = await self._whole(await self._ready(request, admitted, taken))
@@ -138,15 +159,17 @@ class Engine:
         Closing the iterator ends it at the provider; an answer that is to be remembered
         only as long as none of it was given.
         """
+        mark(request)
         admitted = await offload(self._admit, request)
-        if takes_part(request):
+        if admitted.is_remembered:
             return self._remembered(request, admitted)
         return self._streamed(await self._ready(request, admitted))
 
     async def count_tokens(self, request: GenerateRequest) -> CountTokensResponse:
         """Count what a request would read; a provider that cannot tell is estimated."""
+        mark(request)
         admitted = await offload(self._admit, request)
-        if not takes_part(request):
+        if not admitted.is_remembered:
             return await self._counted(await self._ready(request, admitted))
         async with taking(
             request, self._memories, self._memory.inject_tokens, reads_only=True
@@ -161,10 +184,7 @@ class Engine:
 
     async def _whole(self, ready: _Ready) -> GenerateResponse:
         chain = Chain(ready.plan, ready.asking, self._ledger, self._uniform, whole=True)
-        accumulator = Accumulator()
-        for batch in await chain.whole():
-            accumulator.add(batch)
-        return accumulator.response()
+        return whole_of(await chain.whole())
 
     def _streamed(self, ready: _Ready) -> Batches:
         return Chain(ready.plan, ready.asking, self._ledger, self._uniform, whole=False).stream()
@@ -209,24 +229,31 @@ class Engine:
         )
 
     def _admit(self, request: GenerateRequest) -> _Admitted:
-        """Find what may answer; nothing is waited for."""
+        """Check a request and find what may answer it; nothing is waited for."""
+        kinds = validation.check(request)
         extensions.check_request(request)
-        plan = make_plan(request, self.routes.models, self._limits)
+        routes, plans = self._routed
+        plan = plans.of(request)
         if takes_part(request):
             check_steps(request, plan)
-        return _Admitted(plan, self.routes.providers)
+            # The answer is read here, to be remembered.
+            request.takes_verbatim = False
+            return _Admitted(plan, routes.providers, (), True, True)
+        media = find_media(request) if "media" in kinds else ()
+        has_thoughts = not thinking.KINDS.isdisjoint(kinds)
+        return _Admitted(plan, routes.providers, media, has_thoughts, False)
 
     async def _ready(
         self, request: GenerateRequest, admitted: _Admitted, taken: Taken | None = None
     ) -> _Ready:
         """Make a request one that the models of its plan can be asked."""
-        plan, providers = admitted
+        plan, providers = admitted.plan, admitted.providers
+        media = admitted.media
         conversation = None if taken is None else taken.conversation
-        if conversation is None:
-            media = await offload(find_media, request)
-        else:
+        remembered: dict[str, list[Found]] = {}
+        if conversation is not None:
             media = conversation.callers_media()
-        remembered = {} if conversation is None else conversation.remembered_files()
+            remembered = conversation.remembered_files()
         named = [*media, *_overriding_media(request, plan)]
         if named or remembered:
             keep_foreign = any(providers[step.target.provider].pass_stateful for step in plan.steps)
@@ -236,7 +263,16 @@ class Engine:
             await place_remembered(
                 remembered, self._files, targets, at_most=at_most, keep_foreign=keep_foreign
             )
-        asking = Asking(request, media, plan, providers, self._signer, self._refusals, conversation)
+        asking = Asking(
+            request,
+            media,
+            plan,
+            providers,
+            self._signer,
+            self._refusals,
+            conversation,
+            has_thoughts=admitted.has_thoughts,
+        )
         return _Ready(plan, providers, asking)
 
 

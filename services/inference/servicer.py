@@ -1,4 +1,4 @@
-"""The InferenceService: checks, calls the engine, answers."""
+"""The InferenceService: calls the engine, answers."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
-from services.inference import offload, roles, validation
+from services.inference import roles
 from services.inference.engine import Engine
 
 SERVICE_NAME = inference_pb2.DESCRIPTOR.services_by_name["InferenceService"].full_name
@@ -25,7 +25,6 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> inference_pb2.GenerateResponse:
         """Return one whole answer."""
-        await _check(request)
         return await self._engine.generate(request)
 
     async def StreamGenerate(
@@ -34,7 +33,6 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> AsyncIterator[inference_pb2.StreamGenerateResponse]:
         """Return the answer as it comes."""
-        await _check(request)
         async with aclosing(await self._engine.stream(request)) as batches:
             async for batch in batches:
                 yield inference_pb2.StreamGenerateResponse(events=batch)
@@ -45,7 +43,6 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> inference_pb2.CountTokensResponse:
         """Count what a request would read."""
-        await _check(request)
         return await self._engine.count_tokens(request)
 
     async def ListModels(
@@ -71,8 +68,3 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     ) -> inference_pb2.RunRoleResponse:
         """Do a side job of the gateway's."""
         return await roles.run(self._engine, request)
-
-
-async def _check(request: inference_pb2.GenerateRequest) -> None:
-    offload.mark(request)
-    await offload.offload(validation.check, request)

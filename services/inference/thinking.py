@@ -18,6 +18,8 @@ from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
 from services.inference.pieces import keep
 
+# Of blocks that hold it.
+KINDS = frozenset({"thinking", "redacted_thinking"})
 # No base64 text holds a dot, so no provider's signature begins like this.
 _PREFIX = "gw1."
 
@@ -138,7 +140,7 @@ def apply_strategy(
 
     def treated(block: Block) -> Block | None:
         kind = block.WhichOneof("kind")
-        if kind not in ("thinking", "redacted_thinking"):
+        if kind not in KINDS:
             return block
         if strategy == inference_pb2.THINKING_BLOCK_STRATEGY_DISCARD:
             return None
@@ -179,7 +181,7 @@ def _first_thinking(messages: Sequence[Message]) -> int | None:
 
 
 def _is_thinking(block: Block) -> bool:
-    return block.WhichOneof("kind") in ("thinking", "redacted_thinking")
+    return block.WhichOneof("kind") in KINDS
 
 
 def _redacted(block: Block, provider_signed: bool, signer: Signer) -> Block | None:

@@ -4,7 +4,7 @@ The facade has checked a caller's JSON already and named the caller's own fields
 this is the door for everybody who speaks gRPC, and it names those of the message.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from gateway.conversation.v1.conversation_pb2 import Block, Message
@@ -42,8 +42,11 @@ _LENGTHS = {
 _PARTS_WITH_EXTRA = ("thinking", "tool_choice")
 
 
-def check(request: GenerateRequest) -> None:
+def check(request: GenerateRequest) -> Collection[str]:
     """Refuse a request that breaks a rule of the proto.
+
+    Returns:
+        The kinds of blocks in its messages, those in results of tools too.
 
     Raises:
         GatewayError: invalid, naming the field and what it takes.
@@ -62,7 +65,7 @@ def check(request: GenerateRequest) -> None:
             _check_range(name, value, *_RANGES[name])
         elif name in _LENGTHS and len(value) > _LENGTHS[name]:
             raise invalid(name, f"{name}: at most {_LENGTHS[name]:,} are taken")
-    _check_messages(messages)
+    kinds = _check_messages(messages)
     if "" in given.get("stop_sequences", ()):
         raise invalid("stop_sequences", "stop_sequences: none may be empty")
     if "thinking" in given:
@@ -70,6 +73,7 @@ def check(request: GenerateRequest) -> None:
     if "tools" in given or "tool_choice" in given:
         _check_tools(request)
     _check_opaque_parts(given)
+    return kinds
 
 
 def _check_opaque_parts(given: Mapping[str, Any]) -> None:
@@ -82,49 +86,69 @@ def _check_opaque_parts(given: Mapping[str, Any]) -> None:
             _check_json(given[name].extra.json, f"{name}.extra")
 
 
-def _check_messages(messages: Iterable[Message]) -> None:
+def _check_messages(messages: Iterable[Message]) -> Collection[str]:
+    """Check messages; return the kinds of their blocks."""
+    kinds: set[str] = set()
     left = MAX_BLOCKS
     for index, message in enumerate(messages):
         if not message.role:
             raise invalid(f"messages[{index}].role", f"messages[{index}].role: is needed")
         blocks = message.blocks
-        if not (blocks or message.HasField("extra")):
+        if message.HasField("extra"):
+            _check_json(message.extra.json, f"messages[{index}].extra")
+        elif not blocks:
             raise invalid(
                 f"messages[{index}].blocks", f"messages[{index}].blocks: at least one is needed"
             )
         left -= len(blocks)
         if left >= 0:
-            left = _check_blocks(blocks, left, f"messages[{index}].blocks")
+            left = _check_blocks(blocks, left, kinds, (index,))
         if left < 0:
             raise invalid("messages", f"messages: at most {MAX_BLOCKS:,} blocks are taken in all")
-        if message.HasField("extra"):
-            _check_json(message.extra.json, f"messages[{index}].extra")
+    return kinds
 
 
-def _check_blocks(blocks: Iterable[Block], left: int, path: str) -> int:
-    """Check blocks, and those in results of tools; return how many more there may be."""
+def _check_blocks(
+    blocks: Iterable[Block], left: int, kinds: set[str], path: tuple[int, ...]
+) -> int:
+    """Check blocks, and those in results of tools; return how many more there may be.
+
+    Args:
+        blocks: of a message or a result.
+        left: how many there may be beside them.
+        kinds: theirs are added to it.
+        path: the index of the message, and of the block that is a result.
+    """
     for place, block in enumerate(blocks):
         kind = block.WhichOneof("kind")
         if kind is None:
-            where = f"{path}[{place}]"
+            where = _block_path(*path, place)
             raise invalid(where, f"{where}: a kind is needed")
+        kinds.add(kind)
         if kind == "opaque":
-            _check_json(block.opaque.json, f"{path}[{place}].opaque")
+            _check_json(block.opaque.json, f"{_block_path(*path, place)}.opaque")
         elif kind == "tool_use":
             text = block.tool_use.input
             if len(text) >= MAX_OPAQUE_VALUES:
-                _check_json(text.encode(), f"{path}[{place}].tool_use.input")
+                _check_json(text.encode(), f"{_block_path(*path, place)}.tool_use.input")
         elif kind == "tool_result":
             inner = block.tool_result.blocks
             left -= len(inner)
             if left < 0:
                 break
-            left = _check_blocks(inner, left, f"{path}[{place}].tool_result.blocks")
+            left = _check_blocks(inner, left, kinds, (*path, place))
         if block.HasField("extra"):
-            _check_json(block.extra.json, f"{path}[{place}].extra")
+            _check_json(block.extra.json, f"{_block_path(*path, place)}.extra")
         if left < 0:
             break
     return left
+
+
+def _block_path(message: int, *places: int) -> str:
+    """Return the path of a block, also of one within results of tools."""
+    return f"messages[{message}].blocks" + ".tool_result.blocks".join(
+        f"[{place}]" for place in places
+    )
 
 
 def _check_json(json: bytes, path: str) -> None:
@@ -154,15 +178,15 @@ def _check_thinking(thinking: ThinkingConfig, max_tokens: int | None) -> None:
 def _check_tools(request: GenerateRequest) -> None:
     names: set[str] = set()
     for index, tool in enumerate(request.tools):
-        if not tool.opaque and not tool.name:
+        name = tool.name
+        if not name and not tool.opaque:
             raise invalid(f"tools[{index}].name", f"tools[{index}].name: is needed")
-        if tool.name and tool.name in names:
-            raise invalid(
-                f"tools[{index}].name", f"tools[{index}].name: {quoted(tool.name)} is twice"
-            )
-        names.add(tool.name)
+        if name and name in names:
+            raise invalid(f"tools[{index}].name", f"tools[{index}].name: {quoted(name)} is twice")
+        names.add(name)
         _check_json(tool.input_schema, f"tools[{index}].input_schema")
-        _check_json(tool.extra.json, f"tools[{index}].extra")
+        if tool.HasField("extra"):
+            _check_json(tool.extra.json, f"tools[{index}].extra")
     choice = request.tool_choice
     if choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL) and not request.tools:
         raise invalid("tool_choice", "tool_choice: there are no tools to choose from")

@@ -70,7 +70,7 @@ class Chain:
                         if sent is not None:
                             sent.note(batch)
                         yield batch
-                    async for batch in self._within_bounds(opened.batches):
+                    async for batch in self._within_bounds(opened):
                         if sent is not None:
                             sent.note(batch)
                         yield batch
@@ -173,8 +173,10 @@ class Chain:
         recoveries.labels("recovered").inc()
         return opened
 
-    def _within_bounds(self, batches: Batches) -> Batches:
-        deadline = self._bounds.deadline
+    def _within_bounds(self, opened: Opened) -> Batches:
+        """Return what is still to come of a stream."""
+        batches, deadline = opened.batches, self._bounds.deadline
+        assert batches is not None, "it is no whole answer"
         return batches if deadline is None else _until(deadline, batches)
 
     def _verdict(self, error: GatewayError) -> GatewayError:

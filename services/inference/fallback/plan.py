@@ -6,6 +6,8 @@ refused whole (contract, Fallback rules).
 
 import logging
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gateway.errors.v1 import errors_pb2
@@ -36,6 +38,8 @@ MAX_RETRIES = 10
 _NO_RETRIES = Retries()
 # What `auto` does about a transient failure.
 _AUTO_RETRIES = Retries(most=2, jitter_s=0.25)
+# Plans that are kept, by the model that callers name.
+_KEPT = 1_000
 # What a step cannot set otherwise than the request.
 _OF_THE_REQUEST = (
     *("model", "dialect", "thinking_block_strategy", "use_built_in_tools", "multimodal"),
@@ -43,7 +47,8 @@ _OF_THE_REQUEST = (
 )
 
 
-class Step(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Step:
     """One model of a plan.
 
     Attributes:
@@ -55,6 +60,7 @@ class Step(NamedTuple):
         fail_on: the caller's rule of what moves on; the usual one when None.
         parameters: fields that replace the request's; none when None.
         path: of the step in the caller's JSON, "" for a model that no step names.
+        key: what its breaker goes by.
     """
 
     step_id: str
@@ -64,11 +70,11 @@ class Step(NamedTuple):
     fail_on: FailOn | None = None
     parameters: GenerateRequest | None = None
     path: str = ""
+    key: Key = field(init=False)
 
-    @property
-    def key(self) -> Key:
-        """What its breaker goes by."""
-        return Key(self.target.provider, self.target.upstream)
+    def __post_init__(self) -> None:
+        """Make the key, which is asked for again and again."""
+        object.__setattr__(self, "key", Key(self.target.provider, self.target.upstream))
 
 
 class Plan(NamedTuple):
@@ -104,41 +110,93 @@ class Plan(NamedTuple):
         )
 
 
-def make_plan(request: GenerateRequest, models: Models, limits: Limits) -> Plan:
-    """Read what is to be tried for a request.
+class Plans:
+    """Makes the plans of requests over the same models.
 
-    Raises:
-        GatewayError: model_not_found, when there is no such outer model; invalid, when
-            the chain or a step breaks a rule, naming it.
+    A plan that follows from the model's name and a few choices is made once and kept.
+
+    Args:
+        models: those that callers can name.
+        limits: bounds on time and size.
     """
-    mode = request.fallback
-    if mode == inference_pb2.FALLBACK_MODE_DISABLED:
-        alone = _primary(request, models, limits, _NO_RETRIES)
-        return Plan((alone,))
-    max_recovered = limits.max_recovered if request.n <= 1 else None
-    if mode not in (inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRICT):
-        first = _primary(request, models, limits, _AUTO_RETRIES)
-        steps = (first, *_configured(first, models, limits))
+
+    def __init__(self, models: Models, limits: Limits) -> None:
+        self._models = models
+        self._limits = limits
+        self._kept = lru_cache(_KEPT)(self._usual)
+
+    def of(self, request: GenerateRequest) -> Plan:
+        """Return what is to be tried for a request.
+
+        Raises:
+            GatewayError: model_not_found, when there is no such outer model; invalid, when
+                the chain or a step breaks a rule, naming it.
+        """
+        mode = request.fallback
+        if mode in (inference_pb2.FALLBACK_MODE_ENABLED, inference_pb2.FALLBACK_MODE_STRICT):
+            return self._chain(request)
+        plan = self._kept(
+            request.model,
+            mode == inference_pb2.FALLBACK_MODE_DISABLED,
+            _asks_to_think(request),
+            request.n <= 1,
+        )
+        _check_max_tokens(request, plan.steps[0].target)
+        return plan
+
+    def _usual(self, model: str, is_alone: bool, asks_to_think: bool, recovers: bool) -> Plan:
+        """Return the plan of a request without a chain of its own."""
+        if is_alone:
+            return Plan((self._primary(model, _NO_RETRIES),))
+        first = self._primary(model, _AUTO_RETRIES)
         return Plan(
-            steps,
-            hedge_after_s=0 if _asks_to_think(request) else limits.hedge_after_s,
-            max_recovered=max_recovered,
+            (first, *self._configured(first)),
+            hedge_after_s=0 if asks_to_think else self._limits.hedge_after_s,
+            max_recovered=self._limits.max_recovered if recovers else None,
             is_patient=False,
         )
-    _check_config(request)
-    config = request.fallback_config
-    chain = tuple(
-        _step(request, step, f"fallback_config.steps[{index}]", models, limits)
-        for index, step in enumerate(config.steps)
-    )
-    if mode == inference_pb2.FALLBACK_MODE_ENABLED:
-        chain = (_primary(request, models, limits, _NO_RETRIES), *chain)
-    return Plan(
-        chain,
-        timeout_s=config.global_timeout_ms / 1000 if config.HasField("global_timeout_ms") else None,
-        max_retries=config.max_total_retries if config.HasField("max_total_retries") else None,
-        max_recovered=max_recovered,
-    )
+
+    def _chain(self, request: GenerateRequest) -> Plan:
+        """Return the plan that a request sets by itself."""
+        _check_config(request)
+        config = request.fallback_config
+        steps = tuple(
+            _step(request, step, f"fallback_config.steps[{index}]", self._models, self._limits)
+            for index, step in enumerate(config.steps)
+        )
+        if request.fallback == inference_pb2.FALLBACK_MODE_ENABLED:
+            first = self._primary(request.model, _NO_RETRIES)
+            _check_max_tokens(request, first.target)
+            steps = (first, *steps)
+        timeout_s = config.global_timeout_ms / 1000
+        return Plan(
+            steps,
+            timeout_s=timeout_s if config.HasField("global_timeout_ms") else None,
+            max_retries=config.max_total_retries if config.HasField("max_total_retries") else None,
+            max_recovered=self._limits.max_recovered if request.n <= 1 else None,
+        )
+
+    def _primary(self, model: str, retries: Retries) -> Step:
+        target = self._models.resolve(model)
+        return Step(PRIMARY_STEP, target, self._limits.step_timeout_s, retries)
+
+    def _configured(self, first: Step) -> Iterator[Step]:
+        """Return the fallbacks that the operator configured for a model, as far as they are there.
+
+        Models come and go with their servers; the others still stand in.
+        """
+        seen = {first.key}
+        for number, name in enumerate(first.target.fallbacks, 1):
+            try:
+                target = self._models.resolve(name)
+            except GatewayError:
+                told = {"model": first.target.name, "fallback": name}
+                log.warning("fallback not found", extra=told)
+                continue
+            step = Step(f"fallback-{number}", target, self._limits.step_timeout_s, _AUTO_RETRIES)
+            if step.key not in seen:
+                seen.add(step.key)
+                yield step
 
 
 def _asks_to_think(request: GenerateRequest) -> bool:
@@ -147,28 +205,10 @@ def _asks_to_think(request: GenerateRequest) -> bool:
     )
 
 
-def _primary(request: GenerateRequest, models: Models, limits: Limits, retries: Retries) -> Step:
-    target = models.resolve(request.model)
+def _check_max_tokens(request: GenerateRequest, target: Target) -> None:
     limit = target.max_output_tokens
     if limit and request.max_tokens > limit and not request.lowers_max_tokens:
         raise invalid("max_tokens", f"max_tokens: {target.name} writes at most {limit} tokens")
-    return Step(PRIMARY_STEP, target, limits.step_timeout_s, retries)
-
-
-def _configured(first: Step, models: Models, limits: Limits) -> Iterator[Step]:
-    """Return the fallbacks that the operator configured for a model, as far as they are there."""
-    seen = {first.key}
-    for number, name in enumerate(first.target.fallbacks, 1):
-        try:
-            target = models.resolve(name)
-        except GatewayError:
-            # Models come and go with their servers; the others still stand in.
-            log.warning("fallback not found", extra={"model": first.target.name, "fallback": name})
-            continue
-        step = Step(f"fallback-{number}", target, limits.step_timeout_s, _AUTO_RETRIES)
-        if step.key not in seen:
-            seen.add(step.key)
-            yield step
 
 
 def _check_config(request: GenerateRequest) -> None:
@@ -248,9 +288,9 @@ def _fail_on(rule: inference_pb2.FailOn, path: str) -> FailOn:
 
 
 def _check_parameters(request: GenerateRequest, parameters: GenerateRequest, path: str) -> None:
-    for field, _ in parameters.ListFields():
-        if field.name in _OF_THE_REQUEST:
-            where = f"{path}.{field.name}"
+    for descriptor, _ in parameters.ListFields():
+        if descriptor.name in _OF_THE_REQUEST:
+            where = f"{path}.{descriptor.name}"
             raise invalid(where, f"{where}: cannot be set for a single step")
     try:
         validation.check(merged(request, parameters))

@@ -125,10 +125,12 @@ class Opened:
         turn: whose it is.
         record: of the attempt.
         head: the batches that have come.
-        batches: those that are still to come.
+        batches: those that are still to come; None where the answer came whole.
     """
 
-    def __init__(self, turn: "Turn", record: Record, head: list[Batch], batches: Batches) -> None:
+    def __init__(
+        self, turn: "Turn", record: Record, head: list[Batch], batches: Batches | None
+    ) -> None:
         self.turn = turn
         self.record = record
         self.head = head
@@ -137,7 +139,8 @@ class Opened:
     async def close(self) -> None:
         """End it at the provider, if it has not ended."""
         self.record.cancelled()
-        await self.batches.aclose()
+        if self.batches is not None:
+            await self.batches.aclose()
 
 
 class Turn:
@@ -260,15 +263,13 @@ class Turn:
         opened: Opened | None = None
         deadline = self._deadline()
         try:
-            if self._prepared is None:
-                self._prepared = await offload(course.asks.prepare, self.step)
-            self._manner.without = course.asks.refused(self.step) | self._left_out
-            attempt, self._continues = await offload(
-                course.asks.attempt, self.step, self._prepared, self._manner
-            )
-            batches = attempt.batches()
+            attempt = await offload(self._make_attempt)
             async with asyncio.timeout_at(deadline):
-                head = await self._listen(batches, record, spoken)
+                if attempt.stream:
+                    batches = attempt.batches()
+                    head = await self._listen(batches, record, spoken)
+                else:
+                    head = [await self._whole(attempt, record, spoken)]
             self._tell_served(head, attempt)
             opened = Opened(self, record, head, batches)
             return opened
@@ -287,6 +288,23 @@ class Turn:
                 record.cancelled()
                 if batches is not None:
                     await batches.aclose()
+
+    def _make_attempt(self) -> Attempt:
+        asks = self._course.asks
+        if self._prepared is None:
+            self._prepared = asks.prepare(self.step)
+        self._manner.without = asks.refused(self.step) | self._left_out
+        attempt, self._continues = asks.attempt(self.step, self._prepared, self._manner)
+        return attempt
+
+    async def _whole(self, attempt: Attempt, record: Record, spoken: Spoken) -> Batch:
+        batch = await attempt.whole()
+        if not any(map(is_content, batch)):
+            raise cut_off(self.step.target.provider)
+        record.answers()
+        spoken()
+        record.served()
+        return batch
 
     async def _listen(self, batches: Batches, record: Record, spoken: Spoken) -> list[Batch]:
         """Return what comes until the model speaks, or all of a whole answer.

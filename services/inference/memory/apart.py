@@ -13,11 +13,11 @@ from gateway.conversation.v1.conversation_pb2 import Media, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory
 from gateway.memory.v1.memory_pb2 import OpenTurn
 from services.common.errors import invalid
+from services.inference import thinking
 from services.inference.fallback.plan import Plan
 from services.inference.media import find_media, media_blocks
 
 _INSTRUCTIONS = (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER)
-THOUGHTS = ("thinking", "redacted_thinking")
 _MODES = {
     Memory.MODE_READ_WRITE: OpenTurn.MODE_READ_WRITE,
     Memory.MODE_READ_ONLY: OpenTurn.MODE_READ_ONLY,
@@ -129,7 +129,7 @@ def _for_memory(request: GenerateRequest) -> Apart:
     thoughtful = {
         call_ids(message): message
         for message in opening.messages
-        if any(block.WhichOneof("kind") in THOUGHTS for block in message.blocks)
+        if any(block.WhichOneof("kind") in thinking.KINDS for block in message.blocks)
     }
     thoughtful.pop((), None)
     return Apart(opening, before, media=media, thoughtful=thoughtful)

@@ -15,6 +15,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, MediaKind, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory
 from gateway.memory.v1.memory_pb2 import TurnContext
 from services.common.tokens import estimate_tokens
+from services.inference import thinking
 from services.inference.estimate import MESSAGE, estimate_input_tokens, estimate_messages
 from services.inference.extensions import can_read
 from services.inference.fallback.requests import copied
@@ -22,7 +23,6 @@ from services.inference.files import texts_as_blocks
 from services.inference.media import Found, media_blocks
 from services.inference.memory import injected
 from services.inference.memory.apart import (
-    THOUGHTS,
     Apart,
     call_ids,
     instructions,
@@ -115,7 +115,7 @@ class Conversation:
         said = [one for one in context.messages if one.role == conversation_pb2.ROLE_ASSISTANT]
         self.lacks_thoughts = (
             bool(said and call_ids(said[-1]))
-            and said[-1].blocks[0].WhichOneof("kind") not in THOUGHTS
+            and said[-1].blocks[0].WhichOneof("kind") not in thinking.KINDS
         )
 
     def callers_media(self) -> list[Found]:

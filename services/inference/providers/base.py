@@ -133,16 +133,29 @@ class Provider(Protocol):
     tells_stop_sequence: bool
     pass_stateful: bool
 
-    def generate(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
-        """Answer, a batch of events for each read; a whole answer is one batch.
+    async def whole(self, call: Call) -> Sequence[Event]:
+        """Return all events of an answer that the provider gives as a whole.
 
         The events are those of `gateway.inference.v1.Event`, in its order, without
-        `served`. Closing the iterator (`aclose`) or cancelling the task ends the
-        call at the provider at once. How long a whole answer, or a stream's first
-        event, may take is for the caller to bound.
+        `served`. Cancelling the task ends the call at the provider at once. How long
+        it may take is for the caller to bound.
 
         Where the call takes an answer verbatim it may be one `verbatim` event instead,
         if translating it would change nothing that counts.
+
+        Raises:
+            GatewayError: unsupported, when the provider cannot carry the request
+                (before anything is sent).
+            UpstreamError: the provider failed.
+        """
+        ...
+
+    def stream(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
+        """Return the events of an answer as they come, a batch for each read, none empty.
+
+        They are those of `whole`, without a `verbatim` one. Closing the iterator
+        (`aclose`) or cancelling the task ends the call at the provider at once. How long
+        the first event may take is for the caller to bound.
 
         Raises:
             GatewayError: unsupported, when the provider cannot carry the request

@@ -134,8 +134,13 @@ class SandboxProvider:
         self._sleep = sleep
         self._new_id = new_id
 
-    async def generate(self, call: ProviderCall) -> AsyncGenerator[Sequence[Event], None]:
-        """Answer; see `base.Provider.generate`."""
+    async def whole(self, call: ProviderCall) -> Sequence[Event]:
+        """Return a whole answer; see `base.Provider.whole`."""
+        async with aclosing(self.stream(call)) as batches:
+            return [event async for batch in batches for event in batch]
+
+    async def stream(self, call: ProviderCall) -> AsyncGenerator[Sequence[Event], None]:
+        """Return an answer as it comes; see `base.Provider.stream`."""
         prompt = await offload(read_prompt, call.request)
         call.dropped += _nameless(call.request)
         try:
@@ -144,21 +149,16 @@ class SandboxProvider:
             writer = _EventWriter(answer, self._new_id("sandbox-"), model)
         except SandboxError as error:
             raise self._failure(error) from error
-        whole: list[Event] = []
         try:
             async with aclosing(play(writer.answer, model, self._sleep)) as steps:
                 async for step in steps:
-                    if not (events := writer.write(step)):
-                        continue
-                    if call.stream:
+                    if events := writer.write(step):
                         yield events
-                    else:
-                        whole += events
         except CutError as error:
             raise failures.cut_off(self.name) from error
         except SandboxError as error:
             raise failures.in_band(self.name, _body(error)) from error
-        yield [*whole, *writer.end()]
+        yield writer.end()
 
     async def count_tokens(self, call: ProviderCall) -> int | None:
         """Count the request's tokens, the way its usage is counted."""

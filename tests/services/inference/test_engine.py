@@ -1,6 +1,7 @@
 """What the engine adds to a provider, with a provider that plays what a test hands it."""
 
 from collections.abc import Sequence
+from contextlib import aclosing
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -40,7 +41,11 @@ class Played:
         self.closed = 0
         self.counts: int | Exception | None = None
 
-    async def generate(self, call: Call):
+    async def whole(self, call: Call):
+        async with aclosing(self.stream(call)) as batches:
+            return [event async for batch in batches for event in batch]
+
+    async def stream(self, call: Call):
         self.calls.append(call)
         call.dropped.append("seed")
         try:

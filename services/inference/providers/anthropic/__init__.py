@@ -72,12 +72,20 @@ class AnthropicProvider:
             "official": official,
         }
 
-    async def generate(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
-        """Answer, as `Provider.generate` says."""
+    async def whole(self, call: Call) -> list[Event]:
+        """Return a whole answer; see `Provider.whole`."""
         body = await offload(build_request, call, **self._rules)
-        if not call.stream:
-            yield await self._whole(call, body)
-            return
+        answer = await self._upstream.post_unbounded(
+            _MESSAGES, body, headers=self._headers(call), heard=call.heard
+        )
+        parsed = self._upstream.json_object(answer)
+        if call.takes_verbatim and (event := verbatim(answer, parsed)):
+            return [event]
+        return events_from_whole(parsed, self._upstream)
+
+    async def stream(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
+        """Return an answer as it comes; see `Provider.stream`."""
+        body = await offload(build_request, call, **self._rules)
         reader = StreamReader(self._upstream)
         stream = self._upstream.stream(
             _MESSAGES, body, headers=self._headers(call), heard=call.heard, progress=reader
@@ -90,15 +98,6 @@ class AnthropicProvider:
                 if reader.failure:
                     break
         reader.end()
-
-    async def _whole(self, call: Call, body: bytes) -> list[Event]:
-        answer = await self._upstream.post_unbounded(
-            _MESSAGES, body, headers=self._headers(call), heard=call.heard
-        )
-        parsed = self._upstream.json_object(answer)
-        if call.takes_verbatim and (event := verbatim(answer, parsed)):
-            return [event]
-        return events_from_whole(parsed, self._upstream)
 
     async def count_tokens(self, call: Call) -> int:
         """Return the provider's own count of the input tokens."""

@@ -65,18 +65,16 @@ class GeminiProvider:
         self._fetches_urls = fetches_urls
         self._new_id = new_id
 
-    async def generate(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
-        """Answer, as `Provider.generate` says."""
-        model = shaping.model_path(call.target.upstream)
-        body = await offload(
-            build_request, call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls
-        )
-        names = shaping.given_names(tool.name for tool in call.request.tools)
-        if not call.stream:
-            answer = await self._upstream.post_unbounded(f"/{model}:generateContent", body)
-            parsed = self._upstream.json_object(answer)
-            yield events_from_whole(parsed, call, self._upstream, names, self._new_id)
-            return
+    async def whole(self, call: Call) -> Sequence[Event]:
+        """Return a whole answer; see `Provider.whole`."""
+        model, body, names = await self._asked(call)
+        answer = await self._upstream.post_unbounded(f"/{model}:generateContent", body)
+        parsed = self._upstream.json_object(answer)
+        return events_from_whole(parsed, call, self._upstream, names, self._new_id)
+
+    async def stream(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
+        """Return an answer as it comes; see `Provider.stream`."""
+        model, body, names = await self._asked(call)
         reader = AnswerReader(call, self._upstream, names, self._new_id)
         path = f"/{model}:streamGenerateContent?alt=sse"
         stream = self._upstream.stream(path, body, progress=reader)
@@ -86,6 +84,14 @@ class GeminiProvider:
         last: list[Event] = []
         reader.end(last)
         yield last
+
+    async def _asked(self, call: Call) -> tuple[str, bytes, Mapping[str, str]]:
+        """Return the path of the model, the body, and the names that tools were given."""
+        model = shaping.model_path(call.target.upstream)
+        body = await offload(
+            build_request, call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls
+        )
+        return model, body, shaping.given_names(tool.name for tool in call.request.tools)
 
     async def count_tokens(self, call: Call) -> int:
         """Return the provider's own count of the input tokens."""

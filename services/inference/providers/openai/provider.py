@@ -56,12 +56,19 @@ class OpenAIProvider:
         self._server = Server(name, newest, fetches_urls, pass_stateful)
         self._new_id = new_id
 
-    async def generate(self, call: Call) -> AsyncGenerator[list[Event], None]:
-        """Answer, a batch of events for each read; see `Provider.generate`."""
+    async def whole(self, call: Call) -> list[Event]:
+        """Return a whole answer; see `Provider.whole`."""
         body = await offload(build_request, call, self._server)
-        if not call.stream:
-            yield await self._whole(call, body)
-            return
+        headers = caller_headers(call, self.dialect)
+        answer = await self._upstream.post_unbounded(_PATH, body, headers=headers, heard=call.heard)
+        parsed = self._upstream.json_object(answer)
+        if call.takes_verbatim and (event := verbatim(answer, parsed, call.request.n or 1)):
+            return [event]
+        return events_from_whole(parsed, call, self._upstream, self._new_id)
+
+    async def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+        """Return an answer as it comes; see `Provider.stream`."""
+        body = await offload(build_request, call, self._server)
         reader = StreamReader(call, self._upstream, self._new_id)
         headers = caller_headers(call, self.dialect)
         stream = self._upstream.stream(
@@ -71,14 +78,6 @@ class OpenAIProvider:
             async for events in batches:
                 yield events
         reader.end()
-
-    async def _whole(self, call: Call, body: bytes) -> list[Event]:
-        headers = caller_headers(call, self.dialect)
-        answer = await self._upstream.post_unbounded(_PATH, body, headers=headers, heard=call.heard)
-        parsed = self._upstream.json_object(answer)
-        if call.takes_verbatim and (event := verbatim(answer, parsed, call.request.n or 1)):
-            return [event]
-        return events_from_whole(parsed, call, self._upstream, self._new_id)
 
     async def count_tokens(self, call: Call) -> int | None:
         """Return None: the dialect has no count."""

@@ -57,7 +57,11 @@ class Scripted:
     def plays(self, upstream: str, *scripts: Sequence[Line]) -> None:
         self.scripts[upstream] = list(scripts)
 
-    async def generate(self, call: Call):
+    async def whole(self, call: Call):
+        async with aclosing(self.stream(call)) as batches:
+            return [event async for batch in batches for event in batch]
+
+    async def stream(self, call: Call):
         self.calls.append((round(asyncio.get_running_loop().time(), 3), call))
         scripts = self.scripts[call.target.upstream]
         script = scripts.pop(0) if len(scripts) > 1 else scripts[0]

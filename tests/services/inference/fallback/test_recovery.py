@@ -176,7 +176,7 @@ class TestPrefilling:
         "fields",
         [
             {"output_format": pb.OutputFormat(kind=pb.OutputFormat.KIND_JSON_OBJECT)},
-            {"tool_choice": pb.ToolChoice(mode=pb.ToolChoice.MODE_ANY)},
+            {"tools": [pb.Tool(name="t")], "tool_choice": pb.ToolChoice(mode="MODE_ANY")},
         ],
     )
     @in_no_time

@@ -37,6 +37,7 @@ from tests.services.inference.memory.words import (
     user,
 )
 
+THINKING = pb.ThinkingConfig(mode="MODE_ENABLED", budget_tokens=1024)
 BOTH = pytest.mark.parametrize("stream", [False, True])
 
 
@@ -303,7 +304,7 @@ async def test_a_slow_reader_holds_the_provider_up() -> None:
             yield [Event(text=".")]
         yield ending()
 
-    house.p.generate = lambda call: script()
+    house.p.stream = lambda call: script()
     async with aclosing(await house.engine.stream(request(user("Hi")))) as batches:
         await anext(batches)
         await asyncio.sleep(10)
@@ -417,7 +418,7 @@ async def test_a_model_that_would_miss_its_thoughts_does_not_think(
     house.p.signs_thinking = house.p.checks_signatures = signs
     house.p.dialect = conversation.DIALECT_ANTHROPIC
     asked = request(user(result("1")))
-    asked.thinking.mode = pb.ThinkingConfig.MODE_ENABLED
+    asked.thinking.CopyFrom(THINKING)
     called = [Block(thinking=Thinking(text="hm", signature="c2ln"))] if thoughtful else []
     present = [user("Look"), assistant(*called, call("1")), user(result("1"))]
     house.memories.context = lambda opened: TurnContext(messages=present)
@@ -428,7 +429,7 @@ async def test_a_model_that_would_miss_its_thoughts_does_not_think(
     # Where the user has spoken again nothing is missed.
     house.memories.context = lambda opened: TurnContext(messages=[user("Hi")])
     other = request(user("Hi"))
-    other.thinking.mode = pb.ThinkingConfig.MODE_ENABLED
+    other.thinking.CopyFrom(THINKING)
     await house.ask(True, other)
     assert house.p.calls[1][1].request.HasField("thinking")
 

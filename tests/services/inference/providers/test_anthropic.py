@@ -119,7 +119,9 @@ def streamed(*pieces: bytes, then_wait: bool = False) -> Answer:
 
 
 async def batches_of(provider: AnthropicProvider, call: Call) -> list[list[Event]]:
-    async with aclosing(provider.generate(call)) as batches:
+    if not call.stream:
+        return [await provider.whole(call)]
+    async with aclosing(provider.stream(call)) as batches:
         return [list(batch) async for batch in batches]
 
 
@@ -197,7 +199,7 @@ async def test_text_is_passed_on_as_it_comes(server: Server, provider: Anthropic
 
     server.answer = answer
     texts = []
-    async with aclosing(provider.generate(call_of(stream=True))) as batches:
+    async with aclosing(provider.stream(call_of(stream=True))) as batches:
         async for batch in batches:
             texts += [event.text for event in batch if event.text]
             read.set()
@@ -243,7 +245,7 @@ async def test_an_error_inside_a_stream_comes_after_what_was_said(
     server.answer = streamed(said, then_wait=True)
     texts = []
     with pytest.raises(UpstreamError) as raised:
-        async with asyncio.timeout(5), aclosing(provider.generate(call_of(stream=True))) as batches:
+        async with asyncio.timeout(5), aclosing(provider.stream(call_of(stream=True))) as batches:
             async for batch in batches:
                 texts += [event.text for event in batch if event.text]
     assert texts == ["said"]
@@ -274,7 +276,7 @@ async def test_closing_the_answer_ends_the_call_at_the_provider(
     server: Server, provider: AnthropicProvider
 ) -> None:
     server.answer = streamed(wire(STREAM[:4]), then_wait=True)
-    async with aclosing(provider.generate(call_of(stream=True))) as batches:
+    async with aclosing(provider.stream(call_of(stream=True))) as batches:
         async for _ in batches:
             break
     async with asyncio.timeout(5):

@@ -12,7 +12,7 @@ from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
-from services.inference.accumulator import Accumulator
+from services.inference.accumulator import Accumulator, whole_of
 from services.inference.http import Client
 from services.inference.providers.base import Call, Target
 from services.inference.providers.gemini import GeminiProvider, headers
@@ -44,7 +44,9 @@ def call(*, stream: bool, model: str = "echo", said: str = "hi", **fields: Any) 
 
 async def answered(provider: GeminiProvider, call: Call) -> GenerateResponse:
     accumulator = Accumulator()
-    async with aclosing(provider.generate(call)) as batches:
+    if not call.stream:
+        return whole_of([await provider.whole(call)])
+    async with aclosing(provider.stream(call)) as batches:
         async for batch in batches:
             accumulator.add(batch)
     return accumulator.response()
@@ -124,7 +126,7 @@ async def test_what_came_before_a_failure_is_good(here: Setting) -> None:
     here.server.plays(script)
     events: list[Event] = []
     with pytest.raises(UpstreamError):
-        async for batch in provider(here.upstream(None)).generate(call(stream=True)):
+        async for batch in provider(here.upstream(None)).stream(call(stream=True)):
             events += batch
     assert [event.text for event in events if event.text] == ["a"]
     assert here.server.requests[0].target == "/v1/models/echo:streamGenerateContent?alt=sse"

@@ -71,7 +71,9 @@ def then_silence(piece: bytes) -> Script:
 
 
 async def batches_of(provider: OpenAIProvider, call: Call) -> list[list[Event]]:
-    return [list(batch) async for batch in provider.generate(call)]
+    if not call.stream:
+        return [await provider.whole(call)]
+    return [list(batch) async for batch in provider.stream(call)]
 
 
 async def answer(provider: OpenAIProvider, call: Call) -> GenerateResponse:
@@ -144,7 +146,7 @@ async def test_a_stream_is_asked_for_and_given_in_a_batch_for_each_read(here: Se
 
     here.server.plays(script)
     batches: list[int] = []
-    async for batch in provider(here).generate(call_of(stream=True)):
+    async for batch in provider(here).stream(call_of(stream=True)):
         batches.append(len(batch))
         seen.set()
     # start, block_start, a, b; then c, block_stop, finish
@@ -217,7 +219,7 @@ async def test_a_stream_that_breaks_gives_what_came_and_then_the_failure(
     here.server.plays(script)
     arrived: list[str] = []
     with pytest.raises(UpstreamError) as raised:
-        async for batch in provider(here, stream_idle_s=0.1).generate(call_of(stream=True)):
+        async for batch in provider(here, stream_idle_s=0.1).stream(call_of(stream=True)):
             arrived.extend(event.text for event in batch if event.text)
     assert (arrived, reason_of(raised.value)) == (["a"], reason)
 
@@ -234,7 +236,7 @@ async def test_a_connection_that_breaks_in_the_middle_is_a_connection_failure(
 
     here.server.plays(script)
     with pytest.raises(UpstreamError) as raised:
-        async for _ in provider(here).generate(call_of(stream=True)):
+        async for _ in provider(here).stream(call_of(stream=True)):
             seen.set()
     assert seen.is_set()
     assert reason_of(raised.value) == "UPSTREAM_CONNECTION"
@@ -265,7 +267,7 @@ async def test_after_the_reason_to_end_no_failure_counts(here: Setting, last: st
 
     here.server.plays(script)
     accumulator = Accumulator()
-    async for batch in provider(here, stream_idle_s=0.05).generate(call_of(stream=True)):
+    async for batch in provider(here, stream_idle_s=0.05).stream(call_of(stream=True)):
         accumulator.add(batch)
         gone.set()
     assert accumulator.response().choices[0].blocks[0].text == "a"
@@ -296,7 +298,7 @@ async def test_a_caller_that_leaves_ends_the_call_at_the_provider(
 
 async def test_an_answer_closed_in_the_middle_ends_the_call_at_the_provider(here: Setting) -> None:
     here.server.plays(then_silence(content("a")))
-    async with aclosing(provider(here).generate(call_of(stream=True))) as batches:
+    async with aclosing(provider(here).stream(call_of(stream=True))) as batches:
         await anext(batches)
         assert here.live.now == 1
     assert here.live.now == 0

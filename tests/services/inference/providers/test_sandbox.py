@@ -55,7 +55,9 @@ def provider(**fields):
 
 
 async def batches(asked, **fields):
-    return [list(batch) async for batch in provider(**fields).generate(asked)]
+    if not asked.stream:
+        return [list(await provider(**fields).whole(asked))]
+    return [list(batch) async for batch in provider(**fields).stream(asked)]
 
 
 async def answered(asked):
@@ -209,7 +211,7 @@ async def test_text_refuses_images_in_words():
 async def seen_before(asked, error):
     seen = []
     with pytest.raises(error) as raised:
-        async for batch in provider().generate(asked):
+        async for batch in provider().stream(asked):
             seen += batch
     return seen, raised.value
 
@@ -218,8 +220,8 @@ async def test_a_cut_answer_breaks_after_text_has_come():
     seen, error = await seen_before(call("hi", model="cut", stream=True), UpstreamError)
     assert "".join(event.text for event in seen).startswith("Sandbox")
     assert error.reason == errors_pb2.REASON_UPSTREAM_CONNECTION
-    seen, _ = await seen_before(call("hi", model="cut"), UpstreamError)
-    assert seen == []
+    with pytest.raises(UpstreamError):
+        await provider().whole(call("hi", model="cut"))
 
 
 async def test_a_late_failure_comes_after_text():
@@ -230,7 +232,7 @@ async def test_a_late_failure_comes_after_text():
 
 @pytest.mark.parametrize(("model", "batches_before"), [("stall", 0), ("stall-open", 1)])
 async def test_a_silent_model_waits_until_it_is_cancelled(model, batches_before):
-    answer = provider().generate(call("hi", model=model, stream=True))
+    answer = provider().stream(call("hi", model=model, stream=True))
     for _ in range(batches_before):
         await anext(answer)
     waiting = asyncio.ensure_future(anext(answer))
