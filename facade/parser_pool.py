@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from facade.parser_process import read_frame, write_frame
 from facade.parsing import Kind, Option, Options, Parsed, parse
+from services.common import lazy_request
 from services.common.errors import GatewayError, unavailable
 from services.common.json_scan import upper_bound
 
@@ -52,7 +53,8 @@ class ParserPool:
             GatewayError: too_large, invalid; unavailable, the process was killed.
         """
         if is_quick(held[0]):
-            return parse(kind, held, options, self._max_values)
+            lazily = kind != "count_tokens" and len(held[0]) <= lazy_request.MAX_BODY
+            return parse(kind, held, options, self._max_values, lazily=lazily)
         try:
             return await self._loop.run_in_executor(
                 self._threads, self._parse_apart, kind, held, options

@@ -20,8 +20,8 @@ class Parsed:
     """What a caller asks for.
 
     Attributes:
-        request: what to generate, a `GenerateRequest`, or the bytes of one where another
-            process has read the body; `facade.serialized` sends either.
+        request: what to generate, a `GenerateRequest` or `LazyRequest`, or the bytes of one
+            where another process has read the body; `facade.serialized` sends each of them.
         model: the model that the caller named.
         stream: whether the answer is streamed.
         include_usage: whether a chat's stream ends with a chunk that tells the usage.
@@ -33,7 +33,9 @@ class Parsed:
     include_usage: bool = False
 
 
-def parse(kind: Kind, held: list[bytes], options: Options, max_values: int) -> Parsed:
+def parse(
+    kind: Kind, held: list[bytes], options: Options, max_values: int, *, lazily: bool = False
+) -> Parsed:
     """Read the body of a request.
 
     Args:
@@ -41,30 +43,28 @@ def parse(kind: Kind, held: list[bytes], options: Options, max_values: int) -> P
         held: the body alone, which is taken out, so that its memory can go before the end.
         options: of the dialect.
         max_values: how many JSON values it may have.
+        lazily: whether its conversation need not be translated yet.
 
     Raises:
         GatewayError: too_large, more than `max_values` values; invalid, naming the field.
     """
     check_values(held[0], max_values)
-    parsed = _translate(kind, held, options)
-    # A whole answer in the caller's own dialect goes as it came.
-    parsed.request.takes_verbatim = not parsed.stream
-    if "headers" in options:
-        parsed.request.headers.update(options["headers"])
-    return parsed
-
-
-def _translate(kind: Kind, held: list[bytes], options: Options) -> Parsed:
+    include_usage = False
     # Called by name: arguments that are unpacked are held until the call returns.
     if kind == "chat":
-        chat = openai.parse_chat(held.pop())
-        return Parsed(chat.request, chat.request.model, chat.stream, chat.include_usage)
-    betas, coding = options["betas"], bool(options["coding"])
-    if kind == "messages":
-        parsed = anthropic.parse_messages(held.pop(), betas=betas, coding=coding)
+        chat = openai.parse_chat(held.pop(), lazily=lazily)
+        request, lazy, stream = chat.request, chat.lazy, chat.stream
+        include_usage = chat.include_usage
     else:
-        parsed = anthropic.parse_count_tokens(held.pop(), betas=betas, coding=coding)
-    return Parsed(parsed.request, parsed.request.model, parsed.stream)
+        read = anthropic.parse_messages if kind == "messages" else anthropic.parse_count_tokens
+        betas, coding = options["betas"], bool(options["coding"])
+        parsed = read(held.pop(), betas=betas, coding=coding, lazily=lazily)
+        request, lazy, stream = parsed.request, parsed.lazy, parsed.stream
+    # A whole answer in the caller's own dialect goes as it came.
+    request.takes_verbatim = not stream
+    if "headers" in options:
+        request.headers.update(options["headers"])
+    return Parsed(lazy or request, request.model, stream, include_usage)
 
 
 def check_values(body: bytes, limit: int) -> None:

@@ -221,6 +221,16 @@ _PDF_OCR = {
 }
 
 
+def is_plain(fields: ExtensionFields) -> bool:
+    """Return whether no extension has to see the conversation, unless its model fails."""
+    return (
+        fields.multimodal is None
+        and fields.fallback not in ("enabled", "strict")
+        and fields.memory_id is None
+        and fields.memory_config is None
+    )
+
+
 def set_extensions(
     request: pb.GenerateRequest, fields: ExtensionFields, read_parameters: ReadParameters
 ) -> None:

@@ -149,6 +149,20 @@ def to_json(value: object, path: str) -> bytes:
     return written
 
 
+def to_source(value: object) -> bytes | None:
+    """Return a value that came from JSON as JSON again, or None where that would change it.
+
+    It would where a number is infinite or none, or larger than 64 bits.
+    """
+    try:
+        written = orjson.dumps(value)
+    except TypeError:
+        return None
+    # orjson writes numbers that JSON cannot say as null.
+    holds_null = b"null" in written.replace(b'"null"', b"")
+    return None if holds_null and orjson.loads(written) != value else written
+
+
 def _write(value: object, path: str) -> bytes:
     """Write a value that came from JSON as JSON again, numbers of any size included.
 

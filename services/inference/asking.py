@@ -1,6 +1,7 @@
 """Makes attempts of one request: for each model the request as that model is to see it."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import (
@@ -8,18 +9,33 @@ from gateway.inference.v1.inference_pb2 import (
     ThinkingBlockStrategy,
     ThinkingConfig,
 )
-from services.inference import extensions, thinking
+from services.common.lazy_request import LazyRequest, Source
+from services.inference import extensions, thinking, validation
 from services.inference.attempt import Attempt, Transform
 from services.inference.fallback.breakers import Key
 from services.inference.fallback.plan import Plan, Step
 from services.inference.fallback.recovery import Continued, Repeated
 from services.inference.fallback.requests import can_prefill, clamped, continued, copied, merged
-from services.inference.fallback.turn import Manner, Prepared
+from services.inference.fallback.turn import Manner
 from services.inference.files import texts_as_blocks
 from services.inference.media import Found, find_media
 from services.inference.memory.conversation import Conversation
 from services.inference.providers.base import Provider
 from services.inference.refusals import PREFILL, Refusals, all_refused
+
+
+class Prepared(NamedTuple):
+    """The request as one step's model is to see it, and what of it was left out for that.
+
+    Attributes:
+        request: the request.
+        dropped: paths of fields.
+        left_out: how many remembered turns.
+    """
+
+    request: GenerateRequest
+    dropped: Sequence[str] = ()
+    left_out: int = 0
 
 
 class Asking:
@@ -35,6 +51,7 @@ class Asking:
         refusals: what models have refused; more is added.
         conversation: the request's, where the server's memory takes part in it.
         has_thoughts: whether there may be thinking in the request.
+        lazy: what completes the request, where it has no conversation yet.
     """
 
     def __init__(
@@ -48,6 +65,7 @@ class Asking:
         conversation: Conversation | None = None,
         *,
         has_thoughts: bool = True,
+        lazy: LazyRequest | None = None,
     ) -> None:
         self._request = request
         self._media = media
@@ -57,6 +75,8 @@ class Asking:
         self._refusals = refusals
         self._conversation = conversation
         self._has_thoughts = has_thoughts
+        self._lazy = lazy
+        self._prepared: tuple[Step, Prepared] | None = None  # the latest
 
     def prepare(self, step: Step) -> Prepared:
         """Return the request as a step's model is to see it.
@@ -64,6 +84,11 @@ class Asking:
         Raises:
             GatewayError: not_implemented, when it has media that the model cannot read.
         """
+        if self._prepared is None or self._prepared[0] is not step:
+            self._prepared = step, self._prepare(step)
+        return self._prepared[1]
+
+    def _prepare(self, step: Step) -> Prepared:
         request = self._request
         if step.parameters is not None:
             request = merged(request, step.parameters)
@@ -86,9 +111,17 @@ class Asking:
             extensions.check_media(rest, request.multimodal, step.target)
         return Prepared(request, dropped, left_out)
 
-    def attempt(self, step: Step, prepared: Prepared, manner: Manner) -> tuple[Attempt, bool]:
-        """Make an attempt; return whether it asks the model to go on with what was sent."""
+    def attempt(self, step: Step, manner: Manner) -> tuple[Attempt, bool]:
+        """Make an attempt; return whether it asks the model to go on with what was sent.
+
+        Raises:
+            GatewayError: as `prepare`.
+        """
         provider = self._providers[step.target.provider]
+        source: Source | None = None
+        if self._lazy is not None:
+            source = self._source(self._lazy, step, provider, manner)
+        prepared = self.prepare(step)
         request = prepared.request
         last: Transform | None = None
         continues = False
@@ -119,8 +152,29 @@ class Asking:
             dropped=prepared.dropped,
             left_out=prepared.left_out,
             without=manner.without,
+            source=source,
         )
         return attempt, continues
+
+    def _source(
+        self, lazy: LazyRequest, step: Step, provider: Provider, manner: Manner
+    ) -> Source | None:
+        """Return the conversation as its caller wrote it, if an attempt can be made with it.
+
+        If not, the request is complete from then on.
+        """
+        if (
+            provider.dialect == self._request.dialect
+            and step.parameters is None
+            and manner.sent is None
+            and not manner.discards_thinking
+            and provider.takes_source(lazy, all_refused(step.target.refuses, manner.without))
+        ):
+            return lazy.source
+        kinds = validation.check(lazy.complete())
+        self._has_thoughts = not thinking.KINDS.isdisjoint(kinds)
+        self._lazy = self._prepared = None
+        return None
 
     def refused(self, step: Step) -> frozenset[str]:
         """Return what a step's model refuses or has refused, names of `refusals`."""

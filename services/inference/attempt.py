@@ -6,6 +6,7 @@ from contextlib import aclosing
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, Served
 from services.common.errors import UpstreamError
+from services.common.lazy_request import Source
 from services.common.tokens import estimate_tokens
 from services.inference import estimate, thinking
 from services.inference.pieces import keep
@@ -33,6 +34,8 @@ class Attempt:
         dropped: paths of the request's fields that were left out already.
         left_out: how many remembered turns were.
         without: what the model refuses, names of `services.inference.refusals`.
+        source: the conversation as its caller wrote it, where it goes so; the request has no
+            messages and tools then.
 
     Attributes:
         stream: whether it is `batches` that asks, and not `whole`.
@@ -50,6 +53,7 @@ class Attempt:
         dropped: Sequence[str] = (),
         left_out: int = 0,
         without: frozenset[str] = frozenset(),
+        source: Source | None = None,
     ) -> None:
         self._provider = provider
         self._left_out = left_out
@@ -69,7 +73,7 @@ class Attempt:
         if last is not None:
             self._transforms.append(last)
         as_it_is = not (stream or self._transforms) and _takes_verbatim(request, provider)
-        self._call = Call(request, target, stream, list(dropped), as_it_is, without)
+        self._call = Call(request, target, stream, list(dropped), as_it_is, without, source)
         if not provider.checks_signatures:
             # Before all else. What goes verbatim holds no thinking.
             self._transforms.insert(0, thinking.SignThinking(signer, target.upstream).feed)

@@ -4,7 +4,7 @@ The engine owns the order of things. What each rule is stands in the modules bes
 how a provider is spoken to, in `providers`; what is tried when one fails, in `fallback`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common import ids
 from services.common.errors import UpstreamError
+from services.common.lazy_request import LazyRequest
 from services.common.settings import Limits, Memory, Roles
 from services.inference import estimate, extensions, thinking, validation
 from services.inference.accumulator import whole_of
@@ -142,28 +143,30 @@ class Engine:
         is_known = self.routes.models.offers(key.provider, key.model)
         self._metrics.breaker_changed(key, state, is_known=is_known)
 
-    async def generate(self, request: GenerateRequest) -> GenerateResponse:
+    async def generate(self, given: GenerateRequest | LazyRequest) -> GenerateResponse:
         """Return one whole answer."""
+        request, lazy = _taken_apart(given)
         mark(request)
-        admitted = await offload(self._admit, request)
+        admitted = await offload(self._admit, request, lazy)
         if not admitted.is_remembered:
-            return await self._whole(await self._ready(request, admitted))
+            return await self._whole(await self._ready(request, admitted, lazy=lazy))
         async with taking(request, self._memories, self._memory.inject_tokens) as taken:
             response = await self._whole(await self._ready(request, admitted, taken))
             await taken.remember(response)
         return response
 
-    async def stream(self, request: GenerateRequest) -> Batches:
+    async def stream(self, given: GenerateRequest | LazyRequest) -> Batches:
         """Return the answer as it comes.
 
         Closing the iterator ends it at the provider; an answer that is to be remembered
         only as long as none of it was given.
         """
+        request, lazy = _taken_apart(given)
         mark(request)
-        admitted = await offload(self._admit, request)
+        admitted = await offload(self._admit, request, lazy)
         if admitted.is_remembered:
             return self._remembered(request, admitted)
-        return self._streamed(await self._ready(request, admitted))
+        return self._streamed(await self._ready(request, admitted, lazy=lazy))
 
     async def count_tokens(self, request: GenerateRequest) -> CountTokensResponse:
         """Count what a request would read; a provider that cannot tell is estimated."""
@@ -228,9 +231,13 @@ class Engine:
             input_tokens=input_tokens, estimated=counted is None, served=served
         )
 
-    def _admit(self, request: GenerateRequest) -> _Admitted:
+    def _admit(self, request: GenerateRequest, lazy: LazyRequest | None = None) -> _Admitted:
         """Check a request and find what may answer it; nothing is waited for."""
-        kinds = validation.check(request)
+        kinds: Collection[str] = ()
+        if lazy is None:
+            kinds = validation.check(request)
+        else:
+            validation.check_settings(request)
         extensions.check_request(request)
         routes, plans = self._routed
         plan = plans.of(request)
@@ -244,7 +251,12 @@ class Engine:
         return _Admitted(plan, routes.providers, media, has_thoughts, False)
 
     async def _ready(
-        self, request: GenerateRequest, admitted: _Admitted, taken: Taken | None = None
+        self,
+        request: GenerateRequest,
+        admitted: _Admitted,
+        taken: Taken | None = None,
+        *,
+        lazy: LazyRequest | None = None,
     ) -> _Ready:
         """Make a request one that the models of its plan can be asked."""
         plan, providers = admitted.plan, admitted.providers
@@ -272,8 +284,20 @@ class Engine:
             self._refusals,
             conversation,
             has_thoughts=admitted.has_thoughts,
+            lazy=lazy,
         )
         return _Ready(plan, providers, asking)
+
+
+def _taken_apart(
+    given: GenerateRequest | LazyRequest,
+) -> tuple[GenerateRequest, LazyRequest | None]:
+    """Return a request, and the lazy one that completes it; none where memory takes part."""
+    if not isinstance(given, LazyRequest):
+        return given, None
+    if takes_part(given.request):
+        return given.complete(), None
+    return given.request, given
 
 
 def _overriding_media(request: GenerateRequest, plan: Plan) -> list[Found]:

@@ -77,6 +77,10 @@ NAMES = _KNOWN | {
 # that of one of its parts or tool calls.
 OF_MESSAGES = "messages[]."
 OF_BLOCKS = "messages[].content[]."
+# What changes messages that hold nothing without a name here.
+_OF_CONVERSATIONS = frozenset(
+    {CALLS_WITHOUT_THOUGHTS, UNSIGNED_CALLS, USER_AFTER_TOOL, LONG_IDS, MESSAGE_NAME}
+)
 # Such fields of one model that are remembered: callers make them up.
 _MAX_OF_MESSAGES = 20
 # What a message means. A provider that refuses one of these refuses the message.
@@ -175,6 +179,13 @@ class Refusals:
         self._by_model.move_to_end(key)
         if len(self._by_model) > _MAX_MODELS:
             self._by_model.popitem(last=False)
+
+
+def changes_messages(without: frozenset[str]) -> bool:
+    """Return whether messages are written otherwise for a model that refuses this."""
+    return not _OF_CONVERSATIONS.isdisjoint(without) or any(
+        name.startswith(OF_MESSAGES) for name in without
+    )
 
 
 def all_refused(known: frozenset[str], learnt: frozenset[str]) -> frozenset[str]:

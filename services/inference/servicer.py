@@ -7,6 +7,7 @@ from typing import Any
 import grpc
 
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
+from services.common.lazy_request import LazyRequest
 from services.inference import roles
 from services.inference.engine import Engine
 
@@ -21,7 +22,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
 
     async def Generate(
         self,
-        request: inference_pb2.GenerateRequest,
+        request: inference_pb2.GenerateRequest | LazyRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> inference_pb2.GenerateResponse:
         """Return one whole answer."""
@@ -29,7 +30,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
 
     async def StreamGenerate(
         self,
-        request: inference_pb2.GenerateRequest,
+        request: inference_pb2.GenerateRequest | LazyRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> AsyncIterator[inference_pb2.StreamGenerateResponse]:
         """Return the answer as it comes."""

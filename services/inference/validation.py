@@ -51,29 +51,34 @@ def check(request: GenerateRequest) -> Collection[str]:
     Raises:
         GatewayError: invalid, naming the field and what it takes.
     """
+    check_settings(request)
+    messages = request.messages
+    if not 1 <= len(messages) <= MAX_MESSAGES:
+        raise invalid("messages", f"messages: 1 to {MAX_MESSAGES:,} are needed")
+    kinds = _check_messages(messages)
+    if request.tools or request.HasField("tool_choice"):
+        _check_tools(request)
+    return kinds
+
+
+def check_settings(request: GenerateRequest) -> None:
+    """Check all but the conversation and its tools; as `check`."""
     # Asking for each field costs more than all that are there.
     given: dict[str, Any] = {field.name: value for field, value in request.ListFields()}
     if "model" not in given:
         raise invalid("model", "model: a name is needed")
     if len(given["model"]) > MAX_NAME:
         raise invalid("model", f"model: takes at most {MAX_NAME} characters")
-    messages = given.get("messages", ())
-    if not 1 <= len(messages) <= MAX_MESSAGES:
-        raise invalid("messages", f"messages: 1 to {MAX_MESSAGES:,} are needed")
     for name, value in given.items():
         if name in _RANGES:
             _check_range(name, value, *_RANGES[name])
         elif name in _LENGTHS and len(value) > _LENGTHS[name]:
             raise invalid(name, f"{name}: at most {_LENGTHS[name]:,} are taken")
-    kinds = _check_messages(messages)
     if "" in given.get("stop_sequences", ()):
         raise invalid("stop_sequences", "stop_sequences: none may be empty")
     if "thinking" in given:
         _check_thinking(given["thinking"], given.get("max_tokens"))
-    if "tools" in given or "tool_choice" in given:
-        _check_tools(request)
     _check_opaque_parts(given)
-    return kinds
 
 
 def _check_opaque_parts(given: Mapping[str, Any]) -> None:

@@ -104,7 +104,7 @@ async def test_a_small_body_needs_no_process():
     pool = ParserPool(1, 1_000_000)
     before = children()
     small = json.dumps({"model": "m", "messages": MANY[:10]}).encode()
-    assert (await pool.parse("chat", [small])).request.model == "m"
+    assert (await pool.parse("chat", [small])).model == "m"
     assert children() == before
     await pool.close()
 

@@ -6,17 +6,20 @@ span fields, and the translation.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pydantic import TypeAdapter
 
 from facade.dialects.anthropic.messages import add_messages, add_system
-from facade.dialects.anthropic.settings import set_settings
+from facade.dialects.anthropic.settings import add_tools, set_settings
+from facade.dialects.anthropic.source import source_of
 from facade.dialects.anthropic.types import CountTokensBody, MessagesBody, Parameters
-from facade.dialects.extensions import set_extensions
+from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.validation import check, read
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
+from services.common.lazy_request import LazyRequest
 
 _MESSAGES: TypeAdapter[MessagesBody] = TypeAdapter(MessagesBody)
 _COUNT_TOKENS: TypeAdapter[CountTokensBody] = TypeAdapter(CountTokensBody)
@@ -36,38 +39,52 @@ class ParsedRequest:
     """What a caller asks for.
 
     Attributes:
-        request: what to generate.
+        request: what to generate; all but its messages and tools where `lazy` is there.
+        lazy: the request with the conversation as its caller wrote it, where that can go so.
         stream: whether the answer is to come as a stream.
     """
 
     request: pb.GenerateRequest
+    lazy: LazyRequest | None
     stream: bool
 
 
-def parse_messages(body: bytes, *, betas: Sequence[str], coding: bool) -> ParsedRequest:
+def parse_messages(
+    body: bytes, *, betas: Sequence[str], coding: bool, lazily: bool = False
+) -> ParsedRequest:
     """Read the body of POST …/messages.
 
-    `betas` are the names in the `anthropic-beta` header; `coding` tells whether the
-    call came below `/coding/v1`, where the fallback fields are not taken.
+    Args:
+        body: JSON.
+        betas: the names in the `anthropic-beta` header.
+        coding: whether the call came below `/coding/v1`, where the fallback fields are not
+            taken.
+        lazily: whether the conversation need not be translated yet.
 
     Raises:
         GatewayError: invalid, naming the first field at fault.
     """
     checked = read(_MESSAGES, body)
     del body  # the last of its megabytes, unless the caller keeps them
-    return ParsedRequest(_translated(checked, betas, coding), bool(checked.stream))
+    request, lazy = _translated(checked, betas, coding, lazily)
+    return ParsedRequest(request, lazy, bool(checked.stream))
 
 
-def parse_count_tokens(body: bytes, *, betas: Sequence[str], coding: bool) -> ParsedRequest:
+def parse_count_tokens(
+    body: bytes, *, betas: Sequence[str], coding: bool, lazily: bool = False
+) -> ParsedRequest:
     """Read the body of POST …/messages/count_tokens; as `parse_messages`.
 
     Raises:
         GatewayError: invalid, naming the first field at fault.
     """
-    return ParsedRequest(_translated(read(_COUNT_TOKENS, body), betas, coding), False)
+    request, lazy = _translated(read(_COUNT_TOKENS, body), betas, coding, lazily)
+    return ParsedRequest(request, lazy, False)
 
 
-def _translated(body: CountTokensBody, betas: Sequence[str], coding: bool) -> pb.GenerateRequest:
+def _translated(
+    body: CountTokensBody, betas: Sequence[str], coding: bool, lazily: bool
+) -> tuple[pb.GenerateRequest, LazyRequest | None]:
     if coding:
         for name in ("fallback", "fallback_config"):
             if getattr(body, name) is not None and name in body.model_fields_set:
@@ -79,10 +96,18 @@ def _translated(body: CountTokensBody, betas: Sequence[str], coding: bool) -> pb
         # Agents ask for as much as their own provider's models write, whatever the model.
         lowers_max_tokens=coding,
     )
-    if body.system:
-        add_system(request.messages, body.system, "system")
-    add_messages(request.messages, body.messages, "messages")
-    set_settings(request, body, body.model_fields_set | (body.model_extra or {}).keys(), "")
+    found = None
+    if lazily and body.thinking_block_strategy in (None, "preserve") and is_plain(body):
+        found = source_of(body)
+    names = body.model_fields_set | (body.model_extra or {}).keys()
+    lazy = None
+    if found is None:
+        _add_conversation(request, body)
+    else:
+        source, only_maker = found
+        names -= {"tools"}
+        lazy = LazyRequest(request, source, partial(_complete, body), only_maker=only_maker)
+    set_settings(request, body, names, "")
     if body.thinking_block_strategy is not None:
         request.thinking_block_strategy = _STRATEGIES[body.thinking_block_strategy]
     request.use_built_in_tools = bool(body.use_built_in_tools)
@@ -91,7 +116,20 @@ def _translated(body: CountTokensBody, betas: Sequence[str], coding: bool) -> pb
         return _step_parameters(body, given, path)
 
     set_extensions(request, body, read_parameters)
-    return request
+    return request, lazy
+
+
+def _add_conversation(request: pb.GenerateRequest, body: CountTokensBody) -> None:
+    if body.system:
+        add_system(request.messages, body.system, "system")
+    add_messages(request.messages, body.messages, "messages")
+
+
+def _complete(body: CountTokensBody, request: pb.GenerateRequest) -> None:
+    """Add what a request that was read lazily lacks."""
+    _add_conversation(request, body)
+    if body.tools:
+        add_tools(request, body.tools, "tools")
 
 
 def _step_parameters(

@@ -4,7 +4,7 @@ Used for whole requests and for what a fallback step overrides: `names` tells wh
 of the given fields are to be set, and the rules that span fields look at all of them.
 """
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from typing import Any, cast
 
 from facade.dialects.anthropic import types
@@ -41,7 +41,7 @@ def set_settings(
     """
     _set_sampling(target, given, names)
     if "tools" in names and given.tools is not None:
-        _set_tools(target, given.tools, _at(path, "tools"))
+        add_tools(target, given.tools, _at(path, "tools"))
     if names & {"tools", "tool_choice"} and given.tool_choice is not None:
         _check_tool_choice(given.tool_choice, given.tools or [], names, path)
         if "tool_choice" in names:
@@ -75,7 +75,12 @@ def _set_sampling(target: pb.GenerateRequest, given: types.Parameters, names: Se
         target.end_user = given.metadata.get("user_id") or ""
 
 
-def _set_tools(target: pb.GenerateRequest, tools: list[types.Tool], path: str) -> None:
+def add_tools(target: pb.GenerateRequest, tools: Sequence[types.Tool], path: str) -> None:
+    """Add the tools that stand at `path`.
+
+    Raises:
+        GatewayError: invalid, naming the one at fault.
+    """
     seen: dict[str, int] = {}
     for index, tool in enumerate(tools):
         where = f"{path}[{index}]"

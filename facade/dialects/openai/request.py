@@ -1,6 +1,6 @@
 """A chat completion's body into the request of the canonical model."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -9,8 +9,9 @@ import orjson
 from google.protobuf.message import Message as ProtobufMessage
 from pydantic import TypeAdapter
 
-from facade.dialects.extensions import set_extensions
+from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.openai.messages import add_messages
+from facade.dialects.openai.source import source_of
 from facade.dialects.openai.tools import add_tools, set_tool_choice
 from facade.dialects.openai.types import (
     ChatParameters,
@@ -24,6 +25,7 @@ from facade.dialects.validation import check, read, to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat
 from services.common.errors import invalid
+from services.common.lazy_request import LazyRequest
 
 _REQUEST: TypeAdapter[ChatRequest] = TypeAdapter(ChatRequest)
 _PARAMETERS: TypeAdapter[StepParameters] = TypeAdapter(StepParameters)
@@ -63,18 +65,24 @@ class ParsedRequest:
     """A chat completion's body, understood.
 
     Attributes:
-        request: what to generate.
+        request: what to generate; all but its messages and tools where `lazy` is there.
+        lazy: the request with the conversation as its caller wrote it, where that can go so.
         stream: whether the answer is streamed.
         include_usage: whether the stream ends with a chunk that tells the usage.
     """
 
     request: GenerateRequest
+    lazy: LazyRequest | None
     stream: bool
     include_usage: bool
 
 
-def parse_chat(body: bytes) -> ParsedRequest:
+def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     """Read the body of `POST /beta/v1/chat/completions`.
+
+    Args:
+        body: JSON.
+        lazily: whether the conversation need not be translated yet.
 
     Raises:
         GatewayError: invalid, naming the field at fault and what it takes.
@@ -84,13 +92,26 @@ def parse_chat(body: bytes) -> ParsedRequest:
     stream = wire.stream or False
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: is taken only where stream is true")
-    request = _parameters(wire, "")
+    found = source_of(wire) if lazily and is_plain(wire) else None
+    request = _parameters(wire, "", with_tools=found is None)
     request.model = wire.model
-    add_messages(request, wire.messages, "messages")
+    lazy = None
+    if found is None:
+        add_messages(request, wire.messages, "messages")
+    else:
+        source, only_maker = found
+        lazy = LazyRequest(request, source, partial(_complete, wire), only_maker=only_maker)
     set_extensions(request, wire, partial(_step_parameters, wire))
     options = wire.stream_options or {}
     _keep_stream_options(request, options)
-    return ParsedRequest(request, stream, bool(options.get("include_usage")))
+    return ParsedRequest(request, lazy, stream, bool(options.get("include_usage")))
+
+
+def _complete(wire: ChatRequest, request: GenerateRequest) -> None:
+    """Add what a request that was read lazily lacks."""
+    add_messages(request, wire.messages, "messages")
+    if wire.tools:
+        add_tools(request, wire.tools, "tools")
 
 
 def _keep_stream_options(request: GenerateRequest, options: StreamOptions) -> None:
@@ -154,7 +175,7 @@ def _given(wire: ChatParameters) -> dict[str, Any]:
     return {field: value for field, value in fields.items() if value is not None}
 
 
-def _parameters(wire: ChatParameters, prefix: str) -> GenerateRequest:
+def _parameters(wire: ChatParameters, prefix: str, *, with_tools: bool = True) -> GenerateRequest:
     """Return all but the conversation and its routing; `prefix` goes before the fields' paths."""
     request = GenerateRequest(dialect=DIALECT_OPENAI)
     for field in _SAME:
@@ -172,9 +193,15 @@ def _parameters(wire: ChatParameters, prefix: str) -> GenerateRequest:
         request.stop_sequences.extend([wire.stop] if isinstance(wire.stop, str) else wire.stop)
     if wire.response_format is not None:
         _set_format(request, wire.response_format, f"{prefix}response_format")
-    if wire.tools is not None:
-        add_tools(request, wire.tools, f"{prefix}tools")
-    set_tool_choice(request, wire.tool_choice, wire.parallel_tool_calls, f"{prefix}tool_choice")
+    names: Collection[str] = ()
+    if wire.tools:
+        if with_tools:
+            add_tools(request, wire.tools, f"{prefix}tools")
+            names = {tool.name for tool in request.tools}
+        else:
+            names = {tool["function"]["name"] for tool in wire.tools}
+    path = f"{prefix}tool_choice"
+    set_tool_choice(request, wire.tool_choice, wire.parallel_tool_calls, path, names)
     if wire.reasoning_effort is not None:
         request.thinking.effort = wire.reasoning_effort
     request.end_user = wire.user or ""

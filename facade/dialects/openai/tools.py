@@ -1,7 +1,7 @@
 """Tools of a chat and the choice among them."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from facade.dialects.openai.types import NamedToolChoice, Tool
 from facade.dialects.validation import to_json, to_opaque
@@ -47,13 +47,16 @@ def set_tool_choice(
     choice: str | NamedToolChoice | None,
     parallel: bool | None,
     path: str,
+    names: Collection[str],
 ) -> None:
-    """Put `tool_choice` (at `path`) and `parallel_tool_calls` into a request that has its tools.
+    """Put `tool_choice` (at `path`) and `parallel_tool_calls` into a request.
+
+    `names` are those of its tools, "" for one that has none.
 
     Raises:
         GatewayError: invalid, when a call is wanted and no such tool is there.
     """
-    if not request.tools:
+    if not names:
         # Without tools `auto` and `none` say nothing, and some servers take offence at them.
         if choice not in (None, "auto", "none"):
             raise invalid(path, f"{path}: must be auto or none where there are no tools")
@@ -63,9 +66,14 @@ def set_tool_choice(
     if isinstance(choice, str) or choice is None:
         request.tool_choice.mode = _MODES[choice or "auto"]
     else:
-        request.tool_choice.CopyFrom(_named(choice, {tool.name for tool in request.tools}, path))
+        request.tool_choice.CopyFrom(_named(choice, names, path))
     if parallel is not None:
         request.tool_choice.disable_parallel_tool_use = not parallel
+
+
+def is_name(name: str) -> bool:
+    """Return whether a tool may be called so."""
+    return _NAME.fullmatch(name) is not None
 
 
 def _tool(tool: Tool, path: str) -> inference_pb2.Tool:
@@ -77,7 +85,7 @@ def _tool(tool: Tool, path: str) -> inference_pb2.Tool:
     if definition is None:
         raise invalid(f"{path}.{kind}", f"{path}.{kind}: is required with the type {kind}")
     name = definition["name"]
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         place = f"{path}.{kind}.name"
         raise invalid(place, f"{place}: must be 1 to 128 letters, digits, underscores and dashes")
     if kind == "custom":
@@ -109,7 +117,7 @@ def _unnamed(tool: Tool, function: Mapping[str, object]) -> dict[str, object]:
     return extra
 
 
-def _named(choice: NamedToolChoice, names: set[str], path: str) -> ToolChoice:
+def _named(choice: NamedToolChoice, names: Collection[str], path: str) -> ToolChoice:
     kind = choice["type"]
     if kind not in _CHOICE_TYPES:
         return ToolChoice(extra=to_opaque(DIALECT_OPENAI, choice, path))

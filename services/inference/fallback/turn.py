@@ -1,12 +1,11 @@
 """One step's turn: its model is asked, and asked again, until it speaks."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from gateway.errors.v1 import errors_pb2
-from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.accumulator import Accumulator, events_of
 from services.inference.attempt import Attempt, Batch, Batches
@@ -25,20 +24,6 @@ from services.inference.refusals import PREFILL, UNSIGNED_THINKING, new_refusal,
 # Refusals of one request that are answered with a changed one. Servers that tell one field at a
 # time refuse a few; what is learnt from those counts for the next request.
 _MOST_CHANGES = 8
-
-
-class Prepared(NamedTuple):
-    """The request as one step's model is to see it, and what of it was left out for that.
-
-    Attributes:
-        request: the request.
-        dropped: paths of fields.
-        left_out: how many remembered turns.
-    """
-
-    request: GenerateRequest
-    dropped: Sequence[str] = ()
-    left_out: int = 0
 
 
 @dataclass(slots=True)
@@ -61,15 +46,12 @@ class Manner:
 class Asks(Protocol):
     """Makes attempts of a request."""
 
-    def prepare(self, step: Step) -> Prepared:
-        """Return the request as a step's model is to see it.
+    def attempt(self, step: Step, manner: Manner) -> tuple[Attempt, bool]:
+        """Make an attempt; return whether it asks the model to go on with what was sent.
 
         Raises:
-            GatewayError: the model cannot carry it.
+            GatewayError: the model cannot carry the request.
         """
-
-    def attempt(self, step: Step, prepared: Prepared, manner: Manner) -> tuple[Attempt, bool]:
-        """Make an attempt; return whether it asks the model to go on with what was sent."""
 
     def refused(self, step: Step) -> frozenset[str]:
         """Return what a step's model refuses, names of `services.inference.refusals`."""
@@ -158,7 +140,6 @@ class Turn:
         self._clock: Callable[[], float] = asyncio.get_running_loop().time
         self._began = self._clock()
         self._used = 0  # retries
-        self._prepared: Prepared | None = None
         hedged = course.plan.hedges(index)
         self._manner = Manner(stream=not course.whole or hedged, sent=sent)
         self._continues = False
@@ -291,10 +272,8 @@ class Turn:
 
     def _make_attempt(self) -> Attempt:
         asks = self._course.asks
-        if self._prepared is None:
-            self._prepared = asks.prepare(self.step)
         self._manner.without = asks.refused(self.step) | self._left_out
-        attempt, self._continues = asks.attempt(self.step, self._prepared, self._manner)
+        attempt, self._continues = asks.attempt(self.step, self._manner)
         return attempt
 
     async def _whole(self, attempt: Attempt, record: Record, spoken: Spoken) -> Batch:

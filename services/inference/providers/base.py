@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from gateway.conversation.v1.conversation_pb2 import Dialect, MediaKind
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
+from services.common.lazy_request import LazyRequest, Source
 from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS, all_refused
 
 
@@ -61,6 +62,8 @@ class Call:
             provider wrote it; the provider speaks the request's dialect then.
         without: fields that the model refuses or has refused, by the provider's names for
             them.
+        source: the conversation as its caller wrote it, which goes in place of the request's
+            messages and tools; None where those are there.
         tool_names: the names that tools go by in this call, with those that the caller gave
             them, where they differ; the provider adds to them before it sends anything.
         answer_headers: those of the provider's answer, names in any case; None before it has
@@ -73,6 +76,7 @@ class Call:
     dropped: list[str] = field(default_factory=list)
     takes_verbatim: bool = False
     without: frozenset[str] = frozenset()
+    source: Source | None = None
     tool_names: dict[str, str] = field(default_factory=dict)
     answer_headers: Mapping[str, str] | None = None
 
@@ -132,6 +136,15 @@ class Provider(Protocol):
     prefills: bool
     tells_stop_sequence: bool
     pass_stateful: bool
+
+    def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+        """Return whether it may be sent a conversation of its dialect as its caller wrote it.
+
+        Args:
+            lazy: has the conversation.
+            without: what the model refuses, names of `services.inference.refusals`.
+        """
+        ...
 
     async def whole(self, call: Call) -> Sequence[Event]:
         """Return all events of an answer that the provider gives as a whole.

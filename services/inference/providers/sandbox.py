@@ -36,6 +36,7 @@ from gateway.inference.v1.inference_pb2 import Tool as CanonicalTool
 from gateway.inference.v1.inference_pb2 import ToolChoice as CanonicalToolChoice
 from services.common import ids
 from services.common.errors import UpstreamError, invalid, unsupported
+from services.common.lazy_request import LazyRequest
 from services.inference.catalogue import Facts
 from services.inference.media import block_path
 from services.inference.offload import offload
@@ -133,6 +134,10 @@ class SandboxProvider:
         self.name = name
         self._sleep = sleep
         self._new_id = new_id
+
+    def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+        """Return False: no caller speaks its dialect."""
+        return False
 
     async def whole(self, call: ProviderCall) -> Sequence[Event]:
         """Return a whole answer; see `base.Provider.whole`."""

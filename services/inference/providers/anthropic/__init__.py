@@ -11,6 +11,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import unsupported
+from services.common.lazy_request import LazyRequest
 from services.inference.offload import offload
 from services.inference.providers.anthropic.events import StreamReader, events_from_whole
 from services.inference.providers.anthropic.request import (
@@ -20,10 +21,12 @@ from services.inference.providers.anthropic.request import (
 )
 from services.inference.providers.anthropic.verbatim import verbatim
 from services.inference.providers.base import Call, Target
+from services.inference.providers.billing import BILLING
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
 from services.inference.providers.heads import caller_headers
 from services.inference.providers.upstream import Upstream
+from services.inference.refusals import changes_messages
 
 _VERSION = "2023-06-01"
 _MESSAGES = "/v1/messages"
@@ -71,6 +74,14 @@ class AnthropicProvider:
             "fetches_urls": fetches_urls,
             "official": official,
         }
+
+    def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+        """Return whether a conversation may go as its caller wrote it."""
+        if not self.checks_signatures:
+            system = lazy.source.get("system", b"")
+            if lazy.only_maker or BILLING.encode() in system:
+                return False
+        return not without or not changes_messages(without)
 
     async def whole(self, call: Call) -> list[Event]:
         """Return a whole answer; see `Provider.whole`."""

@@ -124,33 +124,42 @@ def beta_header(request: GenerateRequest) -> list[tuple[str, str]]:
 
 def _what_is_read(call: Call, caller: Caller, reasoning: Reasoning) -> Json:
     request = call.request
-    conversation = Conversation(caller, request.messages)
-    body: Json = {"model": call.target.upstream, "messages": conversation.messages}
-    if conversation.system:
-        body["system"] = shortest(conversation.system)
-    if request.tools:
-        body["tools"] = [
-            _tool(tool, f"tools[{index}]", caller) for index, tool in enumerate(request.tools)
-        ]
+    body: Json = {"model": call.target.upstream}
+    if call.source is not None:
+        body |= {name: orjson.Fragment(json) for name, json in call.source.items()}
+    else:
+        body |= _translated(request, caller)
     if request.HasField("tool_choice"):
         choice = _tool_choice(request.tool_choice, caller)
         # Without tools Anthropic takes no choice, not even one that says what holds anyway.
-        if choice and (request.tools or caller.speaks_anthropic):
+        if choice and ("tools" in body or caller.speaks_anthropic):
             body["tool_choice"] = choice
     if reasoning.config:
         body["thinking"] = reasoning.config
     output: Json = {}
     if request.HasField("output_format"):
         output |= _output_format(request.output_format, caller)
-        if request.output_format.kind == OutputFormat.KIND_JSON_OBJECT:
-            # Anthropic holds answers to a schema alone; any object has to be asked for.
-            conversation.system.append({"type": "text", "text": shaping.JSON_ALONE})
-            body["system"] = shortest(conversation.system)
     if reasoning.effort:
         output["effort"] = reasoning.effort
     if output:
         body["output_config"] = output
     return body
+
+
+def _translated(request: GenerateRequest, caller: Caller) -> Json:
+    """Return the conversation and its tools."""
+    conversation = Conversation(caller, request.messages)
+    if request.output_format.kind == OutputFormat.KIND_JSON_OBJECT:
+        # Anthropic holds answers to a schema alone; any object has to be asked for.
+        conversation.system.append({"type": "text", "text": shaping.JSON_ALONE})
+    fields: Json = {"messages": conversation.messages}
+    if conversation.system:
+        fields["system"] = shortest(conversation.system)
+    if request.tools:
+        fields["tools"] = [
+            _tool(tool, f"tools[{index}]", caller) for index, tool in enumerate(request.tools)
+        ]
+    return fields
 
 
 def _refuse_what_has_no_place(request: GenerateRequest, caller: Caller) -> None:

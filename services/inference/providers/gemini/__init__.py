@@ -11,6 +11,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.ids import new_id
+from services.common.lazy_request import LazyRequest
 from services.inference.offload import offload
 from services.inference.providers.base import Call, Target
 from services.inference.providers.bounds import tokens
@@ -64,6 +65,10 @@ class GeminiProvider:
         self.pass_stateful = pass_stateful
         self._fetches_urls = fetches_urls
         self._new_id = new_id
+
+    def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+        """Return False: no caller speaks its dialect."""
+        return False
 
     async def whole(self, call: Call) -> Sequence[Event]:
         """Return a whole answer; see `Provider.whole`."""

@@ -8,6 +8,7 @@ import orjson
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.ids import new_id
+from services.common.lazy_request import LazyRequest
 from services.inference.offload import offload
 from services.inference.providers.base import Call, Target
 from services.inference.providers.heads import caller_headers
@@ -18,6 +19,7 @@ from services.inference.providers.openai.vectors import MAX_LENGTH, read_vectors
 from services.inference.providers.openai.verbatim import verbatim
 from services.inference.providers.reading import read_events
 from services.inference.providers.upstream import Upstream
+from services.inference.refusals import changes_messages
 
 _PATH = "/chat/completions"
 _EMBEDDINGS = "/embeddings"
@@ -55,6 +57,12 @@ class OpenAIProvider:
         self.pass_stateful = pass_stateful
         self._server = Server(name, newest, fetches_urls, pass_stateful)
         self._new_id = new_id
+
+    def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+        """Return whether a conversation may go as its caller wrote it."""
+        if lazy.only_maker and not self._server.newest:
+            return False
+        return not without or not changes_messages(without)
 
     async def whole(self, call: Call) -> list[Event]:
         """Return a whole answer; see `Provider.whole`."""

@@ -74,19 +74,26 @@ def build_request(call: Call, server: Server) -> bytes:
     request = call.request
     caller = Caller(call, server)
     own = _own_fields(request, caller)
-    body: Json = {
-        "model": call.target.upstream,
-        "messages": Conversation(caller, request.messages).messages,
-    }
-    if prefill_of(request) and not _continues_by_itself(request, own):
-        body["messages"].append({"role": "user", "content": CONTINUE})
+    body: Json = {"model": call.target.upstream}
+    if call.source is not None:
+        body |= {name: orjson.Fragment(json) for name, json in call.source.items()}
+    else:
+        body["messages"] = Conversation(caller, request.messages).messages
+        if prefill_of(request) and not _continues_by_itself(request, own):
+            body["messages"].append({"role": "user", "content": CONTINUE})
+        if request.tools:
+            body["tools"] = [
+                _tool(tool, f"tools[{index}]", caller) for index, tool in enumerate(request.tools)
+            ]
     if call.stream:
         options = own.get("stream_options")
         given = options if isinstance(options, dict) else {}
         body |= {"stream": True, "stream_options": {**given, "include_usage": True}}
     own.pop("stream_options", None)
     _add_sampling(body, request, caller)
-    _add_tools(body, request, caller)
+    if "tools" in body:
+        # Without tools a choice is refused there, and says nothing.
+        _add_tool_choice(body, request.tool_choice, caller)
     body |= _thinking(request.thinking, caller, call.target)
     # One with fields that have no name here is among the caller's own, as a whole.
     if request.HasField("output_format") and "response_format" not in own:
@@ -162,13 +169,7 @@ def _add_sampling(body: Json, request: GenerateRequest, caller: Caller) -> None:
         caller.drop("betas")
 
 
-def _add_tools(body: Json, request: GenerateRequest, caller: Caller) -> None:
-    if not request.tools:
-        return  # a choice without tools is refused there, and says nothing
-    body["tools"] = [
-        _tool(tool, f"tools[{index}]", caller) for index, tool in enumerate(request.tools)
-    ]
-    choice = request.tool_choice
+def _add_tool_choice(body: Json, choice: ToolChoice, caller: Caller) -> None:
     if choice.mode in _CHOICES:
         body["tool_choice"] = _CHOICES[choice.mode]
     elif choice.mode == ToolChoice.MODE_TOOL:

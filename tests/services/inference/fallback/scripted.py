@@ -13,6 +13,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Event, Finish, GenerateRequest, Start
 from services.common.errors import UpstreamError
+from services.common.lazy_request import LazyRequest
 from services.common.settings import Limits, Memory, Model, Provider
 from services.inference.engine import Engine, Routes
 from services.inference.metrics import Metrics
@@ -40,6 +41,7 @@ class Scripted:
     Attributes:
         calls: what was asked, with the seconds at which it was.
         open: calls that are under way.
+        sources: whether conversations may go as their callers wrote them.
     """
 
     dialect = conversation.DIALECT_OPENAI
@@ -53,6 +55,10 @@ class Scripted:
         self.scripts: dict[str, list[Sequence[Line]]] = {}
         self.calls: list[tuple[float, Call]] = []
         self.open = 0
+        self.sources = True
+
+    def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
+        return self.sources
 
     def plays(self, upstream: str, *scripts: Sequence[Line]) -> None:
         self.scripts[upstream] = list(scripts)

@@ -1,0 +1,142 @@
+"""Which conversations go to a provider of this dialect as their caller wrote them. Pure.
+
+Those in which the way there and back, by the canonical model, would change nothing that
+counts: texts, calls of tools and their results, signed thinking, and tools of unique names,
+in turns. Whatever is refused, left out, merged or moved on that way is not among them.
+"""
+
+import binascii
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from facade.dialects.anthropic.types import CountTokensBody, Message, Tool
+from facade.dialects.validation import to_source
+
+_MESSAGE = frozenset({"role", "content"})
+_MARK = "cache_control"
+_TEXT = frozenset({"type", "text", _MARK})
+_THINKING = frozenset({"type", "thinking", "signature"})
+_CALL = frozenset({"type", "id", "name", "input", _MARK})
+_RESULT = frozenset({"type", "tool_use_id", "content", "is_error", _MARK})
+# Names something kept at the provider.
+_KEPT_THERE = b'"file_id"'
+
+
+def source_of(body: CountTokensBody) -> tuple[dict[str, bytes], bool] | None:
+    """Return the fields of a conversation, and whether only Anthropic itself takes them so.
+
+    None where it has to be translated.
+    """
+    tools = body.tools or ()
+    system = body.system or ""
+    if not (
+        (isinstance(system, str) or all(map(_is_text, system)))
+        and all(map(_is_plain_tool, tools))
+        and len({tool.get("name") for tool in tools}) == len(tools)
+        and _are_plain(body.messages)
+    ):
+        return None
+    fields = {"messages": to_source(body.messages)}
+    if system:
+        fields["system"] = to_source(system)
+    if tools:
+        fields["tools"] = to_source(tools)
+    source: dict[str, bytes] = {}
+    for name, written in fields.items():
+        if written is None or (name == "tools" and _KEPT_THERE in written):
+            return None
+        source[name] = written
+    return source, _thinks(body.messages)
+
+
+def _are_plain(messages: Sequence[Message]) -> bool:
+    """Return whether each message is plain, and user and assistant alternate, the user last."""
+    expected, other = "user", "assistant"
+    for message in messages:
+        content: Any = message["content"]
+        if message["role"] != expected or not content or message.keys() != _MESSAGE:
+            return False
+        expected, other = other, expected
+        if isinstance(content, str):
+            continue
+        if not (_are_of_user(content) if other == "user" else all(map(_is_of_assistant, content))):
+            return False
+    return other == "user"
+
+
+def _are_of_user(blocks: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether blocks are results and texts, in this order."""
+    has_text = False
+    for block in blocks:
+        if block["type"] == "tool_result":
+            if has_text or not _is_result(block):
+                return False
+        elif _is_text(block):
+            has_text = True
+        else:
+            return False
+    return True
+
+
+def _is_of_assistant(block: Mapping[str, Any]) -> bool:
+    kind = block["type"]
+    if kind == "tool_use":
+        return block.keys() <= _CALL and _is_marked_well(block)
+    if kind == "thinking":
+        return block.keys() == _THINKING and _is_signature(block["signature"])
+    return _is_text(block)
+
+
+def _is_text(block: Mapping[str, Any]) -> bool:
+    return (
+        block["type"] == "text"
+        and bool(block["text"])
+        and block.keys() <= _TEXT
+        and _is_marked_well(block)
+    )
+
+
+def _is_result(block: Mapping[str, Any]) -> bool:
+    content = block.get("content", "")
+    if not isinstance(content, str) and not (content and all(map(_is_text, content))):
+        return False
+    return (
+        block.keys() <= _RESULT
+        and block.get("is_error", False) is not None
+        and _is_marked_well(block)
+    )
+
+
+def _is_marked_well(fields: Mapping[str, Any]) -> bool:
+    """Return whether a mark of the prompt's cache says something, where there is one."""
+    return bool(fields.get(_MARK, True))
+
+
+def _is_signature(signature: str | None) -> bool:
+    try:
+        return bool(signature) and bool(
+            binascii.a2b_base64((signature or "").encode(), strict_mode=True)
+        )
+    except ValueError:
+        return False
+
+
+def _is_plain_tool(tool: Tool) -> bool:
+    """Return whether a tool says nothing that would be left out: empty words and nulls are."""
+    return (
+        bool(tool.get("name"))
+        and bool(tool.get("description", True))
+        and tool.get("strict", True) is not None
+        and "type" not in tool
+        and _is_marked_well(tool)
+        and bool(tool.get("input_schema"))
+    )
+
+
+def _thinks(messages: Sequence[Message]) -> bool:
+    return any(
+        block["type"] == "thinking"
+        for message in messages
+        if message["role"] == "assistant" and not isinstance(message["content"], str)
+        for block in message["content"]
+    )

@@ -1,0 +1,65 @@
+"""A request to generate whose conversation is translated when it is first needed.
+
+Within a process a facade hands one over in place of a `GenerateRequest`. A provider that
+speaks the caller's own dialect is sent the conversation as its caller wrote it, once it has
+been checked, so that nobody makes canonical messages and tools of it. Whoever needs those
+completes the request; over gRPC it goes complete.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from gateway.inference.v1.inference_pb2 import GenerateRequest
+
+# Bytes of a body up to which this is done: what a caller's JSON becomes when it is read takes
+# several times as much memory, and is held until the request has been answered.
+MAX_BODY: Final = 256 << 10
+
+# Fields of a body in the caller's dialect, `messages` and perhaps `tools` and `system`, by
+# their names: JSON without anything that the gateway would change on its way to a provider.
+Source = Mapping[str, bytes]
+
+
+class LazyRequest:
+    """A request, and its conversation in the dialect of its caller.
+
+    Attributes:
+        request: all but its messages and tools, which `complete` adds.
+        source: the conversation.
+        only_maker: whether only the dialect's own maker takes the conversation as it is;
+            other servers know fewer forms.
+    """
+
+    __slots__ = ("_add", "_size", "only_maker", "request", "source")
+
+    def __init__(
+        self,
+        request: GenerateRequest,
+        source: Source,
+        add: Callable[[GenerateRequest], None],
+        *,
+        only_maker: bool,
+    ) -> None:
+        """Return a request that `add` completes."""
+        self.request = request
+        self.source = source
+        self.only_maker = only_maker
+        self._add: Callable[[GenerateRequest], None] | None = add
+        self._size = sum(map(len, source.values()))
+
+    def complete(self) -> GenerateRequest:
+        """Return the request with its messages and tools."""
+        add, self._add = self._add, None
+        if add is not None:
+            add(self.request)
+        return self.request
+
+    # As protobuf calls them: whoever carries messages asks for these.
+
+    def ByteSize(self) -> int:
+        """Return about as many bytes as it would have complete."""
+        return self.request.ByteSize() + self._size
+
+    def SerializeToString(self) -> bytes:
+        """Return the complete request, serialized."""
+        return self.complete().SerializeToString()

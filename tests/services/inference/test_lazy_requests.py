@@ -1,0 +1,148 @@
+"""A conversation is translated when a model cannot be asked in its caller's own words."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gateway.conversation.v1 import conversation_pb2 as conversation
+from gateway.conversation.v1.conversation_pb2 import Block, Message
+from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory, Tool
+from services.common.errors import UpstreamError
+from services.common.lazy_request import LazyRequest
+from services.inference.providers.base import Call
+from tests.services.inference.fallback.scripted import (
+    House,
+    answer,
+    broken,
+    failing,
+    request,
+    silence,
+    text_of,
+)
+from tests.services.inference.fallback.virtual_time import in_no_time
+
+SOURCE = {"messages": b'[{"role":"user","content":"Hi"}]'}
+BOTH = pytest.mark.parametrize("stream", [False, True])
+
+
+def lazy(model: str = "a", **fields: Any) -> LazyRequest:
+    given = request(model, dialect=conversation.DIALECT_OPENAI, **fields)
+    del given.messages[:]
+
+    def add(target: GenerateRequest) -> None:
+        target.messages.append(Message(role=conversation.ROLE_USER, blocks=[Block(text="Hi")]))
+        target.tools.append(Tool(name="f"))
+
+    return LazyRequest(given, SOURCE, add, only_maker=False)
+
+
+def calls_of(house: House) -> list[Call]:
+    return [call for _, call in sorted((*house.p.calls, *house.q.calls), key=lambda one: one[0])]
+
+
+def is_complete(call: Call) -> bool:
+    """Return whether a call has its messages; one with a source may get them later."""
+    assert call.source is not None or (call.request.messages and call.request.tools)
+    return call.source is None
+
+
+@BOTH
+@in_no_time
+async def test_it_goes_as_it_is_to_who_takes_it(stream: bool) -> None:
+    house = House()
+    text, _, _ = await house.ask(stream, lazy())
+    assert text == "I am a"
+    (call,) = calls_of(house)
+    assert call.source == SOURCE
+    assert not (call.request.messages or call.request.tools)
+
+
+def other_dialect(house: House) -> None:
+    house.p.dialect = conversation.DIALECT_ANTHROPIC
+
+
+def other_forms(house: House) -> None:
+    house.p.sources = False
+
+
+@BOTH
+@pytest.mark.parametrize("who", [other_dialect, other_forms])
+@in_no_time
+async def test_who_does_not_take_it_is_asked_in_their_words(
+    who: Callable[[House], None], stream: bool
+) -> None:
+    house = House()
+    who(house)
+    await house.ask(stream, lazy())
+    assert [is_complete(call) for call in calls_of(house)] == [True]
+
+
+@BOTH
+@in_no_time
+async def test_a_model_that_stands_in_may_need_its_translation(stream: bool) -> None:
+    house = House(fallbacks=("b", "pre"))
+    house.q.sources = False
+    for model in ("a", "b"):
+        house.p.plays(model, [failing(500)])
+    text, served, _ = await house.ask(stream, lazy())
+    assert (text, served.model) == ("I am pre", "pre")
+    asked = [(call.target.upstream, is_complete(call)) for call in calls_of(house)]
+    assert asked == [*[("a", False)] * 3, *[("b", False)] * 3, ("pre", True)]
+
+
+@in_no_time
+async def test_an_answer_that_breaks_off_is_gone_on_with() -> None:
+    house = House(fallbacks=("pre",))
+    house.p.plays("a", broken("I am a long answer, and ", silence()))
+    house.q.plays("pre", answer("this is its end"))
+    batches = await house.engine.stream(lazy())
+    events = [event async for batch in batches for event in batch]
+    assert text_of(events) == "I am a long answer, and this is its end"
+    first, second = calls_of(house)
+    assert not is_complete(first)
+    assert [message.blocks[0].text for message in second.request.messages] == [
+        "Hi",
+        "I am a long answer, and",
+    ]
+
+
+@BOTH
+@pytest.mark.parametrize("model", ["a", "short"])
+@in_no_time
+async def test_thinking_that_is_refused_is_left_out_of_its_translation(
+    model: str, stream: bool
+) -> None:
+    house = House()
+    refused = UpstreamError(
+        errors_pb2.REASON_UPSTREAM_REJECTED,
+        "it said 400",
+        status=400,
+        body="messages.1.content.0: Invalid `signature` in `thinking` block",
+    )
+    house.p.plays(model, [refused], answer("I am a"))
+    await house.ask(stream, lazy(model, max_tokens=1000, lowers_max_tokens=True))
+    assert [is_complete(call) for call in calls_of(house)] == [False, True]
+
+
+@BOTH
+@in_no_time
+async def test_memory_reads_its_translation(stream: bool) -> None:
+    house = House()
+    await house.ask(stream, lazy(memory=Memory(memory_id="x")))
+    assert [is_complete(call) for call in calls_of(house)] == [True]
+    (turn,) = house.memories.turns
+    assert turn.opening.messages[0].blocks[0].text == "Hi"
+
+
+def test_it_is_serialized_complete() -> None:
+    given = GenerateRequest.FromString(lazy().SerializeToString())
+    assert given.messages and given.tools
+    assert given == lazy().complete()
+
+
+def test_it_is_completed_once() -> None:
+    given = lazy()
+    assert given.complete() is given.complete()
+    assert len(given.request.messages) == 1
