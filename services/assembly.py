@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Self
 
 import grpc
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1 import accounts_pb2_grpc
@@ -23,6 +23,7 @@ from services.common.authentication import CachedIdentify, Identify
 from services.common.database import is_sqlite, migrate, open_engine
 from services.common.disk import DiskReserve
 from services.common.ids import Source
+from services.common.metrics import Gauge
 from services.common.secrets import load_secrets
 from services.common.server import Server
 from services.common.settings import Settings, SettingsError, Storage
