@@ -137,6 +137,9 @@ class Connection(asyncio.BufferedProtocol):
         self._released = released
         self._lost = lost
         self._transport: asyncio.Transport
+        self._pieces: deque[bytes] = deque()
+        # What the parser calls with each piece of a body, of which an answer may have thousands.
+        self.on_body = self._pieces.append
         self._parser = httptools.HttpResponseParser(self)
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
@@ -147,7 +150,6 @@ class Connection(asyncio.BufferedProtocol):
         self._received = 0  # bytes of the answer
         self._without_body = 0  # the last of them that were no body
         self._has_head = self._is_complete = self._ends_with_connection = self._stays = False
-        self._pieces: deque[bytes] = deque()
         self._size = 0
         self._is_paused = False
 
@@ -293,7 +295,7 @@ class Connection(asyncio.BufferedProtocol):
             self.is_usable = False  # the answer had ended
             return
         self._received += nbytes
-        self._without_body += nbytes
+        pieces = len(self._pieces)
         try:
             self._parser.feed_data(_BUFFER[:nbytes].tobytes())
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
@@ -301,6 +303,7 @@ class Connection(asyncio.BufferedProtocol):
                 self.is_usable = False
             else:
                 self._refuse(NotHttpError())
+        self._without_body = 0 if len(self._pieces) > pieces else self._without_body + nbytes
         if not self._is_complete:
             if self._received > self._max_answer:
                 self._refuse(TooLargeError())
@@ -333,9 +336,13 @@ class Connection(asyncio.BufferedProtocol):
     # What the parser calls.
 
     def on_message_begin(self) -> None:
-        """Begin an answer; one that follows another was not asked for."""
+        """Begin an answer.
+
+        Raises:
+            NotHttpError: one follows another in one read; it was not asked for.
+        """
         if self._is_complete:
-            self.is_usable = False
+            raise NotHttpError
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a line of the head; those of trailers say nothing that is needed."""
@@ -344,8 +351,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_headers_complete(self) -> None:
         """Have the head, unless it is that of an interim answer."""
-        if self._is_complete:
-            return
         if 100 <= self._parser.get_status_code() < 200:
             self._lines.clear()
             return
@@ -354,12 +359,6 @@ class Connection(asyncio.BufferedProtocol):
         self._ends_with_connection = "content-length" not in headers and not headers.get(
             "transfer-encoding", ""
         ).lower().endswith("chunked")
-
-    def on_body(self, piece: bytes) -> None:
-        """Take a piece of the body."""
-        if not self._is_complete:
-            self._pieces.append(piece)
-            self._without_body = 0
 
     def on_message_complete(self) -> None:
         """Have the whole answer, unless it is an interim one."""
