@@ -73,10 +73,12 @@ class Facade:
         source: Source,
         *,
         metrics_port: int = 0,
+        identify: Identify | None = None,
     ) -> Self:
         """Listen on `host:port` and on `server.metrics_host:metrics_port`.
 
-        Other facades may share both ports; 0 is any free one. `channel` leads to the services.
+        Other facades may share both ports; 0 is any free one. `channel` leads to the services,
+        `identify` finds the owner of a key; without it the services are asked.
         """
         registry = CollectorRegistry()
         later = asyncio.get_running_loop().call_later
@@ -89,7 +91,7 @@ class Facade:
             files=files_pb2_grpc.FileStoreServiceStub(channel),
             articles=articles_pb2_grpc.ArticleEditorServiceStub(channel),
             memory=memory_pb2_grpc.MemoryServiceStub(channel),
-            identify=_identify(channel, settings, source),
+            identify=identify or _identify(channel, settings, source),
             parser=ParserPool(limits.max_parallel_parses, limits.max_body_values),
             body_budget=BodyBudget(limits.max_buffered_bytes, limits.max_buffered_bytes_per_user),
             access_log=access_log,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Self
 
 import grpc
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1 import accounts_pb2_grpc
@@ -19,10 +19,11 @@ from services.accounts.repository import AccountRepository
 from services.articles import servicer as articles
 from services.articles.assembly import Articles
 from services.common import settings as settings_module
-from services.common.authentication import CachedIdentify
+from services.common.authentication import CachedIdentify, Identify
 from services.common.database import is_sqlite, migrate, open_engine
 from services.common.disk import DiskReserve
 from services.common.ids import Source
+from services.common.metrics import Gauge
 from services.common.secrets import load_secrets
 from services.common.server import Server
 from services.common.settings import Settings, SettingsError, Storage
@@ -43,6 +44,7 @@ class Services:
 
     Attributes:
         channel: carries the calls of this process to them.
+        identify: finds the owner of a key, and remembers it for a while.
         port: the port they listen on; 0 on a Unix socket, or without an address.
     """
 
@@ -50,6 +52,7 @@ class Services:
         self,
         server: Server,
         channel: grpc.aio.Channel,
+        identify: Identify,
         database: AsyncEngine,
         filing: Files | None,
         inferring: Inference | None,
@@ -62,6 +65,7 @@ class Services:
         self._watching = watching
         self._server = server
         self.channel = channel
+        self.identify = identify
         self._database = database
         self._filing = filing
         self._inferring = inferring
@@ -159,6 +163,7 @@ class Services:
         return cls(
             server,
             channel,
+            identify,
             database,
             filing,
             inferring,

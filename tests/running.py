@@ -119,7 +119,9 @@ async def running(
             patch("facade.server.CollectorRegistry", lambda: counters),
         ):
             started = await Services.start(services, grpc, settings, source)
-            facade = await Facade.start(started.channel, "127.0.0.1", 0, settings, source)
+            facade = await Facade.start(
+                started.channel, "127.0.0.1", 0, settings, source, identify=started.identify
+            )
         try:
             url = f"http://127.0.0.1:{facade.port}"
             metrics_url = f"http://127.0.0.1:{facade.metrics_port}"

@@ -69,36 +69,19 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         if handler is None or method.startswith(OPEN_METHODS):
             return handler
         try:
-            await self._identify_caller(method, handler_call_details.invocation_metadata)
+            authorization, user_id = _take_over(handler_call_details.invocation_metadata)
+            if method in _SERVICE_ONLY:
+                caller.set(self._door.admit(authorization, user_id))
+            else:
+                key = bearer_key(authorization)
+                caller.set(await self._identify(key))
+                caller_key.set(key)
         except Exception as error:
             return self._refusal(handler, error)
         known = self._wrapped.get(method)
         if known is None or known[0] is not handler:
             known = self._wrapped[method] = handler, self._wrap(handler)
         return known[1]
-
-    async def _identify_caller(self, method: str, entries: Metadata | None) -> None:
-        """Set for whom the current task serves a call.
-
-        Raises:
-            GatewayError: the call is for nobody, or has two credentials.
-        """
-        metadata: dict[str, str] = {}
-        for name, value in entries or ():
-            # A proxy may have made two values one.
-            if name == "authorization" and (name in metadata or "," in str(value)):
-                raise errors.invalid("authorization", "authorization: takes one value")
-            metadata[name] = str(value)
-        request_id = metadata.get(REQUEST_ID_KEY, "")
-        logs.request_id.set(request_id if len(request_id) <= MAX_REQUEST_ID else "")
-        hops.set(parse_hops(metadata.get(HOPS_KEY, "")))
-        authorization = metadata.get("authorization", "")
-        if method in _SERVICE_ONLY:
-            caller.set(self._door.admit(authorization, metadata.get(USER_ID_KEY, "")))
-        else:
-            key = bearer_key(authorization)
-            caller.set(await self._identify(key))
-            caller_key.set(key)
 
     def _refusal(self, handler: Handler, error: Exception) -> Handler:
         """Return a handler that ends a call of the same kind without reading its message."""
@@ -163,3 +146,30 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         code, message, details = errors.to_status(error)
         await context.abort(code, message, ((errors.STATUS_METADATA_KEY, details),))
         raise asyncio.CancelledError
+
+
+def _take_over(entries: Metadata | None) -> tuple[str, str]:
+    """Set for the current task what the metadata of its call says.
+
+    Return the values of `authorization` and `x-user-id`, "" where there is none.
+
+    Raises:
+        GatewayError: the call has two credentials.
+    """
+    authorization = user_id = request_id = passed = None
+    for name, value in entries or ():
+        if name == "authorization":
+            text = str(value)
+            # A proxy may have made two values one.
+            if authorization is not None or "," in text:
+                raise errors.invalid("authorization", "authorization: takes one value")
+            authorization = text
+        elif name == REQUEST_ID_KEY:
+            request_id = str(value)
+        elif name == HOPS_KEY:
+            passed = str(value)
+        elif name == USER_ID_KEY:
+            user_id = str(value)
+    logs.request_id.set(request_id if request_id and len(request_id) <= MAX_REQUEST_ID else "")
+    hops.set(parse_hops(passed) if passed else 0)
+    return authorization or "", user_id or ""

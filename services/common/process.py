@@ -14,7 +14,7 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from services.common import logs
-from services.common.metrics import count_quickly, write_counts
+from services.common.metrics import write_counts
 from services.common.private import make_files_private
 
 # Objects made while starting live as long as the process; the collector need not
@@ -79,7 +79,6 @@ def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -
     _set_up_grpc()
     _set_up_allocator()
     _raise_descriptor_limit()
-    count_quickly()
     if sys.platform == "win32":
         asyncio.run(start())
     else:

@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry
 
 from services.common.authentication import Identify, ServiceDoor
 from services.common.channels import is_private, size_options, tcp_server_options
@@ -16,6 +16,7 @@ from services.common.inprocess.channel import InProcessChannel
 from services.common.inprocess.server import InProcessServer
 from services.common.intake import IntakeInterceptor
 from services.common.interceptors import CallInterceptor
+from services.common.metrics import Counter
 from services.common.settings import Grpc
 
 

@@ -1,6 +1,8 @@
 """What the file store counts, shown by the facades' /metrics."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry
+
+from services.common.metrics import Counter, Gauge
 
 
 class Metrics:

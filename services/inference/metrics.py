@@ -1,7 +1,8 @@
 """What inference counts, shown by the facades' /metrics."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry
 
+from services.common.metrics import Counter, Gauge
 from services.inference.fallback.breakers import Key, State
 
 _BREAKER_VALUES: dict[State, float] = {"closed": 0, "half_open": 0.5, "open": 1}

@@ -41,7 +41,13 @@ class Worker:
         """
         services = await Services.start(SERVICES, grpc, settings, source, is_shared=True)
         facade = await Facade.start(
-            services.channel, host, port, settings, source, metrics_port=metrics_port
+            services.channel,
+            host,
+            port,
+            settings,
+            source,
+            metrics_port=metrics_port,
+            identify=services.identify,
         )
         return cls(services, facade)
 

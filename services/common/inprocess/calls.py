@@ -7,13 +7,21 @@ has a single answer runs on.
 import asyncio
 import inspect
 import logging
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+)
 from functools import partial
 from typing import Any, Self
 
 import grpc
 
 from services.common.inprocess.exchange import Exchange
+from services.common.inprocess.pipe import Pipe
 
 Deserialize = Callable[[bytes], Any]
 Requests = AsyncIterable[Any] | Iterable[Any]
@@ -106,23 +114,23 @@ class _OneResponse(Call):
     """A call that gives one message when it is awaited."""
 
     def __init__(self, exchange: Exchange, deserialize: Deserialize | None) -> None:
-        super().__init__(exchange)
+        self._exchange = exchange
         self._deserialize = deserialize
-        self._response: Any = None
 
     def __await__(self) -> Generator[Any, None, Any]:
         exchange = self._exchange
-        if exchange.code is None:
+        while exchange.code is None:
             try:
-                yield from exchange.over().__await__()
+                yield from exchange.changed()
             except asyncio.CancelledError:
                 self.cancel()
                 raise
         if exchange.code is not grpc.StatusCode.OK:
             self._raise_for_status()
-        if not exchange.responses.is_empty:
-            self._response = _parsed(exchange.take(), self._deserialize)
-        return self._response
+        if self._deserialize is not None and isinstance(exchange.response, bytes):
+            exchange.response = self._deserialize(exchange.response)
+            self._deserialize = None
+        return exchange.response
 
 
 class _ManyResponses(Call):
@@ -131,7 +139,9 @@ class _ManyResponses(Call):
     _is_iterated = _is_read = False
 
     def __init__(self, exchange: Exchange, deserialize: Deserialize | None) -> None:
-        super().__init__(exchange)
+        assert exchange.responses is not None, "it has one response"
+        self._exchange = exchange
+        self._responses = exchange.responses
         self._deserialize = deserialize
 
     def __del__(self) -> None:
@@ -144,7 +154,7 @@ class _ManyResponses(Call):
         self._is_iterated = True
         return _Responses(self)
 
-    async def read(self) -> Any:
+    def read(self) -> Coroutine[Any, Any, Any]:
         """Return the next message, `grpc.aio.EOF` at the end.
 
         Raises:
@@ -154,21 +164,28 @@ class _ManyResponses(Call):
         if self._is_iterated:
             raise grpc.aio.UsageError(_MIXED)
         self._is_read = True
-        return await self.next()
+        return self.next()
 
     async def next(self) -> Any:
         """Read, for either way of reading."""
-        responses = self._exchange.responses
-        if responses.is_empty:
+        responses = self._responses
+        while not (responses.messages or responses.is_ended):
             try:
-                await responses.wait()
+                await responses.changed()
             except asyncio.CancelledError:
                 self.cancel()
                 raise
-        if not responses.is_empty:
-            return _parsed(self._exchange.take(), self._deserialize)
-        self._raise_for_status()
-        return grpc.aio.EOF
+        exchange = self._exchange
+        if not responses.messages:
+            if exchange.code is not grpc.StatusCode.OK:
+                self._raise_for_status()
+            return grpc.aio.EOF
+        message = responses.take()
+        if exchange.status is not None and not responses.messages:
+            exchange.conclude()
+        if self._deserialize is not None and isinstance(message, bytes):
+            return self._deserialize(message)
+        return message
 
 
 class _Responses:
@@ -194,8 +211,10 @@ class _ManyRequests(Call):
     _is_half_closed = False
 
     def _begin(self, requests: Requests | None) -> None:
+        assert self._exchange.requests is not None, "it has one request"
+        self._requests = self._exchange.requests
         if requests is not None:
-            self._sending = asyncio.create_task(_send(requests, self._exchange))
+            self._sending = asyncio.create_task(_send(requests, self._exchange, self._requests))
             self._exchange.on_end(self._sending.cancel)
 
     async def write(self, request: Any) -> None:
@@ -212,7 +231,7 @@ class _ManyRequests(Call):
         if self._is_half_closed:
             raise asyncio.InvalidStateError(_HALF_CLOSED)
         try:
-            await _write(request, self._exchange)
+            await _write(request, self._exchange, self._requests)
         except asyncio.CancelledError:
             self.cancel()
             raise
@@ -224,7 +243,7 @@ class _ManyRequests(Call):
         if self._sending is not None:
             raise grpc.aio.UsageError(_MIXED)
         self._is_half_closed = True
-        self._exchange.requests.end()
+        self._requests.end()
 
 
 class UnaryUnaryCall(_OneResponse, grpc.aio.UnaryUnaryCall[Any, Any]):
@@ -255,29 +274,22 @@ class StreamStreamCall(_ManyRequests, _ManyResponses, grpc.aio.StreamStreamCall[
         self._begin(requests)
 
 
-def _parsed(message: Any, deserialize: Deserialize | None) -> Any:
-    """Return a message as the caller wants it; one that was never serialized as it is."""
-    return deserialize(message) if deserialize and isinstance(message, bytes) else message
-
-
-async def _write(request: Any, exchange: Exchange) -> None:
+async def _write(request: Any, exchange: Exchange, requests: Pipe) -> None:
     """Send a message, unless the call has ended; wait while the servicer takes none."""
-    if exchange.code is None:
-        exchange.send_request(request)
-        if exchange.requests.is_full:
-            await exchange.requests.drained()
+    if exchange.code is None and exchange.send_request(request):
+        await requests.drained()
 
 
-async def _send(requests: Requests, exchange: Exchange) -> None:
+async def _send(requests: Requests, exchange: Exchange, pipe: Pipe) -> None:
     """Send everything that `requests` gives, until the call ends; a failure cancels the call."""
     try:
         if isinstance(requests, AsyncIterable):
             async for request in requests:
-                await _write(request, exchange)
+                await _write(request, exchange, pipe)
         else:
             for request in requests:
-                await _write(request, exchange)
-        exchange.requests.end()
+                await _write(request, exchange, pipe)
+        pipe.end()
     except Exception:
         log.exception("the requests of a call could not be made")
         exchange.cancel(_CANCELLED)

@@ -88,13 +88,15 @@ class InProcessChannel(grpc.aio.Channel):
     def begin(
         self,
         method: str,
+        request: Any,
         metadata: Entries | None,
         timeout: float | None,
         unsupported: object,
         *,
-        streams_responses: bool,
+        streams_requests: bool = False,
+        streams_responses: bool = False,
     ) -> Exchange:
-        """Begin a call.
+        """Begin a call, with `request` unless it `streams_requests`.
 
         Raises:
             grpc.aio.UsageError: the channel is closed, or the call is to have credentials or
@@ -105,14 +107,22 @@ class InProcessChannel(grpc.aio.Channel):
         if unsupported:
             raise grpc.aio.UsageError("calls in a process take neither credentials nor compression")
         entries: Metadata = tuple(metadata) if metadata else ()
+        size = 0
+        if not streams_requests:
+            size = len(request) if isinstance(request, bytes) else request.ByteSize()
         exchange = Exchange(
             method,
             entries,
+            request,
             registry=self._calls,
+            streams_requests=streams_requests,
             streams_responses=streams_responses,
             max_message=self._server.max_message,
             timeout=timeout,
         )
+        if size > exchange.max_message:
+            exchange.refuse(size)
+            return exchange
         size = 0
         for key, value in entries:
             size += len(key) + len(value) + _ENTRY_COST
@@ -122,25 +132,6 @@ class InProcessChannel(grpc.aio.Channel):
             )
         else:
             self._server.begin(exchange)
-        return exchange
-
-    def begin_with(
-        self,
-        request: Any,
-        method: str,
-        metadata: Entries | None,
-        timeout: float | None,
-        unsupported: object,
-        *,
-        streams_responses: bool,
-    ) -> Exchange:
-        """Begin a call that has one request; as `begin`."""
-        exchange = self.begin(
-            method, metadata, timeout, unsupported, streams_responses=streams_responses
-        )
-        if exchange.code is None:
-            exchange.send_request(request)
-            exchange.requests.end()
         return exchange
 
     async def close(self, grace: float | None = None) -> None:
@@ -193,13 +184,8 @@ class UnaryUnaryMethod(_Method, grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
         compression: grpc.Compression | None = None,
     ) -> UnaryUnaryCall:
         """Begin a call."""
-        exchange = self._channel.begin_with(
-            request,
-            self._method,
-            metadata,
-            timeout,
-            credentials or compression,
-            streams_responses=False,
+        exchange = self._channel.begin(
+            self._method, request, metadata, timeout, credentials or compression
         )
         return UnaryUnaryCall(exchange, self._deserialize)
 
@@ -218,9 +204,9 @@ class UnaryStreamMethod(_Method, grpc.aio.UnaryStreamMultiCallable[Any, Any]):
         compression: grpc.Compression | None = None,
     ) -> UnaryStreamCall:
         """Begin a call."""
-        exchange = self._channel.begin_with(
-            request,
+        exchange = self._channel.begin(
             self._method,
+            request,
             metadata,
             timeout,
             credentials or compression,
@@ -243,7 +229,12 @@ class StreamUnaryMethod(_Method, grpc.aio.StreamUnaryMultiCallable[Any, Any]):
     ) -> StreamUnaryCall:
         """Begin a call."""
         exchange = self._channel.begin(
-            self._method, metadata, timeout, credentials or compression, streams_responses=False
+            self._method,
+            None,
+            metadata,
+            timeout,
+            credentials or compression,
+            streams_requests=True,
         )
         return StreamUnaryCall(exchange, self._deserialize, request_iterator)
 
@@ -262,6 +253,12 @@ class StreamStreamMethod(_Method, grpc.aio.StreamStreamMultiCallable[Any, Any]):
     ) -> StreamStreamCall:
         """Begin a call."""
         exchange = self._channel.begin(
-            self._method, metadata, timeout, credentials or compression, streams_responses=True
+            self._method,
+            None,
+            metadata,
+            timeout,
+            credentials or compression,
+            streams_requests=True,
+            streams_responses=True,
         )
         return StreamStreamCall(exchange, self._deserialize, request_iterator)

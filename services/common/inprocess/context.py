@@ -32,30 +32,34 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
         aborted: what the servicer aborted with.
     """
 
+    handler: Handler = None
+    aborted: grpc.aio.AbortError | None = None
+    _code: grpc.StatusCode | None = None
+    _text = ""
+    _trailing: Metadata = ()
+    _callbacks: list[Callable[[Any], None]] | None = None
+
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
-        self._code: grpc.StatusCode | None = None
-        self._text = ""
-        self._trailing: Metadata = ()
-        self._callbacks: list[Callable[[Any], None]] | None = None
-        self.handler: Handler = None
-        self.aborted: grpc.aio.AbortError | None = None
-
-    @property
-    def is_over(self) -> bool:
-        """Whether its status is on its way, or the caller has left."""
-        return self._exchange.is_answered or self._exchange.code is not None
 
     async def read(self) -> Any:
         """Return the next request, `grpc.aio.EOF` after the last."""
-        self.raise_if_over()
-        requests = self._exchange.requests
-        if requests.is_empty:
-            await requests.wait()
-            if requests.is_empty:
-                self.raise_if_over()
+        exchange = self._exchange
+        if exchange.is_over:
+            self.raise_over()
+        requests = exchange.requests
+        if requests is None:
+            message, exchange.request = exchange.request, None
+            if message is None:
                 return grpc.aio.EOF
-        message = requests.take()
+        else:
+            if not requests.messages:
+                await requests.wait()
+                if not requests.messages:
+                    if exchange.is_over:
+                        self.raise_over()
+                    return grpc.aio.EOF
+            message = requests.take()
         # What was serialized elsewhere comes as bytes; everything else as it was made.
         if isinstance(message, bytes) and (parse := self.handler.request_deserializer):
             return parse(message)
@@ -63,14 +67,16 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
 
     async def write(self, message: Any) -> None:
         """Send a response; wait while the caller takes none."""
-        self.raise_if_over()
-        self._exchange.send_response(message)
-        if self._exchange.responses.is_full:
-            await self._exchange.responses.drained()
+        exchange = self._exchange
+        if exchange.is_over:
+            self.raise_over()
+        if exchange.send_response(message) and exchange.responses is not None:
+            await exchange.responses.drained()
 
     async def send_initial_metadata(self, initial_metadata: Any) -> None:
         """Send initial metadata, before any response."""
-        self.raise_if_over()
+        if self._exchange.is_over:
+            self.raise_over()
         if self._exchange.initial is not None:
             raise grpc.aio.UsageError("Send initial metadata failed: already sent")
         self._exchange.begin(tuple(initial_metadata))
@@ -82,7 +88,7 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
         if self.aborted is not None:
             raise grpc.aio.UsageError("Abort already called!")
         self.aborted = grpc.aio.AbortError("Locally aborted.")
-        if not self.is_over:
+        if not self._exchange.is_over:
             self._code, self._text = code, details or self._text
             self._trailing = tuple(trailing_metadata) or self._trailing
             self._exchange.answer(code, self._text, self._trailing)
@@ -157,7 +163,7 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
 
     def done(self) -> bool:
         """Return whether the call is over."""
-        return self.is_over
+        return self._exchange.is_over
 
     # Requests as an iterator, which is what servicers of streams are given.
 
@@ -170,9 +176,8 @@ class CallContext(grpc.aio.ServicerContext[Any, Any]):
             raise StopAsyncIteration
         return message
 
-    def raise_if_over(self) -> None:
+    def raise_over(self) -> NoReturn:
         """Stop a servicer that goes on although the call is over."""
         if self.aborted is not None:
             raise self.aborted
-        if self.is_over:
-            raise OverError("RPC already finished.")
+        raise OverError("RPC already finished.")

@@ -27,44 +27,41 @@ class Exchange(Changing):
         metadata: what came with the call.
         max_message: bytes of a message, either way.
         deadline: when it ends at the latest, by the loop's clock, or None.
-        requests: what the caller sends.
-        responses: what the servicer sends.
+        request: the one request of a call that has one, until it is read.
+        requests: what the caller sends, where that is a stream.
+        response: the one response of a call that has one, once it is there.
+        responses: what the servicer sends, where that is a stream.
         initial: the initial metadata, or None while it may still come.
+        status: what the servicer ended a stream with of which messages are left.
         code: how the call ended, or None while it has not.
         details: the text of the status.
         trailing: the metadata of the status.
         is_cancelled_here: whether its caller cancelled it.
         is_answered: whether the servicer has ended it.
+        is_over: whether the servicer has ended it, or the caller has left.
         on_leave: called when it ends by its caller's side.
     """
 
-    __slots__ = (
-        "_callbacks",
-        "_registry",
-        "_status",
-        "_streams_responses",
-        "_timer",
-        "code",
-        "deadline",
-        "details",
-        "initial",
-        "is_answered",
-        "is_cancelled_here",
-        "max_message",
-        "metadata",
-        "method",
-        "on_leave",
-        "requests",
-        "responses",
-        "trailing",
-    )
+    deadline: float | None = None
+    response: Any = None
+    initial: Metadata | None = None
+    status: tuple[grpc.StatusCode, str, Metadata] | None = None
+    code: grpc.StatusCode | None = None
+    details = ""
+    trailing: Metadata = ()
+    is_cancelled_here = is_answered = is_over = False
+    on_leave: Callable[[], object] | None = None
+    _callbacks: list[Callable[[], object]] | None = None
+    _timer: asyncio.TimerHandle | None = None
 
     def __init__(
         self,
         method: str,
         metadata: Metadata,
+        request: Any,
         *,
         registry: "set[Exchange]",
+        streams_requests: bool,
         streams_responses: bool,
         max_message: int,
         timeout: float | None,
@@ -74,38 +71,31 @@ class Exchange(Changing):
         Args:
             method: `/package.Service/Method`.
             metadata: what goes with it.
+            request: what the caller sends, unless it `streams_requests`.
             registry: holds the call until it has ended.
-            streams_responses: whether more than one message may come.
+            streams_requests: whether the caller sends any number of messages.
+            streams_responses: whether any number of messages may come.
             max_message: bytes of a message, either way.
             timeout: seconds it may take from now, or None.
         """
-        self._streams_responses = streams_responses
-        self._waiters = None
         self._registry = registry
         registry.add(self)
-        self._callbacks: list[Callable[[], object]] | None = None
-        self._status: tuple[grpc.StatusCode, str, Metadata] | None = None
-        self._timer: asyncio.TimerHandle | None = None
         self.method = method
         self.metadata = metadata
         self.max_message = max_message
-        self.deadline: float | None = None
-        self.requests = Pipe()
-        self.responses = Pipe()
-        self.initial: Metadata | None = None
-        self.code: grpc.StatusCode | None = None
-        self.details = ""
-        self.trailing: Metadata = ()
-        self.is_cancelled_here = False
-        self.is_answered = False
-        self.on_leave: Callable[[], object] | None = None
+        self.request = request
+        self.requests = Pipe() if streams_requests else None
+        self.responses = Pipe() if streams_responses else None
         if timeout is not None:
-            loop = asyncio.get_running_loop()
-            self.deadline = loop.time() + timeout
-            if timeout > 0:
-                self._timer = loop.call_at(self.deadline, self._expire)
-            else:
-                self._expire()
+            self._limit(timeout)
+
+    def _limit(self, timeout: float) -> None:
+        loop = asyncio.get_running_loop()
+        self.deadline = loop.time() + timeout
+        if timeout > 0:
+            self._timer = loop.call_at(self.deadline, self._expire)
+        else:
+            self._expire()
 
     # What both sides ask.
 
@@ -117,20 +107,27 @@ class Exchange(Changing):
 
     # The caller's side.
 
-    def send_request(self, message: Any) -> None:
-        """Send a message; one that is too large ends the call."""
-        size = size_of(message)
-        if size > self.max_message:
-            self.leave(grpc.StatusCode.RESOURCE_EXHAUSTED, self._too_large("Sent", size))
-        else:
-            self.requests.put(message, size)
+    def send_request(self, message: Any) -> bool:
+        """Send a message of a stream; one that is too large ends the call.
 
-    def take(self) -> Any:
-        """Return a response that is there; the last one lets the status through."""
-        message = self.responses.take()
-        if self._status is not None and self.responses.is_empty:
-            self._finish(*self._status)
-        return message
+        Return whether the caller should wait until the servicer has read some.
+        """
+        requests = self.requests
+        assert requests is not None, "it has one request"
+        size = len(message) if isinstance(message, bytes) else message.ByteSize()
+        if size > self.max_message:
+            self.refuse(size)
+            return False
+        return requests.put(message, size)
+
+    def refuse(self, size: int) -> None:
+        """End the call, as a request has so many bytes."""
+        self.leave(grpc.StatusCode.RESOURCE_EXHAUSTED, self._too_large(size))
+
+    def conclude(self) -> None:
+        """Let the status through: the last message before it has been taken."""
+        assert self.status is not None, "the servicer has not ended it"
+        self._finish(*self.status)
 
     def cancel(self, details: str) -> bool:
         """End the call, unless it has ended; return whether it had not."""
@@ -143,8 +140,11 @@ class Exchange(Changing):
     def leave(self, code: grpc.StatusCode, details: str) -> None:
         """End the call from the caller's side, unless it has ended."""
         if self.code is None:
-            self.requests.drop()
-            self.responses.drop()
+            self.is_over = True
+            self.request = self.response = None
+            for pipe in (self.requests, self.responses):
+                if pipe is not None:
+                    pipe.drop()
             self._finish(code, details, ())
             if self.on_leave is not None:
                 self.on_leave()
@@ -175,29 +175,42 @@ class Exchange(Changing):
         self.initial = initial
         self.wake()
 
-    def send_response(self, message: Any) -> None:
-        """Send a message; one that is too large ends the call."""
-        size = size_of(message)
+    def send_response(self, message: Any) -> bool:
+        """Send a message; one that is too large ends the call.
+
+        Of a call that has one response the first counts. Return whether the servicer should
+        wait until the caller has taken some.
+        """
+        size = len(message) if isinstance(message, bytes) else message.ByteSize()
         if size > self.max_message:
-            self.answer(grpc.StatusCode.RESOURCE_EXHAUSTED, self._too_large("Sent", size), ())
-            return
+            self.answer(grpc.StatusCode.RESOURCE_EXHAUSTED, self._too_large(size), ())
+            return False
+        responses = self.responses
+        if responses is None:
+            if self.response is None:
+                self.response = message
+            return False
         if self.initial is None:
             self.begin(())
-        self.responses.put(message, size)
+        return responses.put(message, size)
 
     def answer(self, code: grpc.StatusCode, details: str, trailing: Metadata) -> None:
         """End the call with a status; responses that nobody has read yet come before it."""
-        self.is_answered = True
-        self.requests.drop()
+        self.is_answered = self.is_over = True
+        self.request = None
+        if self.requests is not None:
+            self.requests.drop()
         if self.code is not None:
             return
-        if code is _OK and not self._streams_responses and self.responses.is_empty:
-            code, details = grpc.StatusCode.INTERNAL, "the servicer sent no response"
-        if self._streams_responses and not self.responses.is_empty:
-            self._status = code, details, trailing
-            self.responses.end()
-        else:
-            self._finish(code, details, trailing)
+        responses = self.responses
+        if responses is None:
+            if code is _OK and self.response is None:
+                code, details = grpc.StatusCode.INTERNAL, "the servicer sent no response"
+        elif responses.messages:
+            self.status = code, details, trailing
+            responses.end()
+            return
+        self._finish(code, details, trailing)
 
     def _finish(self, code: grpc.StatusCode, details: str, trailing: Metadata) -> None:
         self.code, self.details, self.trailing = code, details, trailing
@@ -206,8 +219,10 @@ class Exchange(Changing):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self.responses.end()
-        self.wake()
+        if self.responses is not None:
+            self.responses.end()
+        if self._waiters is not None:
+            self.wake()
         self._registry.discard(self)
         if self._callbacks is not None:
             callbacks, self._callbacks = self._callbacks, None
@@ -221,13 +236,5 @@ class Exchange(Changing):
         self._timer = None
         self.leave(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
 
-    def _too_large(self, what: str, size: int) -> str:
-        return f"{what} message larger than max ({size} vs. {self.max_message})"
-
-
-def size_of(message: Any) -> int:
-    """Return the bytes of a message, which may be serialized already."""
-    if isinstance(message, bytes):
-        return len(message)
-    size: int = message.ByteSize()
-    return size
+    def _too_large(self, size: int) -> str:
+        return f"Sent message larger than max ({size} vs. {self.max_message})"

@@ -13,19 +13,16 @@ MESSAGE_COST = 64
 class Changing:
     """Something that changes, and those who wait for that."""
 
-    __slots__ = ("_waiters",)
+    _waiters: list[asyncio.Future[None]] | None = None
 
-    def __init__(self) -> None:
-        self._waiters: list[asyncio.Future[None]] | None = None
-
-    async def changed(self) -> None:
-        """Wait until the next `wake`."""
+    def changed(self) -> asyncio.Future[None]:
+        """Return a future of the next `wake`."""
         waiter = asyncio.get_running_loop().create_future()
         if self._waiters is None:
             self._waiters = [waiter]
         else:
             self._waiters.append(waiter)
-        await waiter
+        return waiter
 
     def wake(self) -> None:
         """Wake everybody who waits."""
@@ -37,62 +34,60 @@ class Changing:
 
 
 class Pipe(Changing):
-    """A queue of messages, with a bound that its writer waits for.
+    """The messages of a stream, with a bound that its writer waits for.
 
     Attributes:
+        messages: those that nobody has taken yet; to be read only.
         is_ended: whether no message follows those that are there.
     """
 
-    __slots__ = ("_held", "_messages", "is_ended")
-
     def __init__(self) -> None:
-        self._waiters = None
-        self._messages: deque[tuple[Any, int]] = deque()
+        self.messages: deque[Any] = deque()
+        self._sizes: deque[int] = deque()
         self._held = 0
         self.is_ended = False
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no message is there."""
-        return not self._messages
+    def put(self, message: Any, size: int) -> bool:
+        """Add a message of `size` bytes, unless the pipe has ended.
 
-    @property
-    def is_full(self) -> bool:
-        """Whether its writer should wait."""
-        return self._held > WINDOW and not self.is_ended
-
-    def put(self, message: Any, size: int) -> None:
-        """Add a message of `size` bytes, unless the pipe has ended."""
-        if not self.is_ended:
-            size += MESSAGE_COST
-            self._messages.append((message, size))
-            self._held += size
+        Return whether its writer should wait (`drained`).
+        """
+        if self.is_ended:
+            return False
+        size += MESSAGE_COST
+        self.messages.append(message)
+        self._sizes.append(size)
+        self._held += size
+        if self._waiters is not None:
             self.wake()
+        return self._held > WINDOW
 
     def take(self) -> Any:
         """Return the first message, which has to be there."""
-        message, size = self._messages.popleft()
-        self._held -= size
-        self.wake()
-        return message
+        self._held -= self._sizes.popleft()
+        if self._waiters is not None:
+            self.wake()
+        return self.messages.popleft()
 
     async def wait(self) -> None:
         """Wait until a message is there, or none follows."""
-        while not (self._messages or self.is_ended):
+        while not (self.messages or self.is_ended):
             await self.changed()
 
     async def drained(self) -> None:
-        """Wait until the pipe is not full, or has ended."""
-        while self.is_full:
+        """Wait until the writer need not wait any more."""
+        while self._held > WINDOW and not self.is_ended:
             await self.changed()
 
     def end(self) -> None:
         """Take no message after those that are there."""
         self.is_ended = True
-        self.wake()
+        if self._waiters is not None:
+            self.wake()
 
     def drop(self) -> None:
         """End, and forget what is there."""
-        self._messages.clear()
+        self.messages.clear()
+        self._sizes.clear()
         self._held = 0
         self.end()

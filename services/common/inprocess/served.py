@@ -39,62 +39,46 @@ class ServedCall(CallContext):
 
     def __init__(self, exchange: Exchange, find: Find, registry: "set[ServedCall]") -> None:
         """Serve a call; `registry` holds it as long as that takes."""
-        super().__init__(exchange)
+        self._exchange = exchange
         self._registry = registry
         registry.add(self)
-        exchange.on_leave = self._stop_serving
         # In no caller's context: what the caller has set is not for the servicer.
         self.task = asyncio.get_running_loop().create_task(self._run(find), context=Context())
+        exchange.on_leave = self.task.cancel
         # Not at the end of the task's own code, which never begins when it is cancelled at once.
         self.task.add_done_callback(self._ended)
 
     def end(self, code: grpc.StatusCode, text: str) -> None:
         """End the call at once with a status that is not the servicer's."""
-        if not self.is_over:
+        if not self._exchange.is_over:
             self._exchange.answer(code, text, ())
             self.task.cancel()
 
     async def _run(self, find: Find) -> None:
-        try:
-            await self._serve(find)
-        except (grpc.aio.AbortError, OverError):
-            # The status is out already, or nobody waits for one.
-            pass
-        except asyncio.CancelledError:
-            if not self.is_over:
-                self._exchange.answer(grpc.StatusCode.CANCELLED, "the call was cancelled", ())
-        except Exception as error:
-            if self.aborted is None:
-                kind, name = type(error), self._exchange.method
-                log.exception("unexpected %s raised by the servicer of %s", kind.__name__, name)
-                if not self.is_over:
-                    code = self._code if self._code not in (None, _OK) else None
-                    text = f"Unexpected {kind}: {error}"
-                    self._exchange.answer(code or grpc.StatusCode.UNKNOWN, text, self._trailing)
-
-    async def _serve(self, find: Find) -> None:
         exchange = self._exchange
-        handler = self.handler = await find(CallDetails(exchange.method, exchange.metadata))
-        if handler is None:
-            exchange.answer(grpc.StatusCode.UNIMPLEMENTED, "Method not found!", ())
-            return
-        request: Any = self
-        if not handler.request_streaming:
-            request = await self.read()
-            if request is grpc.aio.EOF:
-                exchange.answer(grpc.StatusCode.INTERNAL, "the caller sent no request", ())
+        try:
+            handler = self.handler = await find(CallDetails(exchange.method, exchange.metadata))
+            if handler is None:
+                exchange.answer(grpc.StatusCode.UNIMPLEMENTED, "Method not found!", ())
                 return
-        if handler.response_streaming:
-            await self._stream((handler.unary_stream or handler.stream_stream)(request, self))
-            self.raise_if_over()
-        else:
-            response = await (handler.unary_unary or handler.stream_unary)(request, self)
-            self.raise_if_over()
-            if self._code is None or self._code is _OK:
-                exchange.send_response(response)
-                if self.is_over:
+            request: Any = self
+            if not handler.request_streaming:
+                request = await self.read()
+                if request is grpc.aio.EOF:
+                    exchange.answer(grpc.StatusCode.INTERNAL, "the caller sent no request", ())
                     return
-        exchange.answer(self._code or _OK, self._text, self._trailing)
+            if handler.response_streaming:
+                await self._stream((handler.unary_stream or handler.stream_stream)(request, self))
+            else:
+                response = await (handler.unary_unary or handler.stream_unary)(request, self)
+                if self._code is None or self._code is _OK:
+                    if exchange.is_over:
+                        return
+                    exchange.send_response(response)
+            if not exchange.is_over:
+                exchange.answer(self._code or _OK, self._text, self._trailing)
+        except (Exception, asyncio.CancelledError) as error:
+            self._fail(error)
 
     async def _stream(self, responses: Any) -> None:
         """Send what a servicer yields; one that yields nothing writes by itself."""
@@ -104,24 +88,39 @@ class ServedCall(CallContext):
         exchange = self._exchange
         try:
             async for response in responses:
-                self.raise_if_over()
-                exchange.send_response(response)
-                if exchange.responses.is_full:
+                if exchange.is_over:
+                    return
+                if exchange.send_response(response) and exchange.responses is not None:
                     await exchange.responses.drained()
         finally:
             close = getattr(responses, "aclose", None)
             if close is not None:
                 await close()
 
-    def _stop_serving(self) -> None:
-        """Stop: the caller has cancelled, or is out of time."""
-        self.task.cancel()
+    def _fail(self, error: BaseException) -> None:
+        """End the call, unless it is over, as serving it has failed."""
+        exchange = self._exchange
+        if isinstance(error, asyncio.CancelledError):
+            if not exchange.is_over:
+                exchange.answer(grpc.StatusCode.CANCELLED, "the call was cancelled", ())
+        elif self.aborted is None and not isinstance(error, grpc.aio.AbortError | OverError):
+            kind = type(error)
+            log.error(
+                "unexpected %s raised by the servicer of %s",
+                kind.__name__,
+                exchange.method,
+                exc_info=error,
+            )
+            if not exchange.is_over:
+                code = self._code if self._code not in (None, _OK) else None
+                text = f"Unexpected {kind}: {error}"
+                exchange.answer(code or grpc.StatusCode.UNKNOWN, text, self._trailing)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._registry.discard(self)
         exchange = self._exchange
         exchange.on_leave = None
-        if not self.is_over:  # cancelled before it began
+        if not exchange.is_over:  # cancelled before it began
             exchange.answer(grpc.StatusCode.CANCELLED, "the call was cancelled", ())
         for callback in self._callbacks or ():
             try:

@@ -5,6 +5,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Self
 
 import aiohappyeyeballs
@@ -21,6 +22,8 @@ _SETTLE_S = 0.05
 # How long one address of a host is tried alone before the next is tried beside it
 # (RFC 8305, section 5).
 _NEXT_ADDRESS_S = 0.25
+# How many heads are kept as far as their fields; targets may name a model.
+_HEADS = 1_000
 
 
 class Client:
@@ -66,6 +69,7 @@ class Client:
         self._open: set[Connection] = set()
         self._is_closed = False
         self._none_open = asyncio.Event()
+        self._start = lru_cache(_HEADS)(self._start_of)
 
     async def __aenter__(self) -> Self:
         """Return itself."""
@@ -95,12 +99,8 @@ class Client:
         connection = self._take(origin)
         if connection is None:
             connection = await self._connect(origin)
-        proxy = None if origin.is_secure else self._proxies.before(origin)
-        if proxy is not None:
-            target = f"http://{origin.authority}{target}"
-            fields += proxy.fields
         head = (
-            f"{method} {target} HTTP/1.1\r\nhost: {origin.authority}\r\n{fields}"
+            f"{self._start(origin, method, target)}{fields}"
             f"accept-encoding: identity\r\ncontent-length: {len(body)}\r\n\r\n"
         )
         try:
@@ -108,6 +108,15 @@ class Client:
         except BaseException:
             connection.close()
             raise
+
+    def _start_of(self, origin: Origin, method: str, target: str) -> str:
+        """Return the first lines of a head."""
+        proxy = None if origin.is_secure else self._proxies.before(origin)
+        more = ""
+        if proxy is not None:
+            target = f"http://{origin.authority}{target}"
+            more = proxy.fields
+        return f"{method} {target} HTTP/1.1\r\nhost: {origin.authority}\r\n{more}"
 
     async def close(self) -> None:
         """Close every connection."""
@@ -176,9 +185,6 @@ class Client:
             self._sweep = asyncio.get_running_loop().call_later(first - oldest, self._close_old)
 
     async def _connect(self, origin: Origin) -> Connection:
-        def released(connection: Connection) -> None:
-            self._keep(origin, connection)
-
         def lost(connection: Connection) -> None:
             self._open.discard(connection)
             if self._is_closed and not self._open:
@@ -186,7 +192,9 @@ class Client:
             self._remove(origin, connection)
 
         proxy = self._proxies.before(origin)
-        connection = Connection(self._max_answer, self._read_size, released, lost)
+        connection = Connection(
+            self._max_answer, self._read_size, partial(self._keep, origin), lost
+        )
         try:
             async with asyncio.timeout(self._connect_timeout_s):
                 await self._reach(connection, origin, proxy)

@@ -4,8 +4,9 @@ import asyncio
 import select
 import ssl
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import cast
+from collections.abc import Callable, Coroutine, Iterator
+from functools import lru_cache
+from typing import Any, cast
 
 import httptools
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -33,6 +34,7 @@ _READ_MOST, _READ_LEAST, _READ_OF_ALL = 64 << 10, 8 << 10, 1 << 20
 _BUFFER = memoryview(bytearray(_READ_MOST))
 
 
+@lru_cache
 def read_size(answers: int) -> int:
     """Return how many bytes of an answer are read at once, while so many are being read."""
     return max(_READ_LEAST, min(_READ_MOST, _READ_OF_ALL // max(answers, 1)))
@@ -56,12 +58,14 @@ class Response:
         self.status = status
         self.headers = headers
         self._connection = connection
-        encoding = headers.get("content-encoding", "identity").lower()
-        self._unpacker = None if encoding in ("identity", "") else Unpacker(encoding)
-        self._unpacked: Iterator[bytes] = iter(())
-        self._left = max_answer  # bytes that may still be unpacked
+        encoding = headers.get("content-encoding", "")
+        self._unpacker = None
+        if encoding and encoding.lower() != "identity":
+            self._unpacker = Unpacker(encoding.lower())
+            self._unpacked: Iterator[bytes] = iter(())
+            self._left = max_answer  # bytes that may still be unpacked
 
-    async def read(self) -> bytes:
+    def read(self) -> Coroutine[Any, Any, bytes]:
         """Return what has come of the body, at least a byte; b"" at its end.
 
         Raises:
@@ -69,9 +73,15 @@ class Response:
             NotHttpError: what came does not follow the rules of HTTP.
             TooLargeError: the answer is larger than the client takes.
         """
-        unpacker = self._unpacker
-        if unpacker is None:
-            return await self._connection.read()
+        if self._unpacker is None:
+            return self._connection.read()
+        return self._read_packed(self._unpacker)
+
+    def rest(self) -> bytes | None:
+        """Return what has not been read of the body, where all of that has come, else None."""
+        return self._connection.rest() if self._unpacker is None else None
+
+    async def _read_packed(self, unpacker: Unpacker) -> bytes:
         while True:
             if part := next(self._unpacked, b""):
                 self._left -= len(part)
@@ -127,19 +137,19 @@ class Connection(asyncio.BufferedProtocol):
         self._released = released
         self._lost = lost
         self._transport: asyncio.Transport
+        self._pieces: deque[bytes] = deque()
+        # What the parser calls with each piece of a body, of which an answer may have thousands.
+        self.on_body = self._pieces.append
         self._parser = httptools.HttpResponseParser(self)
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
         self._busy = False
         self._failure: HttpError | None = None
-        self._begin()
-
-    def _begin(self) -> None:
-        self._headers: CIMultiDict[str] = CIMultiDict()
+        self._lines: list[tuple[str, str]] = []  # of the head
+        self._headers: CIMultiDict[str]
         self._received = 0  # bytes of the answer
         self._without_body = 0  # the last of them that were no body
         self._has_head = self._is_complete = self._ends_with_connection = self._stays = False
-        self._pieces: deque[bytes] = deque()
         self._size = 0
         self._is_paused = False
 
@@ -150,7 +160,10 @@ class Connection(asyncio.BufferedProtocol):
             HttpError: none came, or nothing that is HTTP.
         """
         self._busy = True
-        self._begin()
+        self._lines.clear()
+        self._received = self._without_body = self._size = 0
+        self._has_head = self._is_complete = self._is_paused = False
+        self._pieces.clear()
         if len(body) <= _SENT_AT_ONCE:
             self._transport.write(data + body)
         else:
@@ -159,7 +172,8 @@ class Connection(asyncio.BufferedProtocol):
         while not self._has_head:
             if self._failure is not None:
                 raise self._failure
-            await self._change()
+            self._waiter = self._loop.create_future()
+            await self._waiter
         return Response(
             self,
             self._parser.get_status_code(),
@@ -191,7 +205,8 @@ class Connection(asyncio.BufferedProtocol):
                 return b""
             if self._failure is not None:
                 raise self._failure
-            await self._change()
+            self._waiter = self._loop.create_future()
+            await self._waiter
         if len(self._pieces) == 1:
             data = self._pieces.popleft()
         else:
@@ -205,6 +220,14 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_paused and not self._pieces:
             self._is_paused = False
             self._transport.resume_reading()
+        return data
+
+    def rest(self) -> bytes | None:
+        """Return what has not been read; see `Response.rest`."""
+        if not self._is_complete or self._is_paused:
+            return None
+        data = b"".join(self._pieces)
+        self._pieces.clear()
         return data
 
     def is_silent(self) -> bool:
@@ -242,11 +265,6 @@ class Connection(asyncio.BufferedProtocol):
         self.is_usable = False
         self._transport.close()
 
-    def _change(self) -> asyncio.Future[None]:
-        """Return what is done when anything has changed; one waits at a time."""
-        self._waiter = self._loop.create_future()
-        return self._waiter
-
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
@@ -270,37 +288,34 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take what has come."""
-        self.data_received(_BUFFER[:nbytes].tobytes())
-
-    def data_received(self, data: bytes) -> None:
-        """Take what has come."""
         if not self._busy:
             self.close()  # nobody has asked
             return
         if self._is_complete:
             self.is_usable = False  # the answer had ended
             return
-        size = len(data)
-        self._received += size
-        self._without_body += size
+        self._received += nbytes
+        pieces = len(self._pieces)
         try:
-            self._parser.feed_data(data)
+            self._parser.feed_data(_BUFFER[:nbytes].tobytes())
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             if self._is_complete:
                 self.is_usable = False
             else:
                 self._refuse(NotHttpError())
+        self._without_body = 0 if len(self._pieces) > pieces else self._without_body + nbytes
         if not self._is_complete:
             if self._received > self._max_answer:
                 self._refuse(TooLargeError())
             elif self._without_body > _MAX_HEAD:
                 self._refuse(NotHttpError())
         # Not only bytes of the body count: a body of tiny chunks is larger here than there.
-        self._size += size
+        self._size += nbytes
         if self._size > self._most and not self._is_paused and not self._is_complete:
             self._is_paused = True
             self._transport.pause_reading()
-        self._wake()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def _refuse(self, error: HttpError) -> None:
         self._fail(error)
@@ -321,33 +336,29 @@ class Connection(asyncio.BufferedProtocol):
     # What the parser calls.
 
     def on_message_begin(self) -> None:
-        """Begin an answer; one that follows another was not asked for."""
+        """Begin an answer.
+
+        Raises:
+            NotHttpError: one follows another in one read; it was not asked for.
+        """
         if self._is_complete:
-            self.is_usable = False
+            raise NotHttpError
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a line of the head; those of trailers say nothing that is needed."""
         if not self._has_head:
-            self._headers.add(name.decode("latin-1"), value.decode("latin-1"))
+            self._lines.append((name.decode("latin-1"), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
         """Have the head, unless it is that of an interim answer."""
-        if self._is_complete:
-            return
         if 100 <= self._parser.get_status_code() < 200:
-            self._headers.clear()
+            self._lines.clear()
             return
         self._has_head = True
-        coding = self._headers.get("transfer-encoding", "").lower()
-        self._ends_with_connection = "content-length" not in self._headers and not coding.endswith(
-            "chunked"
-        )
-
-    def on_body(self, piece: bytes) -> None:
-        """Take a piece of the body."""
-        if not self._is_complete:
-            self._pieces.append(piece)
-            self._without_body = 0
+        headers = self._headers = CIMultiDict(self._lines)
+        self._ends_with_connection = "content-length" not in headers and not headers.get(
+            "transfer-encoding", ""
+        ).lower().endswith("chunked")
 
     def on_message_complete(self) -> None:
         """Have the whole answer, unless it is an interim one."""

@@ -320,6 +320,8 @@ class Upstream:
 
     async def _read(self, response: http.Response, bound: float = math.inf) -> bytes:
         """Read the body, or just over `bound` bytes of it."""
+        if (whole := response.rest()) is not None:
+            return whole
         body = BytesIO()
         while body.tell() <= bound and (piece := await response.read()):
             body.write(piece)

@@ -241,6 +241,27 @@ async def test_an_interceptor_may_put_another_handler_in_place(carrier):
         assert await soon(at.unary(b"")) == b"other"
 
 
+async def test_one_request_may_be_served_by_a_handler_of_many(carrier):
+    async def up(requests, context):
+        got = [request async for request in requests]
+        assert await context.read() is grpc.aio.EOF
+        return b",".join(got)
+
+    async def refuse(requests, context):
+        await context.abort(CODE.PERMISSION_DENIED, "no")
+
+    methods = {
+        "Unary": grpc.stream_unary_rpc_method_handler(up),
+        "Down": grpc.stream_stream_rpc_method_handler(refuse),
+    }
+    server = carrier.server(methods)
+    async with await carrier.start(server) as channel:
+        assert await soon(channel.unary_unary("/test.T/Unary")(b"one")) == b"one"
+        refused = channel.unary_stream("/test.T/Down")(b"one")
+        assert await soon(refused.code()) is CODE.PERMISSION_DENIED
+    await server.stop(None)
+
+
 # Callbacks, and what a call says of itself.
 
 

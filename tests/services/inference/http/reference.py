@@ -27,6 +27,9 @@ class ReferenceResponse:
         except (aiohttp.ClientError, OSError) as error:
             raise http.ConnectionBrokenError from error
 
+    def rest(self) -> None:
+        """It is read piece by piece."""
+
     def break_off(self) -> None:
         self._response.close()
 

@@ -290,7 +290,7 @@ def test_an_answer_cut_anywhere_reads_the_same(cuts: list[int], chunked: bool) -
         await asyncio.sleep(0)
         places = sorted({min(cut, len(answer)) for cut in cuts} | {0, len(answer)})
         for begin, end in pairwise(places):
-            connection.data_received(answer[begin:end])
+            _feed(connection, answer[begin:end])
         response = await asking
         data = b""
         while piece := await response.read():
@@ -302,8 +302,64 @@ def test_an_answer_cut_anywhere_reads_the_same(cuts: list[int], chunked: bool) -
     assert asyncio.run(read()) == (200, ["1", "2"], b"abcdefg")
 
 
+async def test_the_rest_of_an_answer_is_there_at_once_when_all_has_come() -> None:
+    released = asyncio.Event()
+    connection = ClientConnection(1 << 20, lambda: 1 << 16, lambda _: released.set(), print)
+    connection.connection_made(_Sink())
+    for pieces, rest in (
+        ([b"HTTP/1.1 200 S\r\ncontent-length: 4\r\n\r\nabcd"], b"abcd"),
+        ([b"HTTP/1.1 204 S\r\n\r\n"], b""),
+        ([b"HTTP/1.1 200 S\r\ncontent-length: 4\r\n\r\nab", b"cd"], None),
+        ([b"HTTP/1.1 200 S\r\ncontent-encoding: gzip\r\ncontent-length: 0\r\n\r\n"], None),
+    ):
+        asking = asyncio.ensure_future(connection.request(b"", b""))
+        await asyncio.sleep(0)
+        _feed(connection, pieces[0])
+        response = await asking
+        assert response.rest() == rest
+        for piece in pieces[1:]:
+            _feed(connection, piece)
+        if len(pieces) > 1:
+            assert await response.read() == b"abcd"
+        assert await response.read() == b""
+        response.close()
+        assert released.is_set()
+        released.clear()
+
+
+async def test_an_answer_that_made_its_server_wait_is_read_as_it_comes() -> None:
+    sink = _Sink()
+    connection = ClientConnection(1 << 20, lambda: 60, print, print)
+    connection.connection_made(sink)
+    asking = asyncio.ensure_future(connection.request(b"", b""))
+    await asyncio.sleep(0)
+    _feed(connection, b"HTTP/1.1 200 S\r\ncontent-length: 40\r\n\r\n" + b"a" * 20)
+    _feed(connection, b"a" * 10)
+    assert sink.is_paused
+    _feed(connection, b"a" * 10)  # was on its way already
+    response = await asking
+    assert response.rest() is None
+    assert await response.read() == b"a" * 40
+    assert not sink.is_paused
+    response.close()
+
+
+def _feed(connection: ClientConnection, data: bytes) -> None:
+    """Have a connection read data."""
+    connection.get_buffer(-1)[: len(data)] = data
+    connection.buffer_updated(len(data))
+
+
 class _Sink(asyncio.Transport):
     """Takes what is written and lets it be."""
+
+    is_paused = False
+
+    def pause_reading(self) -> None:
+        self.is_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_paused = False
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         pass

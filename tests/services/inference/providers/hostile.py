@@ -39,6 +39,9 @@ class _Response:
     async def read(self) -> bytes:
         return self._pieces.pop() if self._pieces else b""
 
+    def rest(self) -> None:
+        """It comes piece by piece."""
+
     def break_off(self) -> None:
         """Nothing waits."""
 
