@@ -100,7 +100,7 @@ class Chain:
     async def _open_from(self, turn: Turn, spoken: Spoken) -> Opened:
         """Return the answer of the first turn, from one on, that has any."""
         while True:
-            hedge = self._hedge(turn, spoken)
+            hedge = self._hedge(turn, spoken) if turn.is_hedged else None
             try:
                 if hedge is None:
                     return await turn.open(spoken)
@@ -136,9 +136,7 @@ class Chain:
             return self._failure is None
         return error.reason not in _CANNOT_CARRY
 
-    def _hedge(self, turn: Turn, spoken: Spoken) -> Hedge[Opened] | None:
-        if not self._plan.hedges(turn.index):
-            return None
+    def _hedge(self, turn: Turn, spoken: Spoken) -> Hedge[Opened]:
         return Hedge(self._plan.hedge_after_s, partial(self._rival, turn.index + 1), spoken)
 
     def _rival(self, index: int, spoken: Spoken) -> Coroutine[Any, Any, Opened] | None:

@@ -131,6 +131,7 @@ class Turn:
     Attributes:
         index: of the step in the plan.
         step: the step.
+        is_hedged: whether the next step is asked beside it while it is silent.
     """
 
     def __init__(self, course: Course, index: int, sent: Sent | None) -> None:
@@ -140,8 +141,8 @@ class Turn:
         self._clock: Callable[[], float] = asyncio.get_running_loop().time
         self._began = self._clock()
         self._used = 0  # retries
-        hedged = course.plan.hedges(index)
-        self._manner = Manner(stream=not course.whole or hedged, sent=sent)
+        self.is_hedged = course.plan.hedges(index)
+        self._manner = Manner(stream=not course.whole or self.is_hedged, sent=sent)
         self._continues = False
         self._changes = 0  # of the way in which the model is asked
         self._left_out: frozenset[str] = frozenset()  # beside what the model refuses
@@ -226,10 +227,8 @@ class Turn:
             return latest
         # Whoever said nothing about fallback does not wait long, and less where the next
         # model would be asked meanwhile.
-        hedged = plan.hedges(self.index)
-        return min(
-            latest, self._began + plan.hedge_after_s if hedged else self._clock() + LONGEST_DELAY_S
-        )
+        hedge_at = self._began + plan.hedge_after_s
+        return min(latest, hedge_at if self.is_hedged else self._clock() + LONGEST_DELAY_S)
 
     def _deadline(self) -> float:
         own = self._began + self.step.timeout_s
@@ -317,7 +316,7 @@ class Turn:
         first = head[0][0]
         kind = first.WhichOneof("kind")
         if kind == "start" or kind == "verbatim":
-            made = sum(record.outcome != "unsupported" for record in self._course.records)
+            made = sum([record.outcome != "unsupported" for record in self._course.records])
             attempt.tell(getattr(first, kind).served, self.step.step_id, made)
 
     def _late(self, deadline: float) -> GatewayError:
