@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -123,10 +122,13 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     def _streaming(self, behavior: Any) -> Any:
         async def call(request: Any, context: Context) -> AsyncIterator[Any]:
             try:
-                # What a servicer holds while it answers is free as soon as nobody listens.
-                async with aclosing(behavior(request, context)) as responses:
+                responses = behavior(request, context)
+                try:
                     async for response in responses:
                         yield response
+                finally:
+                    # What a servicer holds while it answers is free as soon as nobody listens.
+                    await responses.aclose()
             except Exception as error:
                 await self._abort(context, error)
 

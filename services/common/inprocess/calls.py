@@ -28,6 +28,9 @@ Requests = AsyncIterable[Any] | Iterable[Any]
 
 log = logging.getLogger(__name__)
 
+# Reading it from the enumeration takes as long as a call.
+_OK = grpc.StatusCode.OK
+
 _CANCELLED = "Locally cancelled by application!"
 _ABANDONED = "Cancelled upon garbage collection!"
 _OVER = "RPC already finished."
@@ -99,7 +102,7 @@ class Call:
         exchange = self._exchange
         if exchange.is_cancelled_here:
             raise asyncio.CancelledError
-        if exchange.code is not grpc.StatusCode.OK:
+        if exchange.code is not _OK:
             assert exchange.code is not None
             raise grpc.aio.AioRpcError(
                 exchange.code,
@@ -125,7 +128,7 @@ class _OneResponse(Call):
             except asyncio.CancelledError:
                 self.cancel()
                 raise
-        if exchange.code is not grpc.StatusCode.OK:
+        if exchange.code is not _OK:
             self._raise_for_status()
         if self._deserialize is not None and isinstance(exchange.response, bytes):
             exchange.response = self._deserialize(exchange.response)
@@ -177,7 +180,7 @@ class _ManyResponses(Call):
                 raise
         exchange = self._exchange
         if not responses.messages:
-            if exchange.code is not grpc.StatusCode.OK:
+            if exchange.code is not _OK:
                 self._raise_for_status()
             return grpc.aio.EOF
         message = responses.take()

@@ -92,7 +92,6 @@ class InProcessChannel(grpc.aio.Channel):
         metadata: Entries | None,
         timeout: float | None,
         unsupported: object,
-        *,
         streams_requests: bool = False,
         streams_responses: bool = False,
     ) -> Exchange:
@@ -114,11 +113,11 @@ class InProcessChannel(grpc.aio.Channel):
             method,
             entries,
             request,
-            registry=self._calls,
-            streams_requests=streams_requests,
-            streams_responses=streams_responses,
-            max_message=self._server.max_message,
-            timeout=timeout,
+            self._calls,
+            self._server.max_message,
+            timeout,
+            streams_requests,
+            streams_responses,
         )
         if size > exchange.max_message:
             exchange.refuse(size)

@@ -19,8 +19,6 @@ _OK = grpc.StatusCode.OK
 class CallDetails(grpc.HandlerCallDetails):
     """What an interceptor is told of a call."""
 
-    __slots__ = ("invocation_metadata", "method")
-
     def __init__(self, method: str, invocation_metadata: Metadata) -> None:
         self.method = method
         self.invocation_metadata = invocation_metadata

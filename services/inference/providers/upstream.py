@@ -11,7 +11,7 @@ import math
 import socket
 import ssl
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping
 from functools import lru_cache
 from io import BytesIO
 from typing import Any, Protocol
@@ -178,8 +178,13 @@ class Upstream:
         self._live.inc()
         response: http.Response | None = None
         try:
-            response = await self._open(path, body, headers, heard)
-            return await self._read(response)
+            response = await self._send(path, body, headers)
+            if heard is not None:
+                heard(response.headers)
+            if not 200 <= response.status < 300:
+                raise await self._refusal(response)
+            whole = response.rest()
+            return await self._read(response) if whole is None else whole
         except _TRANSLATED as error:
             raise self._failure(error) from error
         finally:
@@ -220,7 +225,11 @@ class Upstream:
         response: http.Response | None = None
         reader: PatientReader | None = None
         try:
-            response = await self._open(path, body, headers, heard)
+            response = await self._send(path, body, headers)
+            if heard is not None:
+                heard(response.headers)
+            if not 200 <= response.status < 300:
+                raise await self._refusal(response)
             self._check_event_stream(response)
             cutter = EventCutter(self.limits.max_sse_line)
             chunk = await response.read()
@@ -279,10 +288,10 @@ class Upstream:
             raise self.in_band(body)
         return value
 
-    async def _open(
-        self, path: str, body: bytes, headers: Collection[tuple[str, str]], heard: Heard | None
-    ) -> http.Response:
-        """Send the request; return the answer with its body unread, if it is 2xx."""
+    def _send(
+        self, path: str, body: bytes, headers: Collection[tuple[str, str]]
+    ) -> Coroutine[Any, Any, http.Response]:
+        """Send the request; return the answer with its body unread."""
         if self._missing_key:
             raise UpstreamError(
                 errors_pb2.REASON_UPSTREAM_AUTH,
@@ -292,19 +301,16 @@ class Upstream:
         fields = self._fields[min(hops.get(), MAX_HOPS)]
         if headers:
             fields += http.fields([pair for pair in headers if pair[0] not in self._own])
-        response = await self._client.send(self._origin, "POST", self._target(path), fields, body)
-        if heard is not None:
-            heard(response.headers)
-        if 200 <= response.status < 300:
-            return response
+        return self._client.send(self._origin, "POST", self._target(path), fields, body)
+
+    async def _refusal(self, response: http.Response) -> UpstreamError:
+        """Return the failure that an answer is whose status is not 2xx."""
         try:
             async with asyncio.timeout(min(self.limits.stream_idle_s, _REST_S)):
                 told = await self._read(response, failures.MAX_ERROR_BODY)
         except (http.HttpError, TimeoutError):
             told = b""  # the status says enough
-        finally:
-            response.close()
-        raise failures.classify(
+        return failures.classify(
             self.name,
             response.status,
             response.headers,
@@ -320,8 +326,6 @@ class Upstream:
 
     async def _read(self, response: http.Response, bound: float = math.inf) -> bytes:
         """Read the body, or just over `bound` bytes of it."""
-        if (whole := response.rest()) is not None:
-            return whole
         body = BytesIO()
         while body.tell() <= bound and (piece := await response.read()):
             body.write(piece)
