@@ -35,9 +35,8 @@ class Drain:
         self._cut: set[asyncio.Task[object]] = set()
 
     def enter(self, request: web.Request) -> "asyncio.Task[object]":
-        """Note that the current task serves a request, and return the task."""
-        task = asyncio.current_task()
-        assert task is not None
+        """Note that a request is being served, and return the task that does."""
+        task = request.task
         self._in_hand[task] = request
         return task
 

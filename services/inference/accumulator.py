@@ -113,7 +113,10 @@ class Accumulator:
         """
         whole = self._verbatim
         if whole is not None:
-            return GenerateResponse(verbatim=whole.json, usage=whole.usage, served=whole.served)
+            response = GenerateResponse(verbatim=whole.json)
+            response.usage.CopyFrom(whole.usage)
+            response.served.CopyFrom(whole.served)
+            return response
         start = self._start
         if start is None:
             raise BrokenStream("no start")

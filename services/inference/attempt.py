@@ -124,8 +124,11 @@ class Attempt:
         served.provider = target.provider
         served.step = step_id
         served.attempts = attempts
-        served.dropped.extend(self._call.dropped)
-        served.memory_truncated = self._left_out
+        # Setting what says nothing takes as long as what says something.
+        if self._call.dropped:
+            served.dropped.extend(self._call.dropped)
+        if self._left_out:
+            served.memory_truncated = self._left_out
         tell_head(served, self._call, self._provider.dialect)
 
 

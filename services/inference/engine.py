@@ -266,7 +266,9 @@ class Engine:
         if conversation is not None:
             media = conversation.callers_media()
             remembered = conversation.remembered_files()
-        named = [*media, *_overriding_media(request, plan)]
+        named = media
+        if request.HasField("fallback_config"):
+            named = [*media, *_overriding_media(request, plan)]
         if named or remembered:
             keep_foreign = any(providers[step.target.provider].pass_stateful for step in plan.steps)
             at_most = self._limits.max_body

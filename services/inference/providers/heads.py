@@ -30,7 +30,9 @@ def tell_head(served: Served, call: Call, dialect: Dialect.ValueType) -> None:
         call: the answered one.
         dialect: the provider's.
     """
-    headers, served.upstream_request_id = _head(call, dialect)
+    headers, upstream_request_id = _head(call, dialect)
+    if upstream_request_id:
+        served.upstream_request_id = upstream_request_id
     if headers:
         served.headers.update(headers)
 
