@@ -46,7 +46,9 @@ def parse(kind: Kind, held: list[bytes], options: Options, max_values: int) -> P
         GatewayError: too_large, more than `max_values` values; invalid, naming the field.
     """
     check_values(held[0], max_values)
+    size = len(held[0])
     parsed = _translate(kind, held, options)
+    parsed.request.body_bytes = size
     # A whole answer in the caller's own dialect goes as it came.
     parsed.request.takes_verbatim = not parsed.stream
     if "headers" in options:

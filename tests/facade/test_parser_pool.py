@@ -47,6 +47,7 @@ async def test_a_chat_is_the_same_as_here(pool, stream):
     parsed = await pool.parse("chat", [body(**fields)])
     here = openai.parse_chat(body(**fields)).request
     here.takes_verbatim = not stream
+    here.body_bytes = len(body(**fields))
     assert GenerateRequest.FromString(parsed.request) == here
     assert (parsed.stream, parsed.include_usage) == (stream, stream)
 
@@ -57,6 +58,7 @@ async def test_messages_are_the_same_as_here(pool, kind):
     parsed = await pool.parse(kind, [body()], **options)
     here = anthropic.parse_messages(body(), **options).request
     here.takes_verbatim = True
+    here.body_bytes = len(body())
     assert GenerateRequest.FromString(parsed.request) == here
 
 
