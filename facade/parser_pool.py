@@ -1,8 +1,9 @@
 """Parses bodies without holding up the event loop.
 
-Reading a body takes up to a second, in calls of C that let no other thread run. A body that
-takes no longer than 20 ms is parsed where it is; any other by a process of its own. Such
-a process is started when one is needed, and ended when none was for `IDLE_S`.
+Reading a body takes up to a second, in calls of C that let no other thread run. A small body
+is parsed where it is; one that takes no longer than 20 ms in a thread, whose calls of C are
+shorter than that; any other by a process of its own. Such a process is started when one is
+needed, and ended when none was for `IDLE_S`.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from services.common.json_scan import upper_bound
 IDLE_S = 60.0
 
 # What is parsed within 20 ms: at most 0.35 µs for each sign of punctuation, and 5 ns for each
-# byte. Of the smallest bodies it is certain without a look.
+# byte. The smallest bodies take 3 ms.
 _SMALL = 128 << 10
 _QUICK_BYTES = 3 << 20
 _QUICK_VALUES = 20_000
@@ -35,7 +36,7 @@ _COMMAND = (sys.executable, "-P", "-m", "facade.parser_process")
 
 
 class ParserPool:
-    """Parses bodies: small ones at once, large ones in at most `most` processes."""
+    """Parses bodies: small ones at once, the largest in at most `most` processes."""
 
     def __init__(self, most: int, max_values: int) -> None:
         """Return a pool without processes; a body has at most `max_values` values."""
@@ -52,9 +53,16 @@ class ParserPool:
         Raises:
             GatewayError: too_large, invalid; unavailable, the process was killed.
         """
-        if is_quick(held[0]):
-            lazily = kind != "count_tokens" and len(held[0]) <= lazy_request.MAX_BODY
+        size = len(held[0])
+        lazily = kind != "count_tokens" and size <= lazy_request.MAX_BODY
+        if size <= _SMALL:
             return parse(kind, held, options, self._max_values, lazily=lazily)
+        if size <= _QUICK_BYTES:
+            parsed = await asyncio.to_thread(
+                _parse_if_quick, kind, held, options, self._max_values, lazily
+            )
+            if parsed is not None:
+                return parsed
         try:
             return await self._loop.run_in_executor(
                 self._threads, self._parse_apart, kind, held, options
@@ -115,8 +123,15 @@ class ParserPool:
             _end(self._idle.pop())
 
 
+def _parse_if_quick(
+    kind: Kind, held: list[bytes], options: Options, max_values: int, lazily: bool
+) -> Parsed | None:
+    """Read a body, unless it takes a process."""
+    return parse(kind, held, options, max_values, lazily=lazily) if is_quick(held[0]) else None
+
+
 def is_quick(body: bytes) -> bool:
-    """Return whether a body is parsed so fast that the event loop can wait."""
+    """Return whether a body is parsed so fast that it takes no process."""
     size = len(body)
     return size <= _SMALL or (size <= _QUICK_BYTES and upper_bound(body) <= _QUICK_VALUES)
 

@@ -16,7 +16,7 @@ from facade.dialects import articles
 from facade.dialects.articles import Code, Endpoint
 from facade.parsing import check_values
 from facade.routes.generation import metadata
-from gateway.articles.v1.articles_pb2 import ReadBlockRequest
+from gateway.articles.v1.articles_pb2 import ReadArticleResponse, ReadBlockRequest
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.texts import quoted
 
@@ -24,6 +24,8 @@ MAX_BODY = 2 << 20
 
 # Bytes from which on a body is read in a thread: most of that is Python, which shares its time.
 _LARGE = 128 << 10
+# Blocks from which on a document is rendered in a thread: 10,000 take 20 ms.
+_MANY_BLOCKS = 500
 
 _NO_BLOCK = 40403
 
@@ -54,8 +56,11 @@ async def _answer(endpoint: Endpoint, request: web.Request) -> web.Response:
         raise
     call = getattr(request.app[CONTEXT].articles, endpoint.rpc)
     response: Any = await call(wanted, metadata=metadata(request))
-    data = endpoint.data(body, response)
-    return web.Response(body=articles.render(data), content_type="application/json")
+    is_long = isinstance(response, ReadArticleResponse) and len(response.blocks) > _MANY_BLOCKS
+    run = asyncio.to_thread if is_long else _run_here
+    return web.Response(
+        body=await run(_rendered, endpoint, body, response), content_type="application/json"
+    )
 
 
 async def _run_here(function: Callable[..., _T], *arguments: object) -> _T:
@@ -70,6 +75,10 @@ def _read_object(content: bytes, max_values: int) -> dict[str, Any]:
 def _translate(endpoint: Endpoint, found: dict[str, Any]) -> tuple[BaseModel, Message]:
     body = articles.read(endpoint.body, found)
     return body, endpoint.request(body)
+
+
+def _rendered(endpoint: Endpoint, body: BaseModel, response: Message) -> bytes:
+    return articles.render(endpoint.data(body, response))
 
 
 async def _keep_session(request: web.Request, session_id: object) -> None:

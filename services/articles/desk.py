@@ -12,6 +12,7 @@ transaction, and the calls are applied again to what the other made of the docum
 import asyncio
 import logging
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -56,7 +57,6 @@ class _Call:
     operation: Operation | None
     if_revision: int | None
     answer: "asyncio.Future[Outcome]"
-    is_large: bool = False
     attempts: int = 0
 
     def fail(self, error: Exception) -> None:
@@ -116,21 +116,14 @@ class Desk:
         """Return the document of a session as it is now."""
         return (await self._call(named, None, None)).opened
 
-    async def edit(
-        self,
-        named: Named,
-        operation: Operation,
-        if_revision: int | None,
-        *,
-        is_large: bool = False,
-    ) -> Outcome:
-        """Apply an operation and make it durable; a large one is applied in a thread.
+    async def edit(self, named: Named, operation: Operation, if_revision: int | None) -> Outcome:
+        """Apply an operation and make it durable.
 
         Raises:
             GatewayError: what the tree refuses; 40303, when it does not fit in the quota of
                 the document's owner; 40901, when the document is not at `if_revision`.
         """
-        return await self._call(named, operation, if_revision, is_large=is_large)
+        return await self._call(named, operation, if_revision)
 
     async def stop(self) -> None:
         """Wait for what was begun."""
@@ -138,16 +131,11 @@ class Desk:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _call(
-        self,
-        named: Named,
-        operation: Operation | None,
-        if_revision: int | None,
-        *,
-        is_large: bool = False,
+        self, named: Named, operation: Operation | None, if_revision: int | None
     ) -> Outcome:
         await self._warm(named)
         answer = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Call(named, operation, if_revision, answer, is_large))
+        self._waiting.append(_Call(named, operation, if_revision, answer))
         if self._working is None:
             self._working = asyncio.create_task(self._work())
         outcome: Outcome = await answer
@@ -225,6 +213,7 @@ class Desk:
         work = _Work()
         async with writing(self._engine) as connection:
             states = await self._sessions.touch(connection, {call.named for call in batch})
+            admitted: list[tuple[_Call, str]] = []
             for call in batch:
                 state = states[call.named]
                 if isinstance(state, GatewayError):
@@ -233,10 +222,12 @@ class Desk:
                 if state.article_id not in work.opened:
                     work.opened[state.article_id] = await self._current(connection, state)
                     work.found[state.article_id] = state
-                if call.is_large:
-                    await asyncio.to_thread(_apply, call, state.article_id, work)
-                else:
-                    _apply(call, state.article_id, work)
+                admitted.append((call, state.article_id))
+            if any(call.operation is not None for call, _ in admitted):
+                # In a thread: a short call may delete a table of 10,000 cells.
+                await asyncio.to_thread(_apply, admitted, work)
+            else:
+                _apply(admitted, work)
             if work.entries and await self._charge(connection, work):
                 await self._log.append(connection, work.entries)
         return work
@@ -318,7 +309,13 @@ class Desk:
             del self._snapshots[article_id]
 
 
-def _apply(call: _Call, article_id: str, work: _Work) -> None:
+def _apply(calls: Sequence[tuple[_Call, str]], work: _Work) -> None:
+    """Apply calls in their order, each to the document with the id beside it."""
+    for call, article_id in calls:
+        _apply_one(call, article_id, work)
+
+
+def _apply_one(call: _Call, article_id: str, work: _Work) -> None:
     opened = work.opened[article_id]
     if call.operation is None:
         work.outcomes.append((call, Outcome(opened)))

@@ -272,7 +272,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
             await self._desk.read(named)
             raise
         if_revision = request.if_revision if request.HasField("if_revision") else None
-        return await self._desk.edit(named, operation, if_revision, is_large=is_large)
+        return await self._desk.edit(named, operation, if_revision)
 
     async def _named(self, session_id: str) -> Named:
         named = Named(session_id, await self._user_id())

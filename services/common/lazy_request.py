@@ -13,7 +13,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 
 # Bytes of a body up to which this is done: what a caller's JSON becomes when it is read takes
 # several times as much memory, and is held until the request has been answered.
-MAX_BODY: Final = 256 << 10
+MAX_BODY: Final = 1 << 20
 
 # Fields of a body in the caller's dialect, `messages` and perhaps `tools` and `system`, by
 # their names: JSON without anything that the gateway would change on its way to a provider.

@@ -20,6 +20,9 @@ from services.common.private import make_files_private
 # Objects made while starting live as long as the process; the collector need not
 # walk them again, and young ones are cheap to keep a little longer.
 _GC_THRESHOLDS = (50_000, 50, 100)
+# After so long a thread that computes hands the interpreter to another that waits for it: the
+# event loop waits for it before everything that it does.
+_SWITCH_S = 0.001
 _WITHOUT_EVENT_ENGINE = "-event_engine_client,-event_engine_listener"
 # Parameters of glibc's malloc: how many arenas there may be; from which size on memory is
 # the system's own, given back when it is freed; how much free memory is kept at an end.
@@ -79,6 +82,7 @@ def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -
     _set_up_grpc()
     _set_up_allocator()
     _raise_descriptor_limit()
+    sys.setswitchinterval(_SWITCH_S)
     if sys.platform == "win32":
         asyncio.run(start())
     else:

@@ -10,6 +10,7 @@ from gateway.memory.v1.memory_pb2 import TurnContext
 from services.common.errors import GatewayError, invalid
 from services.common.settings import Memory
 from services.common.tokens import estimate_tokens
+from services.memory.apart import apart, have_many
 from services.memory.archive.archive import Embedded, excerpt
 from services.memory.entities import Entity
 from services.memory.meeting import Meeting
@@ -59,16 +60,16 @@ class Contexts:
             windows: how many turns go out raw.
             with_profile: whether facts about the user take part.
         """
-        context = present(meeting.present)
+        context = await apart(have_many([meeting.present]), present, meeting.present)
         if with_profile:
             context.profile = as_text(await self._stores.facts.of(owner_id))
         if entity is None:
-            _add_turns(context, meeting.turns[:-1])
+            await _add_turns(context, meeting.turns[:-1])
             return context
         summary = await self._summary(entity, meeting)
         view = windows.view(meeting.present.number - 1, summary.last_turn)
         earlier = await self._earlier(entity, meeting, view)
-        _add_turns(context, earlier)
+        await _add_turns(context, earlier)
         if view.summarised:
             context.summary = summary.text
             await self._find(owner_id, entity, meeting.present, view.raw.start, context)
@@ -145,7 +146,11 @@ def present(turn: StoredTurn) -> TurnContext:
     return TurnContext(messages=messages, newest=starts[-1] if starts else 0)
 
 
-def _add_turns(context: TurnContext, turns: Sequence[StoredTurn]) -> None:
+async def _add_turns(context: TurnContext, turns: Sequence[StoredTurn]) -> None:
+    await apart(have_many(turns), _add_shown, context, turns)
+
+
+def _add_shown(context: TurnContext, turns: Sequence[StoredTurn]) -> None:
     for turn in turns:
         shown = replayable(turn.messages)
         if shown:

@@ -1,21 +1,14 @@
 """Where what a client sends meets a memory, and the turns that come of it."""
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 from gateway.conversation.v1.conversation_pb2 import Message
+from services.memory.apart import apart, is_large, is_many
 from services.memory.entities import Entity
 from services.memory.joining import Transcript, join, needs_keys
 from services.memory.repository import Repository
 from services.memory.turns import StoredTurn, asked, awaited, extended
-
-# Messages of which more are looked through in a thread: it takes 2 µs for each.
-_MANY = 2_000
-_LARGE = 1 << 20  # bytes
-
-Result = TypeVar("Result")
 
 
 class MovedError(Exception):
@@ -47,9 +40,8 @@ class Meeting:
         known = None if self.before is None else (self.before.number, asked(self.before.messages))
         return [turn for turn in self.turns if (turn.number, asked(turn.messages)) != known]
 
-    @property
     def new_bytes(self) -> int:
-        """How many bytes of messages are to be stored, before the answer."""
+        """Return how many bytes of messages are to be stored, before the answer."""
         return sum(
             message.ByteSize()
             for turn in self.turns
@@ -84,7 +76,7 @@ async def meet(
         MovedError: the memory is no longer as it was known.
     """
     if not entity.messages:
-        return begin(sent, now_ms)
+        return await apart(is_many(sent), begin, sent, now_ms)
     last = await repository.turn_of_message(entity.id, entity.messages - 1)
     if last is None:
         raise MovedError
@@ -92,7 +84,8 @@ async def meet(
     keys = b""
     if needs_keys(sent, entity.messages, waiting):
         keys = await repository.keys(entity.id)
-    joined = await apart(join, sent, Transcript(entity.messages, waiting, keys))
+    transcript = Transcript(entity.messages, waiting, keys)
+    joined = await apart(is_large(sent), join, sent, transcript)
     rewinds = joined.keep < entity.messages
     before: StoredTurn | None = None
     changed = 1
@@ -104,18 +97,6 @@ async def meet(
                 raise MovedError
         is_cut = joined.keep < before.first_message + len(before.messages)
         changed = before.number if is_cut else before.number + 1
-    turns = extended(before, joined.keep, sent[joined.known :], now_ms)
+    new = sent[joined.known :]
+    turns = await apart(is_many(new), extended, before, joined.keep, new, now_ms)
     return Meeting(joined.keep, rewinds, turns, changed, before)
-
-
-async def apart(
-    work: Callable[..., Result], messages: Sequence[Message], *arguments: Any
-) -> Result:
-    """Do what takes long with many messages without keeping everybody else waiting."""
-    if len(messages) > _MANY or sum(map(_size, messages)) > _LARGE:
-        return await asyncio.to_thread(work, messages, *arguments)
-    return work(messages, *arguments)
-
-
-def _size(message: Message) -> int:
-    return message.ByteSize()

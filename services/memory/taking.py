@@ -14,11 +14,12 @@ from services.common.errors import GatewayError, invalid
 from services.common.ids import Source
 from services.common.plans import limit_of, plan_name
 from services.common.settings import Memory
+from services.memory.apart import apart, have_many, is_large, is_many
 from services.memory.context import Contexts
 from services.memory.entities import Entity, storage_exceeded, taken_over
 from services.memory.jobs import Jobs
 from services.memory.locks import Locks, WriteLock
-from services.memory.meeting import Meeting, MovedError, apart, begin, meet
+from services.memory.meeting import Meeting, MovedError, begin, meet
 from services.memory.messages import normalised
 from services.memory.metrics import Metrics
 from services.memory.stores import Stores
@@ -101,12 +102,13 @@ class Taking:
             GatewayError: memory_busy, memory_quota_exceeded, memory_storage_exceeded,
                 memory_not_synchronized, storage_full.
         """
-        sent = await apart(normalised, opening.messages)
+        sent = await apart(is_large(opening.messages), normalised, opening.messages)
         if not sent:
             raise invalid("messages", "messages: one with something in it is needed")
         owner_id = caller.user_id
         if not opening.memory_id:
-            yield await self._taken(owner_id, opening, None, begin(sent, self._now_ms()))
+            meeting = await apart(is_many(sent), begin, sent, self._now_ms())
+            yield await self._taken(owner_id, opening, None, meeting)
         elif opening.mode == OpenTurn.MODE_READ_ONLY:
             async with self._reading(owner_id, opening, sent) as taken:
                 yield taken
@@ -130,7 +132,7 @@ class Taking:
         """
         self._reserve.check()
         stores = self._stores
-        turns = committed(meeting.turns, answer)
+        turns = await apart(have_many(meeting.turns), committed, meeting.turns, answer)
         async with stores.repository.committing(lock) as (connection, entity):
             if meeting.rewinds:
                 await stores.rewind(connection, entity, meeting.keep)
@@ -157,7 +159,8 @@ class Taking:
     ) -> AsyncIterator[Taken]:
         entity = await self._stores.repository.find(owner_id, opening.memory_id)
         if entity is None:
-            yield await self._taken(owner_id, opening, None, begin(sent, self._now_ms()))
+            meeting = await apart(is_many(sent), begin, sent, self._now_ms())
+            yield await self._taken(owner_id, opening, None, meeting)
             return
         began = self._source.monotonic()
         async with self._locks.reading(entity):
@@ -186,7 +189,8 @@ class Taking:
                 entity = await self._synchronised(reserved, _windows(opening))
                 meeting = await meet(repository, entity, sent, self._now_ms())
                 # Told before a model is asked; the commit is what holds the quota.
-                if await repository.stored_bytes(owner_id) + 2 * meeting.new_bytes > storage:
+                new_bytes = await apart(have_many(meeting.turns), meeting.new_bytes)
+                if await repository.stored_bytes(owner_id) + 2 * new_bytes > storage:
                     raise storage_exceeded(storage)
                 yield await self._taken(owner_id, opening, entity, meeting, lock, storage)
         finally:

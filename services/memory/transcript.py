@@ -23,6 +23,8 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.memory.v1.memory_pb2 import Turn
+from services.common.database import execute_many
+from services.memory.apart import apart, have_many
 from services.memory.messages import KEY_SIZE, message_key
 from services.memory.tables import keys, parts
 from services.memory.turns import StoredTurn, awaited
@@ -66,31 +68,43 @@ async def append(
     Returns:
         How many messages the transcript has then, and how many bytes they are charged as.
     """
+    turns = list(turns)
+    for turn in turns:
+        if not turn.messages[length - turn.first_message :]:
+            await _set_open(connection, entity_id, turn.number, turn.open)
+    rows, added = await apart(have_many(turns), _added, entity_id, epoch, length, turns)
+    if rows:
+        await execute_many(connection, insert(parts), rows)
+        await _append_keys(connection, entity_id, length, added)
+    return length + sum(row["messages"] for row in rows), sum(map(_size, rows))
+
+
+def _added(
+    entity_id: str, epoch: int, length: int, turns: Iterable[StoredTurn]
+) -> tuple[list[dict[str, Any]], bytes]:
+    """Return the rows of what turns add behind `length` messages, and the keys of it."""
     at = length
     rows: list[dict[str, Any]] = []
     added = bytearray()
     for turn in turns:
         new = turn.messages[at - turn.first_message :]
         if not new:
-            await _set_open(connection, entity_id, turn.number, turn.open)
             continue
-        row = {
-            "entity_id": entity_id,
-            "first_message": at,
-            "epoch": epoch,
-            "messages": len(new),
-            "turn": turn.number,
-            "created_at_ms": turn.created_at_ms,
-            "open": turn.open,
-            "content": Turn(messages=new).SerializeToString(),
-        }
-        rows.append(row)
+        rows.append(
+            {
+                "entity_id": entity_id,
+                "first_message": at,
+                "epoch": epoch,
+                "messages": len(new),
+                "turn": turn.number,
+                "created_at_ms": turn.created_at_ms,
+                "open": turn.open,
+                "content": Turn(messages=new).SerializeToString(),
+            }
+        )
         added += b"".join(map(message_key, new))
         at += len(new)
-    if rows:
-        await connection.execute(insert(parts), rows)
-        await _append_keys(connection, entity_id, length, bytes(added))
-    return at, sum(map(_size, rows))
+    return rows, bytes(added)
 
 
 async def cut(

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import uvloop
 
-from tests.bench import files, large, load, measures, processes, wire
+from tests.bench import files, lag, large, load, measures, processes, wire
 from tests.bench.budgets import lines_of
 from tests.bench.measures import Subject
 from tests.bench.report import as_json, table
@@ -69,6 +69,9 @@ async def _round(name: str, subject: Subject, seconds: float, samples: Samples) 
         rate = await measures.whole(subject, caller, upstream, seconds)
         samples[f"{name} {caller}→{upstream}"].append(rate.per_cpu_second)
         samples[f"{name} {caller}→{upstream} by the clock"].append(rate.per_second)
+    for dialect in wire.DIALECTS:
+        rate = await measures.agents(subject, dialect, seconds)
+        samples[f"{name} agent {dialect}"].append(rate.per_cpu_second)
     burst = await measures.burst(subject, seconds)
     samples[f"{name} burst"].append(burst.per_cpu_second)
     paced = await measures.paced(subject, seconds)
@@ -104,7 +107,7 @@ async def _measure(rounds: int, seconds: float, requests: int) -> tuple[Samples,
             _started("tests.bench.proxy", str(upstream.port), pattern=r":(\d+)$", cpus=served)
         )
         gateway = stack.enter_context(_gateway(upstream.port, workers=1, cpus=served))
-        two = stack.enter_context(_gateway(upstream.port, workers=2, cpus=served))
+        two = stack.enter_context(_gateway(upstream.port, workers=2, cpus=available[:2]))
         await _waits("warm-up", gateway, seconds / 4, defaultdict(list))
         samples["idle"].append(processes.memory(gateway.pids).rss)
         samples["idle pss"].append(processes.memory(gateway.pids).pss)
@@ -117,11 +120,9 @@ async def _measure(rounds: int, seconds: float, requests: int) -> tuple[Samples,
             fallback = await measures.with_fallback(gateway, seconds)
             for name, rate in fallback.items():
                 samples[name].append(rate.per_cpu_second)
-            rate = await measures.whole(two, "openai", "openai", seconds)
-            samples["two workers"].append(rate.per_cpu_second)
             many = 2 * measures.CONNECTIONS
             rate = await measures.whole(two, "openai", "openai", seconds, many)
-            samples["two workers, load of two"].append(rate.per_cpu_second)
+            samples["two workers"].append(2 * rate.per_cpu_second)
             print(f"round {number + 1} of {rounds} done", flush=True)
         samples["after"].append(processes.memory(gateway.pids).rss)
         await _grow(gateway, requests, samples)
@@ -150,6 +151,8 @@ def main() -> None:
     rounds, seconds, requests = (1, 0.5, 2_000) if arguments.quick else (5, 2.0, 100_000)
     samples, processors = uvloop.run(_measure(rounds, seconds, requests))
     uvloop.run(large.measure(samples, processors[:1], rounds=min(rounds, 3)))
+    kept = {"seconds": 1.0, "rounds": 1} if arguments.quick else {"seconds": 4.0, "rounds": 3}
+    uvloop.run(lag.measure(samples, processors[:1], processors[1:2] or processors[:1], **kept))
     rows = 20_000 if arguments.quick else 1_000_000
     uvloop.run(files.measure(samples, processors, seconds=seconds, rows=rows))
     lines = lines_of(samples)

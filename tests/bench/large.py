@@ -16,7 +16,7 @@ from tests.bench.load import WrongAnswerError
 from tests.e2e import gateway as real
 
 MESSAGES = 100_000
-_BODY_BYTES = 20_000_000
+BODY_BYTES = 20_000_000
 _TIMEOUT_S = 60.0
 # What a request may lose on its way: its head, and fields that a dialect has no use for.
 _MOST_OF_HEAD = 1_000
@@ -71,15 +71,20 @@ async def measure(samples: Samples, cpus: Sequence[int], *, rounds: int) -> None
     server.close()
 
 
-def _request(caller: wire.Dialect, upstream: wire.Dialect, key: str, messages: int) -> bytes:
-    room = _BODY_BYTES // MESSAGES - len('{"role":"assistant","content":"12345: "},')
+def conversation(messages: int) -> list[dict[str, str]]:
+    """Return the last of the messages that a body of 20 MB has, so many of them."""
+    room = BODY_BYTES // MESSAGES - len('{"role":"assistant","content":"12345: "},')
     text = ("What is said in a message, of a length that most have. " * 4)[:room]
     roles = ("assistant", "user")
-    said = [
+    return [
         {"role": roles[number % 2], "content": f"{number:05}: {text}"}
         for number in range(messages, 0, -1)
     ]
-    return wire.request(caller, f"{upstream}/bench", key, fields={"messages": said})
+
+
+def _request(caller: wire.Dialect, upstream: wire.Dialect, key: str, messages: int) -> bytes:
+    said = {"messages": conversation(messages)}
+    return wire.request(caller, f"{upstream}/bench", key, fields=said)
 
 
 class _Provider:

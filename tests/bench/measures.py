@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.bench import load, processes, wire
+from tests.bench import bodies, load, processes, wire
 
 CONNECTIONS = 32
 BURST_CONNECTIONS = 16
@@ -82,6 +82,13 @@ async def whole(
     """Measure whole answers, many connections at once."""
     request = wire.request(caller, f"{upstream}/bench", subject.key)
     return await _rate(subject, request, connections, seconds, 1, 0)
+
+
+async def agents(subject: Subject, dialect: wire.Dialect, seconds: float) -> Rate:
+    """Measure whole answers to a coding agent, of a provider of the same dialect."""
+    fields = bodies.coding_agent(dialect)
+    request = wire.request(dialect, f"{dialect}/bench", subject.key, fields=fields)
+    return await _rate(subject, request, CONNECTIONS, seconds, 1, 0)
 
 
 async def burst(subject: Subject, seconds: float) -> Rate:

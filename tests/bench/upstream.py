@@ -48,7 +48,8 @@ class Connection(asyncio.Protocol):
     def __init__(self, openai: Answers, anthropic: Answers) -> None:
         self._openai = openai
         self._anthropic = anthropic
-        self._received = b""
+        self._received = bytearray()
+        self._wanted = 0  # bytes of the request that is coming, once its head has come
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -60,15 +61,20 @@ class Connection(asyncio.Protocol):
             self._timer.cancel()
 
     def data_received(self, data: bytes) -> None:
-        self._received += data
-        while (head_end := self._received.find(b"\r\n\r\n")) >= 0:
-            head = self._received[:head_end].lower()
-            at = head.index(b"content-length:") + len(b"content-length:")
-            end = head_end + 4 + int(head[at:].split(b"\r\n", 1)[0])
-            if len(self._received) < end:
+        received = self._received
+        received += data
+        while len(received) >= self._wanted:
+            head_end = received.find(b"\r\n\r\n")
+            if head_end < 0:
                 return
-            body = self._received[head_end + 4 : end]
-            self._received = self._received[end:]
+            head = bytes(received[:head_end]).lower()
+            at = head.index(b"content-length:") + len(b"content-length:")
+            self._wanted = head_end + 4 + int(head[at:].split(b"\r\n", 1)[0])
+            if len(received) < self._wanted:
+                return
+            body = bytes(received[head_end + 4 : self._wanted])
+            del received[: self._wanted]
+            self._wanted = 0
             path = head.split(b" ", 2)[1]
             self._answer(self._anthropic if path.endswith(b"/messages") else self._openai, body)
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 Dialect = Literal["openai", "anthropic"]
 
+DIALECTS: tuple[Dialect, ...] = ("openai", "anthropic")
 # Who calls, and what the provider speaks.
 PAIRS: tuple[tuple[Dialect, Dialect], ...] = (
     ("openai", "openai"),
@@ -21,7 +22,7 @@ MARK = b"~"
 
 _REQUEST_BYTES = 1024
 _ANSWER_BYTES = 1200
-_PATHS: dict[Dialect, str] = {
+PATHS: dict[Dialect, str] = {
     "openai": "/beta/v1/chat/completions",
     "anthropic": "/beta/v1/messages",
 }
@@ -35,10 +36,23 @@ def request(
     stream: bool = False,
     fields: Mapping[str, Any] = MappingProxyType({}),
 ) -> bytes:
-    """Give a whole HTTP request for a server that speaks `dialect`, as a caller sends it.
+    """Return a whole HTTP request for a server that speaks `dialect`, as a caller sends it.
 
     `fields` come on top of what every request has, its size included.
     """
+    content = body(model, stream=stream, fields=fields)
+    head = (
+        f"POST {PATHS[dialect]} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {key}\r\n"
+        "anthropic-version: 2026-10-21\r\n"
+        f"content-type: application/json\r\ncontent-length: {len(content)}\r\n\r\n"
+    )
+    return head.encode() + content
+
+
+def body(
+    model: str, *, stream: bool = False, fields: Mapping[str, Any] = MappingProxyType({})
+) -> bytes:
+    """Return the JSON of a request, which both dialects read; see `request`."""
     content: dict[str, Any] = {
         "model": model,
         "max_tokens": 512,
@@ -46,22 +60,16 @@ def request(
     }
     if stream:
         content["stream"] = True
-    missing = _REQUEST_BYTES - len(_encoded(content))
+    missing = _REQUEST_BYTES - len(encoded(content))
     content["messages"][0]["content"] = ("What is a gateway? " * 60)[:missing]
-    body = _encoded(content | fields)
-    head = (
-        f"POST {_PATHS[dialect]} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {key}\r\n"
-        "anthropic-version: 2026-10-21\r\n"
-        f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
+    return encoded(content | fields)
 
 
 def answer(dialect: Dialect) -> bytes:
     """Give the JSON of a whole answer."""
     text = ("A gateway stands between callers and models. " * 30)[:_ANSWER_BYTES]
-    body = _encoded(_whole(dialect, text))
-    return _encoded(_whole(dialect, text[: len(text) - (len(body) - _ANSWER_BYTES)]))
+    missing = _ANSWER_BYTES - len(encoded(_whole(dialect, text)))
+    return encoded(_whole(dialect, text[: len(text) + missing]))
 
 
 def stream(dialect: Dialect, events: int = EVENTS) -> Sequence[bytes]:
@@ -78,7 +86,8 @@ def pieces(dialect: Dialect, events: int = EVENTS) -> int:
     return sum(part.count(MARK) for part in stream(dialect, events))
 
 
-def _encoded(content: Any) -> bytes:
+def encoded(content: Any) -> bytes:
+    """Return a value as JSON, without spaces."""
     return json.dumps(content, separators=(",", ":")).encode()
 
 
@@ -133,7 +142,7 @@ def _openai_stream(events: int) -> list[bytes]:
                 "completion_tokens": 196,
                 "total_tokens": 396,
             }
-        return b"data: " + _encoded(content) + b"\n\n"
+        return b"data: " + encoded(content) + b"\n\n"
 
     role = chunk({"role": "assistant", "content": "", "refusal": None})
     words = [chunk({"content": f"~{number:03} "}) for number in range(events - 4)]
@@ -143,7 +152,7 @@ def _openai_stream(events: int) -> list[bytes]:
 
 def _anthropic_stream(events: int) -> list[bytes]:
     def event(kind: str, **fields: Any) -> bytes:
-        return f"event: {kind}\ndata: ".encode() + _encoded({"type": kind, **fields}) + b"\n\n"
+        return f"event: {kind}\ndata: ".encode() + encoded({"type": kind, **fields}) + b"\n\n"
 
     def word(number: int) -> bytes:
         delta = {"type": "text_delta", "text": f"~{number:03} "}

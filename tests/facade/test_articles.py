@@ -1,6 +1,7 @@
 """Document editing over HTTP: what reaches the service, and what comes back."""
 
 import io
+import threading
 
 import orjson
 import pytest
@@ -335,6 +336,24 @@ async def test_a_request_becomes_a_call_and_its_answer_an_envelope(
     front.desk.answer = answer
     assert await front.post(path, body) == (200, {"code": 1, "data": data})
     assert front.desk.calls == [call]
+
+
+@pytest.mark.parametrize(("blocks", "is_apart"), [(501, True), (500, False)])
+async def test_a_long_document_is_rendered_in_a_thread(front, monkeypatch, blocks, is_apart):
+    threads = []
+
+    def noting(data):
+        threads.append(threading.get_ident())
+        return render(data)
+
+    render = articles.render
+    monkeypatch.setattr(articles, "render", noting)
+    summary = pb.BlockSummary(id="b", type="code", text="x")
+    front.desk.answer = pb.ReadArticleResponse(
+        blocks=[summary] * blocks, style=b"{}", references=b"[]"
+    )
+    status, _ = await front.post("doc/read", S)
+    assert (status, threads == [threading.get_ident()]) == (200, not is_apart)
 
 
 async def test_every_endpoint_and_every_call_has_a_row():

@@ -3,12 +3,13 @@
 import json
 import os
 import signal
+import threading
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from facade import parser_pool
+from facade import parser_pool, parsing
 from facade.dialects import anthropic, openai
 from facade.parser_pool import ParserPool, is_quick
 from gateway.inference.v1.inference_pb2 import GenerateRequest
@@ -120,3 +121,19 @@ async def test_a_small_body_needs_no_process():
 )
 async def test_what_is_quick_is_told_by_size_and_punctuation(text, quick):
     assert is_quick(text) is quick
+
+
+@pytest.mark.parametrize(("size", "is_apart"), [(100_000, False), (1_000_000, True)])
+async def test_a_body_of_some_size_is_parsed_in_a_thread(pool, monkeypatch, size, is_apart):
+    threads = []
+
+    def noting(*arguments, **options):
+        threads.append(threading.get_ident())
+        return parsing.parse(*arguments, **options)
+
+    monkeypatch.setattr(parser_pool, "parse", noting)
+    before = children()
+    asked = {"model": "m", "messages": [{"role": "user", "content": "x" * size}]}
+    assert (await pool.parse("chat", [json.dumps(asked).encode()])).model == "m"
+    assert (threads == [threading.get_ident()]) is not is_apart
+    assert children() == before

@@ -99,9 +99,16 @@ class Conversation:
         self._before = _instructed(apart.instructions)
         self._turns: list[_Part] = []
         self.lacks_thoughts = False
-        if apart.kept is not None:
+        if apart.kept is None:
+            self._recall(apart)
+        else:
             self._present = _Part(*apart.kept)
-            return
+        parts = (self._before, *self._turns, self._present)
+        self._media = [medium for part in parts for medium in part.media()]
+
+    def _recall(self, apart: Apart) -> None:
+        """Put what was sent into what Memory gave."""
+        context = self._context
         self._turns = [
             _Part(turn.messages, _put_back(turn.messages, apart, is_present=False))
             for turn in context.turns
@@ -120,7 +127,7 @@ class Conversation:
 
     def callers_media(self) -> list[Found]:
         """Return the media that the caller's request holds, in all places where they are used."""
-        return [Found(path, block) for path, block in self._media() if path is not None]
+        return [Found(path, block) for path, block in self._media if path is not None]
 
     def remembered_files(self) -> dict[str, list[Found]]:
         """Return where files are named that the caller's request does not name, the newest first.
@@ -128,7 +135,7 @@ class Conversation:
         A place without a file any more is left without a source that can be read.
         """
         files: dict[str, list[Found]] = {}
-        for path, block in reversed(list(self._media())):
+        for path, block in reversed(self._media):
             if path is None and block.media.file_id:
                 files.setdefault(block.media.file_id, []).append(Found(_MEMORY, block))
         return files
@@ -161,10 +168,6 @@ class Conversation:
         paths = chain.from_iterable(part.paths for part in (before, *turns, self._present))
         media = _adapted(zip(paths, media_blocks(seen.messages), strict=True), target)
         return Seen(seen, media, len(self._turns) - len(turns))
-
-    def _media(self) -> Iterator[tuple[str | None, Block]]:
-        for part in (self._before, *self._turns, self._present):
-            yield from part.media()
 
     def _injected(self, target: Target, room: int | None) -> tuple[str, str]:
         """Return notes and quotations; turns get half of the room there is, if it is little."""

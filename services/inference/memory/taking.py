@@ -1,6 +1,5 @@
 """Taking a turn: what a request tells Memory, and what comes of the answer."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,10 +12,11 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse
 from gateway.memory.v1.memory_pb2 import OpenTurn
 from services.common.errors import GatewayError
 from services.inference.files import Files, place_files
-from services.inference.media import Found, media_blocks
-from services.inference.memory.apart import Apart, take_apart
+from services.inference.media import Found
+from services.inference.memory.apart import take_apart
 from services.inference.memory.conversation import Conversation
 from services.inference.memory.store import Memories, Turn
+from services.inference.offload import offload
 from services.inference.providers.base import Target
 
 
@@ -81,12 +81,19 @@ async def take(
     Raises:
         GatewayError: invalid, or what Memory answers.
     """
-    apart = await _apart(request)
+    apart = await offload(take_apart, request)
     if reads_only:
         apart.opening.mode = OpenTurn.MODE_READ_ONLY
     writes = apart.opening.mode != OpenTurn.MODE_READ_ONLY
     turn = await memories.take(apart.opening)
-    return Taken(turn, Conversation(apart, turn.context, request.memory, inject_tokens), writes)
+    try:
+        conversation = await offload(
+            Conversation, apart, turn.context, request.memory, inject_tokens
+        )
+    except BaseException:
+        turn.drop()
+        raise
+    return Taken(turn, conversation, writes)
 
 
 @asynccontextmanager
@@ -133,13 +140,6 @@ async def place_remembered(
         except GatewayError:
             for one in places:
                 one.block.media.sha256 = b""
-
-
-async def _apart(request: GenerateRequest) -> Apart:
-    if any(block.media.HasField("data") for block in media_blocks(request.messages)):
-        # Hashing what is large would keep everybody else waiting.
-        return await asyncio.to_thread(take_apart, request)
-    return take_apart(request)
 
 
 def _transcript(extra: Opaque) -> str:

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Row, Table, cast, delete, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from services.common.database import execute_many
 from services.memory.archive import dates, postings, signatures, tables, words
 
 # A pause longer than this ends a session.
@@ -58,12 +59,35 @@ async def add(
     if not new:
         return
     session = await _session_before(connection, entity_id, new[0].number)
+    # In a thread, since stemming the words of a few turns may take a tenth of a second.
+    rows, blocks = await asyncio.to_thread(_indexed, entity_id, new, session)
+    await connection.execute(_insert(connection, tables.turns), rows)
+    await _append(connection, tables.postings.c.postings, blocks)
+    await connection.execute(
+        update(archives)
+        .where(archives.c.entity_id == entity_id)
+        .values(
+            turns=archives.c.turns + len(rows),
+            terms=archives.c.terms + sum(row["terms"] for row in rows),
+        )
+    )
+
+
+def _indexed(
+    entity_id: str, turns: Sequence[ArchivedTurn], session: "_Session"
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the rows of turns, and those of their postings.
+
+    Args:
+        entity_id: the memory.
+        turns: in order.
+        session: the one before the first of them.
+    """
     rows: list[dict[str, Any]] = []
     packed = defaultdict[tuple[int, int], bytes](bytes)
-    texts = [turn.text[:MAX_TEXT].replace("\0", "\ufffd") for turn in new]
-    # In a thread, since stemming the words of a few turns may take a tenth of a second.
-    counted = await asyncio.to_thread(_counted, texts)
-    for turn, text, found in zip(new, texts, counted, strict=True):
+    for turn in turns:
+        text = turn.text[:MAX_TEXT].replace("\0", "\ufffd")
+        found = Counter(words.terms(text))
         length = found.total()
         found.update(dates.marks(turn.created_at_ms))
         for term, count in found.items():
@@ -80,28 +104,11 @@ async def add(
                 "text": text,
             }
         )
-    await connection.execute(_insert(connection, tables.turns), rows)
-    await _append(
-        connection,
-        tables.postings.c.postings,
-        [
-            {"entity_id": entity_id, "term": term, "block": block, "postings": held}
-            for (term, block), held in sorted(packed.items())
-        ],
-    )
-    await connection.execute(
-        update(archives)
-        .where(archives.c.entity_id == entity_id)
-        .values(
-            turns=archives.c.turns + len(rows),
-            terms=archives.c.terms + sum(row["terms"] for row in rows),
-        )
-    )
-
-
-def _counted(texts: Iterable[str]) -> list[Counter[str]]:
-    """Return how often each term of each text comes up."""
-    return [Counter(words.terms(text)) for text in texts]
+    blocks = [
+        {"entity_id": entity_id, "term": term, "block": block, "postings": held}
+        for (term, block), held in sorted(packed.items())
+    ]
+    return rows, blocks
 
 
 async def add_vectors(
@@ -125,9 +132,9 @@ async def add_vectors(
         )
     )
     missing = sorted(set(there) - set(known))
-    packed = {turn: signatures.pack(vectors[turn]) for turn in missing}
-    if not packed:
+    if not missing:
         return
+    packed, signed = await asyncio.to_thread(_signed, {turn: vectors[turn] for turn in missing})
     await connection.execute(
         _insert(connection, tables.vectors),
         [
@@ -135,10 +142,6 @@ async def add_vectors(
             for turn, vector in packed.items()
         ],
     )
-    signed = defaultdict[tuple[int, int], bytes](bytes)
-    for turn, vector in packed.items():
-        place = len(vectors[turn]), turn // signatures.BLOCK
-        signed[place] += signatures.sign(turn, vector)
     await _append(
         connection,
         tables.signatures.c.signatures,
@@ -153,6 +156,18 @@ async def add_vectors(
             for (dimensions, block), held in sorted(signed.items())
         ],
     )
+
+
+def _signed(
+    vectors: Mapping[int, Sequence[float]],
+) -> tuple[dict[int, bytes], dict[tuple[int, int], bytes]]:
+    """Return vectors by their turns, packed, and their signatures by dimensions and block."""
+    packed = {turn: signatures.pack(vector) for turn, vector in vectors.items()}
+    signed = defaultdict[tuple[int, int], bytes](bytes)
+    for turn, vector in packed.items():
+        place = len(vectors[turn]), turn // signatures.BLOCK
+        signed[place] += signatures.sign(turn, vector)
+    return packed, signed
 
 
 async def remove_from(connection: AsyncConnection, entity_id: str, first_turn: int) -> None:
@@ -240,9 +255,10 @@ async def _append(
     both = packed.op("||")(statement.excluded[packed.name])
     # SQLite takes the two together for text.
     joined = {packed.name: cast(both, packed.type)}
-    await connection.execute(
-        statement.on_conflict_do_update(index_elements=table.primary_key.columns, set_=joined), rows
+    appending = statement.on_conflict_do_update(
+        index_elements=table.primary_key.columns, set_=joined
     )
+    await execute_many(connection, appending, rows)
 
 
 async def _shorten(

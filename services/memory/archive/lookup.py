@@ -1,5 +1,6 @@
 """Reads the index of archived turns of one memory, for one user, over one connection."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -60,7 +61,9 @@ class Lookup:
         )
         for term, block in read:
             blocks[term].append(block)
-        return postings.best(
+        # In a thread, as all that uses numpy, whose import takes a tenth of a second.
+        return await asyncio.to_thread(
+            postings.best,
             [blocks[term] for term in chosen],
             collection,
             before_turn=before_turn,
@@ -79,13 +82,16 @@ class Lookup:
             .where(signed.c.model == model, signed.c.dimensions == len(values))
             .order_by(signed.c.block)
         )
-        near = signatures.near(blocks, values, before_turn=before_turn, most=_SECOND_LOOK)
+        near = await asyncio.to_thread(
+            signatures.near, list(blocks), values, before_turn=before_turn, most=_SECOND_LOOK
+        )
         vectors = await self._connection.execute(
             self._select(kept, kept.c.turn, kept.c.vector)
             .where(kept.c.model == model, kept.c.turn.in_(near))
             .order_by(kept.c.turn)
         )
-        return signatures.nearest({turn: vector for turn, vector in vectors}, values, most)
+        packed = {turn: vector for turn, vector in vectors}
+        return await asyncio.to_thread(signatures.nearest, packed, values, most)
 
     async def said(self, turns: Iterable[int]) -> dict[int, Said]:
         """Return when turns were said; those that are not archived are left out."""

@@ -1,6 +1,7 @@
 """What is durable, who comes first, and what one call takes from another: nothing."""
 
 import asyncio
+import threading
 import tracemalloc
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,6 +11,7 @@ from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.errors.v1 import errors_pb2
+from services.articles import codec
 from services.articles import log as logs
 from services.articles.cache import Cache, Opened
 from services.articles.desk import Outcome
@@ -17,7 +19,7 @@ from services.articles.log import Entry, GapError, Log
 from services.articles.sessions import Named
 from services.articles.tables import operations
 from services.articles.tree.document import Document
-from services.articles.tree.operations import Change
+from services.articles.tree.operations import Change, Operation
 from services.articles.usage import Usage
 from services.common.database import writing
 from services.common.errors import GatewayError, unavailable
@@ -152,6 +154,23 @@ class _Broken:
 
     def apply(self, document: Document) -> Change:
         raise RuntimeError("hush")
+
+
+async def test_edits_are_applied_apart_from_the_event_loop(
+    editing: Editing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await editing.start()
+    _, ada, _ = await shared(editing)
+    threads: list[int] = []
+    apply = codec.apply
+
+    def noting(document: Document, operation: Operation) -> codec.Applied:
+        threads.append(threading.get_ident())
+        return apply(document, operation)
+
+    monkeypatch.setattr(codec, "apply", noting)
+    await editing.client("ada").insert(ada, "one")
+    assert threads and threading.get_ident() not in threads
 
 
 async def test_a_refused_or_broken_call_takes_nothing_from_its_neighbours(

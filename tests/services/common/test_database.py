@@ -12,14 +12,15 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, exc, func, insert, select, text
+from sqlalchemy import Connection, event, exc, func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
 from services.accounts import repository
 from services.articles import tables as articles
-from services.common import leases, migrations, secrets
+from services.common import database, leases, migrations, secrets
 from services.common.database import (
+    execute_many,
     metadata,
     migrate,
     open_engine,
@@ -183,6 +184,31 @@ async def test_a_database_of_a_newer_version_is_left_alone(empty_storage: Storag
         await migrate(engine)
     assert raised.value.reason == errors_pb2.REASON_UNAVAILABLE
     await engine.dispose()
+
+
+async def test_many_rows_are_written_some_at_a_time(
+    engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_ROWS_AT_ONCE", 2)
+    sizes: list[int] = []
+
+    @event.listens_for(engine.sync_engine, "before_cursor_execute")
+    def note(
+        _connection: object,
+        _cursor: object,
+        statement: str,
+        parameters: list[object],
+        _context: object,
+        is_many: bool,
+    ) -> None:
+        if statement.startswith("INSERT"):
+            sizes.append(len(parameters) if is_many else 1)
+
+    rows = [_team(f"team {number}") for number in range(5)]
+    async with writing(engine) as connection:
+        await execute_many(connection, insert(repository.teams), rows)
+    assert sizes == [2, 2, 1]
+    assert sorted(await _names(engine)) == [f"team {number}" for number in range(5)]
 
 
 async def test_a_transaction_that_fails_leaves_nothing(engine: AsyncEngine) -> None:

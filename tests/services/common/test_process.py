@@ -10,24 +10,29 @@ MINE = "-event_engine_fork"
 
 
 def polling(module: str, **environ: str) -> list[str]:
-    """Give whether gRPC is loaded when a program's own code begins, and how it is to poll."""
+    """Return whether gRPC is loaded when a program's own code begins, and how it is to poll."""
+    return shown('"grpc" in sys.modules, os.environ["GRPC_EXPERIMENTS"]', module, **environ)
+
+
+def shown(what: str, module: str = "services.__main__", **environ: str) -> list[str]:
+    """Return the words that a program prints of itself as its own code begins."""
     code = f"""
 import os, sys
 import {module}
 from services.common import process
 async def main(lifecycle):
-    print("grpc" in sys.modules, os.environ["GRPC_EXPERIMENTS"])
+    print({what})
 process.run(main, None)
 """
     inherited = {name: value for name, value in os.environ.items() if name != "GRPC_EXPERIMENTS"}
-    shown = subprocess.run(
+    ended = subprocess.run(
         [sys.executable, "-c", code],
         env=inherited | environ,
         capture_output=True,
         text=True,
         check=True,
     )
-    return shown.stdout.split()
+    return ended.stdout.split()
 
 
 @pytest.mark.parametrize("module", ["facade.__main__", "services.__main__"])
@@ -38,3 +43,7 @@ def test_grpc_comes_after_it_is_told_how_to_poll(module: str) -> None:
 
 def test_what_the_operator_says_of_it_counts() -> None:
     assert polling("services.__main__", GRPC_EXPERIMENTS=MINE) == ["False", MINE]
+
+
+def test_a_thread_that_computes_lets_the_event_loop_in_after_a_millisecond() -> None:
+    assert shown("sys.getswitchinterval()") == ["0.001"]

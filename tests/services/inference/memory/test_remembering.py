@@ -12,6 +12,7 @@ from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Event, Finish, GenerateRequest, Memory
 from gateway.memory.v1.memory_pb2 import OpenTurn, Turn, TurnContext
 from services.common.errors import GatewayError
+from services.inference.memory import taking
 from tests.services.inference.fallback.scripted import (
     DISABLED,
     FOREVER,
@@ -45,6 +46,20 @@ def committed(house: House) -> list[list[str]]:
     """Give what was committed of each turn; none of them is held any more."""
     assert not any(turn.is_held for turn in house.memories.turns)
     return [texts(turn.answers) for turn in house.memories.turns]
+
+
+@in_no_time
+async def test_a_turn_is_given_back_where_what_is_remembered_cannot_be_put_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def failing(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(taking, "Conversation", failing)
+    house = House()
+    with pytest.raises(ZeroDivisionError):
+        await house.ask(False, request(user("Hi")))
+    assert committed(house) == [[]]
 
 
 @BOTH

@@ -1,6 +1,7 @@
 """The archive over a real database of either kind."""
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -14,7 +15,7 @@ from services.common.database import migrate, open_engine, reading, writing
 from services.common.ids import Source
 from services.common.settings import Storage
 from services.common.tokens import estimate_tokens
-from services.memory.archive import tables
+from services.memory.archive import postings, signatures, tables
 from services.memory.archive.archive import Archive, Embedded, Snippet
 from services.memory.archive.index import MAX_TEXT, SESSION_PAUSE_MS, ArchivedTurn
 
@@ -133,6 +134,26 @@ async def test_users_and_memories_never_see_each_other(filed: Filed) -> None:
     await filed.add(*talk(40), owner="usr_bob", memory="mem_d")
     assert await filed.search("canary", embedded=embedded) == before
     assert await filed.search("canary", memory="mem_b", embedded=embedded) == []
+
+
+async def test_a_search_computes_apart_from_the_event_loop(
+    filed: Filed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: set[int] = set()
+
+    def noting(work: Callable[..., list[int]]) -> Callable[..., list[int]]:
+        def noted(*args: Any, **kwargs: Any) -> list[int]:
+            threads.add(threading.get_ident())
+            return work(*args, **kwargs)
+
+        return noted
+
+    for module, name in ((postings, "best"), (signatures, "near"), (signatures, "nearest")):
+        monkeypatch.setattr(module, name, noting(getattr(module, name)))
+    await filed.add(turn(1, "my canary sings"))
+    await filed.embed({1: [1.0, 2.0]})
+    assert await filed.numbers("canary", embedded=Embedded(MODEL, [1.0, 2.0])) == [1]
+    assert threads and threading.get_ident() not in threads
 
 
 async def test_an_owner_that_is_not_the_memorys_adds_nothing(filed: Filed) -> None:
