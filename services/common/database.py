@@ -42,6 +42,7 @@ _READS_AT_ONCE = 4
 _CONNECT_TIMEOUT_S = 5.0
 _COMMAND_TIMEOUT_S = 30.0
 _MIGRATIONS = Path(migrations.__file__).parent
+_SNAPSHOT = _MIGRATIONS / "sqlite.sql"
 _REVISION_TABLE = "alembic_version"
 # Which of a PostgreSQL server's advisory locks is ours: the bytes "gateway".
 _LOCK = int.from_bytes(b"gateway", "big")
@@ -172,7 +173,7 @@ async def migrate(engine: AsyncEngine) -> None:
         if await connection.run_sync(_revision) == HEAD:
             return
     async with writing_alone(engine) as connection:
-        await connection.run_sync(_upgrade)
+        await connection.run_sync(_migrate)
 
 
 def _turn(engine: AsyncEngine, whose: str) -> AbstractAsyncContextManager[object]:
@@ -195,7 +196,29 @@ def _revision(connection: Connection) -> str | None:
     return revision
 
 
-def _upgrade(connection: Connection) -> None:
+def _migrate(connection: Connection) -> None:
+    is_new = not inspect(connection).get_table_names()
+    if is_new and connection.dialect.name == "sqlite":
+        _make(connection)
+    # Another process may have been here since; then there is no need for Alembic.
+    elif _revision(connection) != HEAD:
+        upgrade(connection)
+
+
+def _make(connection: Connection) -> None:
+    """Make the tables of a new SQLite file in one go, as all steps together make them."""
+    for statement in _SNAPSHOT.read_text().split(";\n")[:-1]:
+        connection.exec_driver_sql(statement)
+    connection.execute(text(f"INSERT INTO {_REVISION_TABLE} VALUES (:step)"), {"step": HEAD})
+    log.info("the database was made", extra={"step": HEAD})
+
+
+def upgrade(connection: Connection) -> None:
+    """Take the steps that are missing, in the transaction that has begun.
+
+    Raises:
+        GatewayError: unavailable, when a newer version has taken others.
+    """
     # It tells every step of its own; one line of ours says the same.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     from alembic import command

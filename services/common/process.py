@@ -1,8 +1,8 @@
 """How a process of the gateway begins and ends.
 
-A child of `gateway up` is ready when it writes `READY` to standard output, leaves on
-SIGTERM or SIGINT after its work in hand is done, and leaves at once when the pipe
-from its parent closes, so that a killed supervisor leaves nobody behind.
+A child of `gateway up` is ready when it writes `READY` to standard output, or says there with
+`FAILED` why it cannot be. It leaves on SIGTERM or SIGINT after its work in hand is done, and
+at once when the pipe from its parent closes, so that a killed supervisor leaves nobody behind.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from typing import NoReturn
 
 from services.common import logs
 from services.common.metrics import count_quickly, write_counts
@@ -57,12 +58,17 @@ class Lifecycle:
             self.hurrying.set()
         self.stopping.set()
 
-    def ready(self) -> None:
-        """Notify the parent that requests can come."""
+    def ready(self, word: str = "") -> None:
+        """Notify the parent that requests can come; `word` is what else it is to know."""
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
-        print("READY", flush=True)
+        print(f"READY {word}".rstrip(), flush=True)
+
+    def fail(self, reason: str) -> NoReturn:
+        """Notify the parent why this process cannot serve, and leave."""
+        print(f"FAILED {' '.join(reason.splitlines())}", flush=True)
+        raise SystemExit(1)
 
 
 def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -> None:

@@ -18,10 +18,18 @@ def main() -> None:
 
     async def serve(lifecycle: process.Lifecycle) -> None:
         # Imported here: gRPC and the counters are set up first, and --help answers at once.
+        from services.prepare import NotPreparedError, prepare
+
+        try:
+            loaded = settings.load()
+            key = await prepare(loaded)
+        except (settings.SettingsError, NotPreparedError) as error:
+            lifecycle.fail(str(error))
+
         from services.worker.assembly import Worker
 
         worker = await Worker.start(
-            settings.load(),
+            loaded,
             Source(),
             host=arguments.host,
             port=arguments.port,
@@ -29,7 +37,7 @@ def main() -> None:
             grpc=arguments.grpc,
         )
         lifecycle.on_reload = worker.services.reload
-        lifecycle.ready()
+        lifecycle.ready(key or "")
         await lifecycle.stopping.wait()
         await worker.stop(lifecycle.hurrying)
 
