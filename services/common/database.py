@@ -21,7 +21,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, MetaData, event, inspect, text
+from sqlalchemy import URL, Connection, MetaData, Table, event, inspect, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from services.common import migrations
@@ -54,6 +54,8 @@ _ALONE = "gateway_alone"
 
 log = logging.getLogger(__name__)
 
+# The steps make the tables (`services.common.migrations`). What they say to PostgreSQL of an index
+# is not said again here: to name its dialect loads it, and takes 2 MB.
 metadata = MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",
@@ -174,6 +176,18 @@ async def migrate(engine: AsyncEngine) -> None:
             return
     async with writing_alone(engine) as connection:
         await connection.run_sync(_migrate)
+
+
+def insert_into(connection: AsyncConnection, table: Table) -> Any:
+    """Return an INSERT that knows ON CONFLICT, which SQLAlchemy has for each engine apart."""
+    # Only one of the two is ever loaded.
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects import postgresql
+
+        return postgresql.insert(table)
+    from sqlalchemy.dialects import sqlite
+
+    return sqlite.insert(table)
 
 
 def _turn(engine: AsyncEngine, whose: str) -> AbstractAsyncContextManager[object]:

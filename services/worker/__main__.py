@@ -4,6 +4,9 @@ import argparse
 
 from services.common import process, settings
 from services.common.ids import Source
+from services.common.imports import import_bare, import_without_tls
+
+ENGINE_NAMES = ("AsyncConnection", "AsyncEngine", "create_async_engine")
 
 
 def main() -> None:
@@ -17,7 +20,10 @@ def main() -> None:
     arguments = parser.parse_args()
 
     async def serve(lifecycle: process.Lifecycle) -> None:
-        # Imported here: gRPC and the counters are set up first, and --help answers at once.
+        # Imported here: gRPC and the counters are set up first, and --help answers at once. Whoever
+        # speaks TLS to callers stands before the gateway; sessions are of no use to repositories.
+        import_without_tls("aiohttp.web")
+        import_bare("sqlalchemy.ext.asyncio", "engine", *ENGINE_NAMES)
         from services.prepare import NotPreparedError, prepare
 
         try:
