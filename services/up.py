@@ -15,7 +15,6 @@ import asyncio
 import fcntl
 import os
 import shlex
-import shutil
 import signal
 import socket
 import sys
@@ -181,7 +180,8 @@ def runtime_folder(data_dir: Path) -> Iterator[Path]:
     This user alone may enter it.
     """
     folder = data_dir / RUNTIME_FOLDER
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        _remove(folder)
     try:
         folder.mkdir(mode=0o700)
     except OSError as error:
@@ -189,7 +189,7 @@ def runtime_folder(data_dir: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
 
 
 @contextmanager
@@ -265,6 +265,13 @@ def _bound(host: str, port: int, settings: str, *, shared: bool) -> Iterator[soc
                 f"with {settings}"
             ) from error
         yield bound
+
+
+def _remove(folder: Path) -> None:
+    # Loaded before and after what lasts, rather than kept in memory all the while.
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _forget_gauges(pid: int, metrics: Path) -> None:
