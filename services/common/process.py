@@ -19,7 +19,7 @@ from services.common.metrics import count_quickly, write_counts
 from services.common.private import make_files_private
 
 # Objects made while starting live as long as the process; the collector need not
-# walk them again, and young ones are cheap to keep a little longer.
+# walk them again and again, and young ones are cheap to keep a little longer.
 _GC_THRESHOLDS = (50_000, 50, 100)
 _WITHOUT_EVENT_ENGINE = "-event_engine_client,-event_engine_listener"
 # Parameters of glibc's malloc: how many arenas there may be; from which size on memory is
@@ -62,7 +62,6 @@ class Lifecycle:
         """Notify the parent that requests can come; `word` is what else it is to know."""
         gc.collect()
         gc.freeze()
-        gc.set_threshold(*_GC_THRESHOLDS)
         print(f"READY {word}".rstrip(), flush=True)
 
     def fail(self, reason: str) -> NoReturn:
@@ -80,6 +79,7 @@ def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -
         finally:
             write_counts()
 
+    gc.set_threshold(*_GC_THRESHOLDS)
     logs.configure()
     make_files_private()
     _set_up_grpc()

@@ -6,7 +6,16 @@ from services.common import process, settings
 from services.common.ids import Source
 from services.common.imports import import_bare, import_without_tls
 
-ENGINE_NAMES = ("AsyncConnection", "AsyncEngine", "create_async_engine")
+
+def import_what_is_used() -> None:
+    """Import two libraries without the parts that a worker has no use for: 9 MB of them.
+
+    Whoever speaks TLS to callers stands before the gateway, and its repositories know
+    connections, but no sessions and no mapped classes.
+    """
+    import_without_tls("aiohttp.web")
+    names = ("AsyncConnection", "AsyncEngine", "create_async_engine")
+    import_bare("sqlalchemy.ext.asyncio", "engine", *names)
 
 
 def main() -> None:
@@ -20,10 +29,8 @@ def main() -> None:
     arguments = parser.parse_args()
 
     async def serve(lifecycle: process.Lifecycle) -> None:
-        # Imported here: gRPC and the counters are set up first, and --help answers at once. Whoever
-        # speaks TLS to callers stands before the gateway; sessions are of no use to repositories.
-        import_without_tls("aiohttp.web")
-        import_bare("sqlalchemy.ext.asyncio", "engine", *ENGINE_NAMES)
+        # Imported here: gRPC and the counters are set up first, and --help answers at once.
+        import_what_is_used()
         from services.prepare import NotPreparedError, prepare
 
         try:
