@@ -2,7 +2,8 @@
 
 A program is told the descriptor of a pipe (`--parent-pipe N`) that closes when this
 process is gone, however it went, and says `READY` on a line of its standard output when
-requests can come. Whatever else it writes there goes to standard error, with the logs.
+requests can come, with a word for the parent where it has one, or `FAILED` and why they cannot.
+Whatever else it writes there goes to standard error, with the logs.
 
 What this module cannot do: know what the programs are for (that is `services.up`), or
 notice one that hangs. It starts programs by exec and imports no gRPC, so that nothing is
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 READY = b"READY"
+FAILED = b"FAILED"
 # A program that ran this long before it died starts again at once.
 STEADY_S = 10.0
 # What programs get beyond the time to drain before they are told to hurry, and after that.
@@ -48,7 +50,7 @@ class Program:
 
 
 class StartError(Exception):
-    """A program did not come up; the text says which and how it ended."""
+    """A program did not come up; the text says why, or which and how it ended."""
 
 
 def backoff_s(deaths: int) -> float:
@@ -90,9 +92,11 @@ class Supervisor:
         ]
 
     async def run(
-        self, on_ready: Callable[[], None], ready_within_s: float = READY_WITHIN_S
+        self, on_ready: Callable[[str], None], ready_within_s: float = READY_WITHIN_S
     ) -> None:
         """Start everything, call `on_ready` once all are ready, keep them until `stop`.
+
+        It is called with what the first program that had a word for it said with `READY`.
 
         Raises:
             StartError: a program ended before it was ready for the first time, or was not
@@ -103,7 +107,7 @@ class Supervisor:
         try:
             await self._until_ready(keeping, stopping, ready_within_s)
             if not stopping.done():
-                on_ready()
+                on_ready(next(filter(None, (kept.word for kept in self._kept)), ""))
             # No keeper returns before it is told to: one that does has a fault to show.
             await _first([stopping, *keeping])
         finally:
@@ -173,6 +177,8 @@ class _Kept:
         self.program = program
         self.ready = asyncio.Event()
         self.ended = asyncio.Event()
+        self.word = ""
+        self._reason = ""
         self._environ = environ
         self._parent_pipe = parent_pipe
         self._pass_fds = (parent_pipe, *pass_fds)
@@ -199,13 +205,17 @@ class _Kept:
         deaths = 0
         while not self._finishing.is_set():
             began = clock()
+            self._reason = ""
             try:
-                end = _told(await self._run_once())
+                status = await self._run_once()
+                end = self._reason or _told(status)
             except OSError as error:
                 end = str(error)
             if self._finishing.is_set():
                 return
             if not self.ready.is_set():
+                if self._reason:
+                    raise StartError(self._reason)
                 raise StartError(f"{self.program.name}: ended before it was ready ({end})")
             deaths = 0 if clock() - began >= STEADY_S else deaths + 1
             wait_s = self._backoff_s(deaths)
@@ -250,16 +260,20 @@ class _Kept:
         # Not a pipe of asyncio's: that one would wait for whatever the program leaves behind.
         read_end, write_end = os.pipe()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: _Output(self._is_ready), io.FileIO(read_end)
+            lambda: _Output(self._is_ready, self._has_failed), io.FileIO(read_end)
         )
         return write_end, transport
 
-    def _is_ready(self) -> None:
+    def _is_ready(self, word: str) -> None:
+        self.word = word
         self.ready.set()
         self._takes_requests = True
         if self._reload_when_ready:
             self._reload_when_ready = False
             self._signal(signal.SIGHUP)
+
+    def _has_failed(self, reason: str) -> None:
+        self._reason = reason
 
     def reload(self) -> None:
         """Signal the program to read its settings again, as soon as it can take the signal."""
@@ -286,10 +300,10 @@ class _Kept:
 
 
 class _Output(asyncio.Protocol):
-    """Hears READY in what a program writes, and passes the rest on to standard error."""
+    """Hears READY and FAILED in what a program writes, and passes the rest to standard error."""
 
-    def __init__(self, on_ready: Callable[[], None]) -> None:
-        self._on_ready = on_ready
+    def __init__(self, on_ready: Callable[[str], None], on_failed: Callable[[str], None]) -> None:
+        self._heard = {READY: on_ready, FAILED: on_failed}
         self._begun = b""
 
     def data_received(self, data: bytes) -> None:
@@ -297,8 +311,9 @@ class _Output(asyncio.Protocol):
         if len(self._begun) > _LONGEST_LINE:
             lines, self._begun = [*lines, self._begun], b""
         for line in lines:
-            if line == READY:
-                self._on_ready()
+            name, _, said = line.partition(b" ")
+            if name in self._heard:
+                self._heard[name](said.decode(errors="replace"))
             else:
                 sys.stderr.write(line.decode(errors="replace") + "\n")
         sys.stderr.flush()

@@ -4,23 +4,21 @@
    the folder for sockets and counters, which is inside.
 2. Take the two ports without listening on them: what is in the way is told now, and port 0
    becomes a number.
-3. Prepare the database (`services.prepare`).
-4. Start the workers, all on the same two ports (SO_REUSEPORT).
-5. Once all are ready, say where the gateway is and how to talk to it.
-6. On SIGTERM or SIGINT the workers take no more requests and let streams end; a second
+3. Start the workers, all on the same two ports (SO_REUSEPORT). Each prepares the database
+   (`services.prepare`) where that is still to do.
+4. Once all are ready, say where the gateway is and how to talk to it.
+5. On SIGTERM or SIGINT the workers take no more requests and let streams end; a second
    signal ends everything at once. On SIGHUP the settings are read again.
 """
 
 import asyncio
 import fcntl
-import json
 import os
 import shlex
-import shutil
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -52,7 +50,6 @@ async def up(
     orders: Orders,
     *,
     make_programs: MakePrograms | None = None,
-    prepare: "Callable[[], Awaitable[str | None]] | None" = None,
     output: TextIO = sys.stdout,
 ) -> None:
     """Run a gateway until a signal ends it.
@@ -60,13 +57,11 @@ async def up(
     Args:
         orders: what it is; the programs read the settings by themselves.
         make_programs: what to run; the gateway's own programs when left out.
-        prepare: makes the database ready and gives the development key, or None; by
-            default a process that runs `services.prepare`.
         output: where to say that the gateway is ready, and how to talk to it.
 
     Raises:
         StartError: another gateway holds the data folder, the port is taken, the database
-            cannot be prepared, or a program does not come up.
+            cannot be prepared, a program does not come up, or the start is interrupted.
     """
     host = orders.host
     with ExitStack() as stack:
@@ -83,7 +78,6 @@ async def up(
             grpc_host, _, grpc_port = grpc.rpartition(":")
             shared = held_port(grpc_host.strip("[]"), int(grpc_port), _GRPC_SETTINGS)
             grpc = f"{grpc_host}:{stack.enter_context(shared)}"
-        key = await (prepare or prepare_in_process)()
         metrics = folder / "metrics"
         metrics.mkdir(mode=0o700)
         make_programs = make_programs or gateway_programs(host, orders.workers, grpc)
@@ -96,15 +90,21 @@ async def up(
         )
         stack.enter_context(heard(signal.SIGHUP, supervisor.reload))
         stack.enter_context(heard(signal.SIGTERM, supervisor.stop))
-        stack.enter_context(heard(signal.SIGINT, supervisor.stop))
-        greet = greeting(
-            base_url(host, port),
-            base_url(metrics_host, metrics_port),
-            key,
-            orders.data_dir / KEY_FILE,
-            grpc,
-        )
-        await supervisor.run(lambda: print(greet, file=output, flush=True))
+        ready, interrupted = asyncio.Event(), asyncio.Event()
+
+        def greet(key: str) -> None:
+            ready.set()
+            urls = base_url(host, port), base_url(metrics_host, metrics_port)
+            print(greeting(*urls, key, orders.data_dir / KEY_FILE, grpc), file=output, flush=True)
+
+        def interrupt() -> None:
+            interrupted.set()
+            supervisor.stop()
+
+        stack.enter_context(heard(signal.SIGINT, interrupt))
+        await supervisor.run(greet)
+        if interrupted.is_set() and not ready.is_set():
+            raise StartError("interrupted before the gateway was ready")
 
 
 def gateway_programs(host: str, workers: int, grpc: str = "") -> MakePrograms:
@@ -180,7 +180,8 @@ def runtime_folder(data_dir: Path) -> Iterator[Path]:
     This user alone may enter it.
     """
     folder = data_dir / RUNTIME_FOLDER
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        _remove(folder)
     try:
         folder.mkdir(mode=0o700)
     except OSError as error:
@@ -188,7 +189,7 @@ def runtime_folder(data_dir: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
 
 
 @contextmanager
@@ -225,36 +226,14 @@ def heard(number: signal.Signals, react: Callable[[], None]) -> Iterator[None]:
         loop.remove_signal_handler(number)
 
 
-async def prepare_in_process() -> str | None:
-    """Run `services.prepare`; return the development key, or None.
-
-    Raises:
-        StartError: it failed; the text says why.
-    """
-    process = await asyncio.create_subprocess_exec(
-        *_PYTHON, "services.prepare", stdout=asyncio.subprocess.PIPE
-    )
-    try:
-        output, _ = await process.communicate()
-    finally:
-        if process.returncode is None:  # interrupted: a transport left open fails with its loop
-            process.kill()
-            await process.wait()
-    answer = json.loads(output) if output else {"error": "the database could not be prepared"}
-    if "error" in answer:
-        raise StartError(answer["error"])
-    key: str | None = answer["key"]
-    return key
-
-
 def base_url(host: str, port: int) -> str:
     """Return the address at which this machine reaches a gateway that listens on `host`."""
     host = _WILDCARDS.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def greeting(url: str, metrics_url: str, key: str | None, key_file: Path, grpc: str = "") -> str:
-    """Return what to tell an operator once requests can come."""
+def greeting(url: str, metrics_url: str, key: str, key_file: Path, grpc: str = "") -> str:
+    """Return what to tell an operator once requests can come; `key` is "" where there is none."""
     body = '{"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello"}]}'
     curl = (
         f"curl {url}/beta/v1/chat/completions -H 'Content-Type: application/json' "
@@ -286,6 +265,13 @@ def _bound(host: str, port: int, settings: str, *, shared: bool) -> Iterator[soc
                 f"with {settings}"
             ) from error
         yield bound
+
+
+def _remove(folder: Path) -> None:
+    # Loaded before and after what lasts, rather than kept in memory all the while.
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _forget_gauges(pid: int, metrics: Path) -> None:

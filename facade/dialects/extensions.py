@@ -40,7 +40,7 @@ ReadParameters = Callable[[Mapping[str, object], str], pb.GenerateRequest]
 
 
 class _Extension(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     _few_fields = model_validator(mode="before")(few_fields)
 
@@ -175,6 +175,8 @@ class MemoryConfig(_Extension):
 
 class ExtensionFields(BaseModel):
     """What a body of either dialect may carry beside the dialect's own fields."""
+
+    model_config = ConfigDict(defer_build=True)
 
     multimodal: Multimodal | None = Field(
         None,

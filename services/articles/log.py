@@ -8,10 +8,9 @@ documents take up much of their quota (see `retention`); a snapshot saves replay
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Row, insert, select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.articles import codec
@@ -19,7 +18,7 @@ from services.articles.cache import Opened
 from services.articles.tables import operations, snapshots
 from services.articles.tree.document import Document
 from services.articles.usage import OPERATION_BYTES, length_of
-from services.common.database import reading, writing
+from services.common.database import insert_into, reading, writing
 from services.common.ids import Source
 
 # A snapshot is due when the operations since the last one take as long to replay as a
@@ -31,8 +30,6 @@ _LARGE_TAIL = 32 << 10
 
 # A snapshot may be taken, and what came before it be given up, between two statements.
 _ATTEMPTS = 3
-
-_INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
 class Entry(NamedTuple):
@@ -114,7 +111,7 @@ class Log:
         """Keep a snapshot, unless there is a newer one; return the document as built on it."""
         content = await asyncio.to_thread(codec.encode_document, opened.document)
         async with writing(self._engine) as connection:
-            mine = _INSERTS[connection.dialect.name](snapshots).values(
+            mine = insert_into(connection, snapshots).values(
                 article_id=article_id,
                 revision=opened.revision,
                 content=content,

@@ -134,7 +134,6 @@ sessions = Table(
         "article_id",
         unique=True,
         sqlite_where=text("latest"),
-        postgresql_where=text("latest"),
     ),
     Index("ix_article_sessions_article_id", "article_id"),
     Index("ix_article_sessions_user_id", "user_id"),

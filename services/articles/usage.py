@@ -17,11 +17,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, case, func, literal, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.articles.faults import quota_reached
 from services.articles.tables import articles, usage
+from services.common.database import insert_into
 from services.common.errors import GatewayError
 from services.common.settings import Articles, PlanLimits
 
@@ -32,7 +32,6 @@ OPERATION_BYTES = 256
 BLOCK = 16 << 10
 
 _PLANS = tuple(PlanLimits.model_fields)
-_INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
 class Account(NamedTuple):
@@ -96,7 +95,7 @@ class Usage:
             GatewayError: 40303, when the owner has as many documents, or as much in them, as
                 the plan allows.
         """
-        account = _INSERTS[connection.dialect.name](usage).values(
+        account = insert_into(connection, usage).values(
             owner_id=owner_id, plan=plan, documents=0, size_bytes=0, deleted_bytes=0
         )
         await connection.execute(

@@ -21,7 +21,16 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Executable, MetaData, event, inspect, text
+from sqlalchemy import (
+    URL,
+    Connection,
+    Executable,
+    MetaData,
+    Table,
+    event,
+    inspect,
+    text,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from services.common import migrations
@@ -44,6 +53,7 @@ _ROWS_AT_ONCE = 1_000
 _CONNECT_TIMEOUT_S = 5.0
 _COMMAND_TIMEOUT_S = 30.0
 _MIGRATIONS = Path(migrations.__file__).parent
+_SNAPSHOT = _MIGRATIONS / "sqlite.sql"
 _REVISION_TABLE = "alembic_version"
 # Which of a PostgreSQL server's advisory locks is ours: the bytes "gateway".
 _LOCK = int.from_bytes(b"gateway", "big")
@@ -55,6 +65,8 @@ _ALONE = "gateway_alone"
 
 log = logging.getLogger(__name__)
 
+# The steps make the tables (`services.common.migrations`). What they say to PostgreSQL of an index
+# is not said again here: to name its dialect loads it, and takes 2 MB.
 metadata = MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",
@@ -182,7 +194,19 @@ async def migrate(engine: AsyncEngine) -> None:
         if await connection.run_sync(_revision) == HEAD:
             return
     async with writing_alone(engine) as connection:
-        await connection.run_sync(_upgrade)
+        await connection.run_sync(_migrate)
+
+
+def insert_into(connection: AsyncConnection, table: Table) -> Any:
+    """Return an INSERT that knows ON CONFLICT, which SQLAlchemy has for each engine apart."""
+    # Only one of the two is ever loaded.
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects import postgresql
+
+        return postgresql.insert(table)
+    from sqlalchemy.dialects import sqlite
+
+    return sqlite.insert(table)
 
 
 def _turn(engine: AsyncEngine, whose: str) -> AbstractAsyncContextManager[object]:
@@ -205,7 +229,29 @@ def _revision(connection: Connection) -> str | None:
     return revision
 
 
-def _upgrade(connection: Connection) -> None:
+def _migrate(connection: Connection) -> None:
+    is_new = not inspect(connection).get_table_names()
+    if is_new and connection.dialect.name == "sqlite":
+        _make(connection)
+    # Another process may have been here since; then there is no need for Alembic.
+    elif _revision(connection) != HEAD:
+        upgrade(connection)
+
+
+def _make(connection: Connection) -> None:
+    """Make the tables of a new SQLite file in one go, as all steps together make them."""
+    for statement in _SNAPSHOT.read_text().split(";\n")[:-1]:
+        connection.exec_driver_sql(statement)
+    connection.execute(text(f"INSERT INTO {_REVISION_TABLE} VALUES (:step)"), {"step": HEAD})
+    log.info("the database was made", extra={"step": HEAD})
+
+
+def upgrade(connection: Connection) -> None:
+    """Take the steps that are missing, in the transaction that has begun.
+
+    Raises:
+        GatewayError: unavailable, when a newer version has taken others.
+    """
     # It tells every step of its own; one line of ours says the same.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     from alembic import command

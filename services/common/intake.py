@@ -27,13 +27,16 @@ if TYPE_CHECKING:
     Handler = grpc.RpcMethodHandler[Any, Any]
     Context = grpc.aio.ServicerContext[Any, Any]
 
-# Health checks and reflection ask for a name, which comes in one packet with its call.
+# Health checks and reflection ask for a name, which comes in one packet with its call. It has
+# a while to come into the stream's window, and is read in no time; of a message that is still
+# on its way after that, little has come.
 _REFLECTION = "/grpc.reflection."
 _LONGEST_OPEN_MESSAGE = 64 << 10
-_PATIENCE_S = 0.05
+_ARRIVAL_S = 0.02
+_READ_S = 0.02
 # What else a stream asks for comes after an answer.
-_NEXT_PATIENCE_S = 5.0
-_MAX_WAITING = 20
+_NEXT_READ_S = 5.0
+_MAX_WAITING = 100
 
 
 class IntakeInterceptor(grpc.aio.ServerInterceptor):
@@ -163,8 +166,10 @@ class _UserIntake:
 class _OpenIntake:
     """Reads what callers without a key send to one service, one message at a time.
 
-    No more than one large message is ever held, and a caller who sends nothing keeps the
-    others waiting for a moment only.
+    gRPC has no limit of a method's own: it would receive a large message whole before it could
+    be refused. So a call ends that cannot be read at once, and what was received of its message
+    goes before the next call is read. A caller who sends nothing keeps the others waiting for a
+    moment only.
     """
 
     def __init__(self) -> None:
@@ -202,10 +207,10 @@ class _OpenIntake:
 
         async def call(_: Any, context: Context) -> None:
             async def requests() -> AsyncIterator[Any]:
-                patience_s = _PATIENCE_S
-                while (message := await self._read(context, patience_s)) is not grpc.aio.EOF:
+                within_s = _READ_S
+                while (message := await self._read(context, within_s)) is not grpc.aio.EOF:
                     yield _decode(deserialize, message)
-                    patience_s = _NEXT_PATIENCE_S
+                    within_s = _NEXT_READ_S
 
             async with self._turn(context):
                 async for response in behavior(requests(), context):
@@ -242,22 +247,22 @@ class _OpenIntake:
     @asynccontextmanager
     async def _turn(self, context: Context) -> AsyncIterator[None]:
         """Wait for the turn of a call; a `GatewayError` in the block becomes its status."""
+        if self._waiting >= _MAX_WAITING:
+            await _refuse(context, errors.unavailable("too many callers without a key; try again"))
+        self._waiting += 1
         try:
-            if self._waiting >= _MAX_WAITING:
-                raise errors.unavailable("too many callers without a key; try again")
-            self._waiting += 1
-            try:
-                await self._lock.acquire()
-            finally:
-                self._waiting -= 1
-            try:
-                yield
-            finally:
-                self._lock.release()
+            await asyncio.sleep(_ARRIVAL_S)
+            await self._lock.acquire()
+        finally:
+            self._waiting -= 1
+        try:
+            yield
         except GatewayError as error:
-            await context.abort(error.grpc_status, error.message)
+            await _refuse(context, error)
+        finally:
+            self._lock.release()
 
-    async def _read(self, context: Context, patience_s: float = _PATIENCE_S) -> Any:
+    async def _read(self, context: Context, within_s: float = _READ_S) -> Any:
         """Read one message, or EOF.
 
         Raises:
@@ -267,9 +272,10 @@ class _OpenIntake:
         # In two steps: after a stall of the loop the first one ends before sockets are read.
         for _ in range(2):
             if not reading.done():
-                await asyncio.wait([reading], timeout=patience_s / 2)
+                await asyncio.wait([reading], timeout=within_s / 2)
         if not reading.done():
-            reading.cancel()
+            # It ends with its call. To cancel it would leave what it receives in memory for good.
+            reading.add_done_callback(_forget)
             raise GatewayError(
                 errors_pb2.REASON_TIMEOUT, "a call without a key sends its message at once"
             )
@@ -281,6 +287,17 @@ class _OpenIntake:
                 f"a call without a key takes {_LONGEST_OPEN_MESSAGE:,} bytes",
             )
         return message
+
+
+async def _refuse(context: Context, error: GatewayError) -> None:
+    """End a call with the status of `error`; never returns."""
+    await context.abort(error.grpc_status, error.message)
+
+
+def _forget(reading: asyncio.Future[Any]) -> None:
+    """Take note of how a read ended that nobody waits for."""
+    if not reading.cancelled():
+        reading.exception()
 
 
 def _decode(deserialize: Callable[[bytes], Any] | None, message: bytes) -> Any:

@@ -1,8 +1,8 @@
 """How a process of the gateway begins and ends.
 
-A child of `gateway up` is ready when it writes `READY` to standard output, leaves on
-SIGTERM or SIGINT after its work in hand is done, and leaves at once when the pipe
-from its parent closes, so that a killed supervisor leaves nobody behind.
+A child of `gateway up` is ready when it writes `READY` to standard output, or says there with
+`FAILED` why it cannot be. It leaves on SIGTERM or SIGINT after its work in hand is done, and
+at once when the pipe from its parent closes, so that a killed supervisor leaves nobody behind.
 """
 
 import asyncio
@@ -12,13 +12,14 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from typing import NoReturn
 
 from services.common import logs
 from services.common.metrics import write_counts
 from services.common.private import make_files_private
 
 # Objects made while starting live as long as the process; the collector need not
-# walk them again, and young ones are cheap to keep a little longer.
+# walk them again and again, and young ones are cheap to keep a little longer.
 _GC_THRESHOLDS = (50_000, 50, 100)
 # After so long a thread that computes hands the interpreter to another that waits for it: the
 # event loop waits for it before everything that it does.
@@ -60,12 +61,16 @@ class Lifecycle:
             self.hurrying.set()
         self.stopping.set()
 
-    def ready(self) -> None:
-        """Notify the parent that requests can come."""
+    def ready(self, word: str = "") -> None:
+        """Notify the parent that requests can come; `word` is what else it is to know."""
         gc.collect()
         gc.freeze()
-        gc.set_threshold(*_GC_THRESHOLDS)
-        print("READY", flush=True)
+        print(f"READY {word}".rstrip(), flush=True)
+
+    def fail(self, reason: str) -> NoReturn:
+        """Notify the parent why this process cannot serve, and leave."""
+        print(f"FAILED {' '.join(reason.splitlines())}", flush=True)
+        raise SystemExit(1)
 
 
 def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -> None:
@@ -77,6 +82,7 @@ def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -
         finally:
             write_counts()
 
+    gc.set_threshold(*_GC_THRESHOLDS)
     logs.configure()
     make_files_private()
     _set_up_grpc()

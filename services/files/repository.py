@@ -28,12 +28,11 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import File, ListFilesRequest, Purpose
-from services.common.database import metadata, reading, reading_once, writing
+from services.common.database import insert_into, metadata, reading, reading_once, writing
 from services.common.errors import GatewayError, invalid
 from services.common.ids import Source
 from services.files.blob_errors import storage_unavailable
@@ -83,11 +82,6 @@ files = Table(
     Index("ix_files_owner_id_purpose", "owner_id", "purpose", "created_at_s", "id"),
     Index("ix_files_expires_at_s", "expires_at_s"),
 )
-
-_INSERTS: dict[str, Callable[[Table], Any]] = {
-    "sqlite": sqlite.insert,
-    "postgresql": postgresql.insert,
-}
 
 
 class Usage(NamedTuple):
@@ -295,9 +289,7 @@ def _told() -> Iterator[None]:
 
 
 async def _open_account(connection: AsyncConnection, owner_id: str) -> None:
-    empty = _INSERTS[connection.dialect.name](usage).values(
-        owner_id=owner_id, files=0, size_bytes=0
-    )
+    empty = insert_into(connection, usage).values(owner_id=owner_id, files=0, size_bytes=0)
     await connection.execute(empty.on_conflict_do_nothing())
 
 

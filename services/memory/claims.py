@@ -23,10 +23,10 @@ from sqlalchemy import ColumnElement, and_, delete, func, insert, literal, selec
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.common.database import reading, writing
+from services.common.database import insert_into, reading, writing
 from services.common.ids import Source
 from services.memory.entities import taken_over
-from services.memory.tables import INSERTS, claims, memories, queues
+from services.memory.tables import claims, memories, queues
 
 WRITE = "write"
 READ = "read"
@@ -218,7 +218,7 @@ def _next_ticket(connection: AsyncConnection, queue: Queue, owner_id: str) -> An
     first = select(memories.c.id, literal(queue.mode), literal(1)).where(
         memories.c.id == queue.entity_id, memories.c.owner_id == owner_id
     )
-    made = INSERTS[connection.dialect.name](queues).from_select(
+    made = insert_into(connection, queues).from_select(
         [queues.c.entity_id, queues.c.mode, queues.c.tickets], first
     )
     return made.on_conflict_do_update(

@@ -17,11 +17,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, and_, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.common.database import reading, writing
+from services.common.database import insert_into, reading, writing
 from services.common.ids import Source
 from services.common.instances import Instances
 from services.memory.jobs_tables import jobs
-from services.memory.tables import INSERTS
 
 PREFIX = "job_"
 
@@ -160,7 +159,7 @@ class JobQueue:
             "holder": _FREE,
             "ends_at_ms": 0,
         }
-        add = INSERTS[connection.dialect.name](jobs).values(values)
+        add = insert_into(connection, jobs).values(values)
         await connection.execute(add.on_conflict_do_nothing())
 
     async def claim(self, at_most: int, entity_id: str | None = None) -> list[Job]:

@@ -63,7 +63,6 @@ summaries = Table(
         "last_turn",
         unique=True,
         sqlite_where=_LIVE,
-        postgresql_where=_LIVE,
     ),
     Index("ix_memory_summaries_entity_id", "entity_id"),
 )

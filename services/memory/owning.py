@@ -5,6 +5,7 @@ from dataclasses import asdict
 from sqlalchemy import Select, delete, insert, not_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from services.common.database import insert_into
 from services.memory import claims, transcript
 from services.memory.entities import (
     COLUMNS,
@@ -14,7 +15,7 @@ from services.memory.entities import (
     quota_exceeded,
     to_entity,
 )
-from services.memory.tables import INSERTS, memories, owners
+from services.memory.tables import memories, owners
 
 
 async def share(
@@ -45,9 +46,7 @@ async def make(
         GatewayError: memory_quota_exceeded.
         IntegrityError: another call made it meanwhile, too.
     """
-    none = INSERTS[connection.dialect.name](owners).values(
-        owner_id=owner_id, memories=0, size_bytes=0
-    )
+    none = insert_into(connection, owners).values(owner_id=owner_id, memories=0, size_bytes=0)
     await connection.execute(none.on_conflict_do_nothing())
     counted = await connection.execute(
         update(owners)

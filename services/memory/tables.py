@@ -4,9 +4,6 @@ A memory is an owner's and has a name of the owner's choice. Everything else han
 id, which is never used again: one that is forgotten and begun anew has another.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -20,17 +17,10 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from services.common.database import metadata
 
 MAX_MEMORY_ID = 256
-
-# Each dialect's own INSERT, which knows ON CONFLICT.
-INSERTS: dict[str, Callable[[Table], Any]] = {
-    "sqlite": sqlite.insert,
-    "postgresql": postgresql.insert,
-}
 
 _UNUSED = text("turns = 0 AND epoch = 0")
 _LIVE = text("superseded_at_ms IS NULL")
@@ -65,7 +55,7 @@ memories = Table(
     Column("size_bytes", BigInteger, nullable=False),
     UniqueConstraint("owner_id", "memory_id"),
     Index("ix_memories_owner_id", "owner_id", "updated_at_ms", "id"),
-    Index("ix_memories_unused", "updated_at_ms", sqlite_where=_UNUSED, postgresql_where=_UNUSED),
+    Index("ix_memories_unused", "updated_at_ms", sqlite_where=_UNUSED),
 )
 
 # What one commit added to one turn: `content` is a serialized gateway.memory.v1.Turn of
@@ -91,7 +81,6 @@ parts = Table(
         "first_message",
         unique=True,
         sqlite_where=_LIVE,
-        postgresql_where=_LIVE,
     ),
 )
 

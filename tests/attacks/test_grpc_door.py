@@ -82,9 +82,8 @@ async def test_large_messages_where_no_key_is_needed_are_cut_off(
             health = health_pb2_grpc.HealthStub(channel)
             answer = await health.Check(health_pb2.HealthCheckRequest(), timeout=10)
             assert answer.status == health_pb2.HealthCheckResponse.SERVING
-    # One message is received at a time, and gRPC has it three times over for a moment: in
-    # pieces, put together, and as what it hands on.
-    measured.assert_harmless(3 * LARGE / (1 << 20) + 20)
+    # A call ends before much of its message has come, and one is received at a time.
+    measured.assert_harmless(100)
 
 
 async def test_large_messages_of_one_user_take_turns(
@@ -111,7 +110,6 @@ async def test_links_are_not_for_strangers(target: Gateway) -> None:
     async with channel_to(target.services_port) as channel:
         opened = channel.stream_stream("/gateway.link.v1.Link/Open")()
         with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await opened.write(b"")
             await opened.read()
     assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
 

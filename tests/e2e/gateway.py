@@ -109,9 +109,9 @@ def gateway_apart(folder: Path, upstream_port: int) -> Iterator[Gateway]:
     port, services_port = free_port(), free_port()
     environ = _environ(folder, upstream_port, port)
     address = f"127.0.0.1:{services_port}"
-    prepared = Running([PYTHON, "-m", "services.prepare"], environ=environ, folder=folder)
-    with prepared:
-        prepared.wait_for('"key"')
+    create = [command("gateway"), "keys", "create", "--user", "dev", "--plan", "enterprise"]
+    with Running(create, environ=environ, folder=folder) as created:
+        key = created.wait_for(r"^(gw-\S+)$")[1]
     serve = [command("gateway"), "serve"]
     listening = [*serve, "services", "--listen", address]
     with Running(listening, environ=environ, folder=folder) as services:
@@ -120,7 +120,7 @@ def gateway_apart(folder: Path, upstream_port: int) -> Iterator[Gateway]:
         with Running(calling, environ=environ, folder=folder) as facade:
             facade.wait_for("READY")
             data_dir = folder / "var"
-            yield Gateway(port, 0, _key(folder), facade, data_dir, services_port, services)
+            yield Gateway(port, 0, key, facade, data_dir, services_port, services)
 
 
 @contextmanager

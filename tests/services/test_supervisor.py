@@ -15,7 +15,7 @@ _PARENT = """
 import asyncio, os, sys
 from services.supervisor import Program, Supervisor
 program = Program("worker-1", sys.argv[1:])
-asyncio.run(Supervisor([program], environ=os.environ, drain_s=0).run(lambda: None))
+asyncio.run(Supervisor([program], environ=os.environ, drain_s=0).run(print))
 """
 
 
@@ -30,9 +30,14 @@ class Notes:
 
     def __init__(self) -> None:
         self.ready = asyncio.Event()
+        self.word = ""
         self.ended: asyncio.Queue[int] = asyncio.Queue()
         self.deaths: asyncio.Queue[int] = asyncio.Queue()
         self.wait_s = 0.0
+
+    def on_ready(self, word: str) -> None:
+        self.word = word
+        self.ready.set()
 
     def backoff_s(self, deaths: int) -> float:
         self.deaths.put_nowait(deaths)
@@ -66,7 +71,7 @@ def supervise(programs: StandIns, notes: Notes) -> Start:
 @asynccontextmanager
 async def running(supervisor: Supervisor, notes: Notes) -> AsyncIterator["asyncio.Task[None]"]:
     """Run a supervisor; end it at once at the end of the context."""
-    task = asyncio.create_task(supervisor.run(notes.ready.set))
+    task = asyncio.create_task(supervisor.run(notes.on_ready))
     try:
         yield task
     finally:
@@ -101,6 +106,18 @@ async def test_ready_may_come_in_pieces(supervise: Start, programs: StandIns, no
         for piece in ("a line\nREA", "DY", "\nanother"):
             await second.write(piece)
         await notes.ready.wait()
+        assert notes.word == ""
+
+
+async def test_the_first_word_said_with_ready_is_handed_on(
+    supervise: Start, programs: StandIns, notes: Notes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with running(supervise("worker-0", "worker-1", "worker-2"), notes):
+        for name, line in [("worker-0", "READY"), ("worker-1", "READY a"), ("worker-2", "READY b")]:
+            await (await programs.started(name)).write(f"{line}\n")
+        await notes.ready.wait()
+        assert notes.word == "a"
+    assert "READY" not in capsys.readouterr().err
 
 
 async def test_what_programs_write_goes_to_standard_error(
@@ -184,14 +201,25 @@ async def test_a_program_that_dies_before_it_is_ready_ends_the_start(
     assert not notes.ready.is_set()
 
 
+async def test_why_a_program_does_not_come_up_is_told_in_its_own_words(
+    supervise: Start, programs: StandIns, notes: Notes
+) -> None:
+    async with running(supervise("worker-0"), notes) as task:
+        program = await programs.started("worker-0")
+        await program.write("FAILED the disk is full\n")
+        program.tell("exit 1")
+        with pytest.raises(StartError, match=r"^the disk is full$"):
+            await task
+
+
 async def test_a_program_that_cannot_be_started_ends_the_start() -> None:
     program = Program("worker-0", ["/nowhere/python"])
     with pytest.raises(StartError, match=r"worker-0: .*No such file"):
-        await Supervisor([program], environ={}, drain_s=0).run(lambda: None)
+        await Supervisor([program], environ={}, drain_s=0).run(print)
 
 
 async def test_programs_that_are_not_ready_in_time_end_the_start(supervise: Start) -> None:
-    start = supervise("worker-0", "worker-1", drain_s=0).run(lambda: None, ready_within_s=0)
+    start = supervise("worker-0", "worker-1", drain_s=0).run(print, ready_within_s=0)
     with pytest.raises(StartError, match=r"^worker-0, worker-1: not ready"):
         await start
 

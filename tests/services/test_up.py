@@ -13,11 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from services.accounts.keys import hash_key
-from services.accounts.repository import AccountRepository
-from services.common.authentication import is_key
-from services.common.database import open_engine
-from services.common.settings import Storage
 from services.orders import Orders
 from services.supervisor import Program, StartError
 from services.up import (
@@ -27,7 +22,6 @@ from services.up import (
     greeting,
     held_port,
     locked,
-    prepare_in_process,
     runtime_folder,
     short_path,
     up,
@@ -69,10 +63,7 @@ class Up:
         self._programs = programs
 
     async def run(self) -> None:
-        async def prepare() -> str | None:
-            return KEY
-
-        await up(self.orders, make_programs=self._make, prepare=prepare, output=self.output)
+        await up(self.orders, make_programs=self._make, output=self.output)
 
     def _make(self, folder: Path, port: int, metrics_port: int) -> Sequence[Program]:
         self.folder, self.port, self.metrics_port = folder, port, metrics_port
@@ -90,7 +81,7 @@ def _signal(number: signal.Signals) -> None:
 
 async def test_it_says_where_it_is_once_it_is_ready(gateway: Up, programs: StandIns) -> None:
     task = asyncio.create_task(gateway.run())
-    await programs.ready("worker-0")
+    await (await programs.started("worker-0")).write(f"READY {KEY}\n")
     assert gateway.output.getvalue() == ""
     await programs.ready("worker-1")
     await gateway.output.written.wait()
@@ -199,6 +190,17 @@ async def test_a_failed_start_frees_the_folder_and_the_port(
     with locked(tmp_path / "var"), held_port("127.0.0.1", gateway.port):
         pass
     assert gateway.output.getvalue() == ""
+
+
+async def test_an_interrupted_start_is_told(gateway: Up, programs: StandIns) -> None:
+    task = asyncio.create_task(gateway.run())
+    first, second = [await programs.started(name) for name in ("worker-0", "worker-1")]
+    _signal(signal.SIGINT)
+    for run in (first, second):
+        assert await run.heard() == "SIGTERM"
+        run.tell("exit 0")
+    with pytest.raises(StartError, match="interrupted before the gateway was ready"):
+        await task
 
 
 def test_the_lock_file_of_a_gateway_that_was_killed_is_no_obstacle(tmp_path: Path) -> None:
@@ -315,41 +317,10 @@ def test_the_curl_line_works_as_pasted() -> None:
 
 
 def test_without_a_key_the_lines_make_one_and_use_it() -> None:
-    *_, make, line = greeting("http://10.0.0.1:80", METRICS, None, Path("var/dev.key")).splitlines()
+    *_, make, line = greeting("http://10.0.0.1:80", METRICS, "", Path("var/dev.key")).splitlines()
     script = f'gateway() {{ echo "{KEY}"; }}; curl() {{ printf "%s\\n" "$@"; }}\n{make}\n{line}'
     shown = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout
     assert f"Authorization: Bearer {KEY}" in shown.splitlines()
-
-
-async def test_preparing_makes_tables_and_a_key_that_is_good(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _point_at(tmp_path, monkeypatch)
-    key = await prepare_in_process()
-    assert key is not None
-    assert is_key(key)
-    engine = open_engine(Storage(data_dir=tmp_path / "var"))
-    assert await AccountRepository(engine).find_caller(hash_key(key)) is not None
-    await engine.dispose()
-    assert await prepare_in_process() == key
-
-
-async def test_a_database_that_does_not_answer_ends_the_start_with_a_word_on_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _point_at(tmp_path, monkeypatch)
-    monkeypatch.setenv("GATEWAY_DATABASE_URL", "postgresql://gateway:hunter2@127.0.0.1:1/x")
-    with pytest.raises(StartError, match="database does not answer") as raised:
-        await prepare_in_process()
-    assert "hunter2" not in str(raised.value)
-
-
-def _point_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / "gateway.toml").touch()
-    monkeypatch.setenv("GATEWAY_CONFIG", str(folder / "gateway.toml"))
-    monkeypatch.setenv("GATEWAY_DATA_DIR", str(folder / "var"))
-    for name in ("GATEWAY_HOST", "GATEWAY_PORT", "GATEWAY_METRICS_PORT", "GATEWAY_DATABASE_URL"):
-        monkeypatch.delenv(name, raising=False)
 
 
 def test_no_folder_of_the_working_directory_passes_for_the_gateway(tmp_path: Path) -> None:

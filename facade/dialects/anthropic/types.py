@@ -26,7 +26,8 @@ from facade.dialects.validation import UNTYPED
 
 MIN_THINKING_BUDGET = 1024
 
-_OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+# A type is built when it is first used: few of them are in the life of a process.
+_OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
 _Text = Annotated[str, Field(min_length=1)]
 _MIME_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+", re.IGNORECASE | re.ASCII)

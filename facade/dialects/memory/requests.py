@@ -29,7 +29,7 @@ class Page(NamedTuple):
 class SearchBody(BaseModel):
     """What to look for in a memory."""
 
-    model_config = ConfigDict(strict=True, extra="forbid")
+    model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
 
     query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY)] = Field(
         description="What archived turns are to be about."

@@ -26,7 +26,8 @@ from facade.dialects.extensions import (
 )
 from facade.dialects.validation import FewFields
 
-_OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+# A type is built when it is first used: few of them are in the life of a process.
+_OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
 Text = Annotated[str, Field(min_length=1)]
 Object = dict[str, Any]

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Row, Table, cast, delete, func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.common.database import execute_many
+from services.common.database import execute_many, insert_into
 from services.memory.archive import dates, postings, signatures, tables, words
 
 # A pause longer than this ends a session.
@@ -46,7 +45,7 @@ async def add(
     """
     archives = tables.archives
     empty = {"entity_id": entity_id, "owner_id": owner_id, "turns": 0, "terms": 0}
-    made = _insert(connection, archives).values(empty).on_conflict_do_nothing()
+    made = insert_into(connection, archives).values(empty).on_conflict_do_nothing()
     await connection.execute(made)
     if await _hold(connection, entity_id) != owner_id:
         raise ValueError(f"{entity_id} is another user's")
@@ -136,7 +135,7 @@ async def add_vectors(
         return
     packed, signed = await asyncio.to_thread(_signed, {turn: vectors[turn] for turn in missing})
     await connection.execute(
-        _insert(connection, tables.vectors),
+        insert_into(connection, tables.vectors),
         [
             {"entity_id": entity_id, "model": model, "turn": turn, "vector": vector}
             for turn, vector in packed.items()
@@ -251,7 +250,7 @@ async def _append(
 ) -> None:
     """Add records to the blocks that they belong to."""
     table = packed.table
-    statement = _insert(connection, table)
+    statement = insert_into(connection, table)
     both = packed.op("||")(statement.excluded[packed.name])
     # SQLite takes the two together for text.
     joined = {packed.name: cast(both, packed.type)}
@@ -277,12 +276,7 @@ async def _shorten(
     await connection.execute(_drop(table, entity_id, table.c.block == block))
     left = [dict(row._mapping) | {packed.name: kept(row)} for row in rows]
     if left := [row for row in left if row[packed.name]]:
-        await connection.execute(_insert(connection, table), left)
-
-
-def _insert(connection: AsyncConnection, table: Table) -> Any:
-    """Return an INSERT that knows conflicts, which SQLAlchemy has for each engine apart."""
-    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
+        await connection.execute(insert_into(connection, table), left)
 
 
 def _of(table: Table, entity_id: str, *columns: Any) -> Any:

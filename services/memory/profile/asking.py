@@ -40,7 +40,7 @@ _Text = Annotated[str, Field(min_length=1, max_length=2_000)]
 
 
 class _Answered(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
     topic: _Text
     sub_topic: _Text
@@ -49,7 +49,7 @@ class _Answered(BaseModel):
 
 
 class _Answer(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
     facts: Annotated[list[_Answered], Field(max_length=_MOST)]
 

@@ -14,12 +14,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, delete, func, insert, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.common.database import reading
+from services.common.database import insert_into, reading
 from services.common.ids import Source as Ids
 from services.memory.profile.chains import Link, changes, place_for
 from services.memory.profile.tables import facts, sources
 from services.memory.profile.wording import Fact, Found, Source
-from services.memory.tables import INSERTS, owners
+from services.memory.tables import owners
 
 PREFIX = "fact_"
 
@@ -126,7 +126,7 @@ class Facts:
 
 async def _hold(connection: AsyncConnection, owner_id: str) -> None:
     """Lock a user's facts until the transaction's end."""
-    none = INSERTS[connection.dialect.name](owners).values(owner_id=owner_id, memories=0)
+    none = insert_into(connection, owners).values(owner_id=owner_id, memories=0)
     await connection.execute(none.on_conflict_do_nothing())
     await connection.execute(
         select(owners.c.owner_id)
@@ -180,7 +180,7 @@ async def _insert(connection: AsyncConnection, key: _Key, link: Link) -> None:
 async def _cite(
     connection: AsyncConnection, fact_id: str, said_in: Source, said_at_ms: int
 ) -> None:
-    cite = INSERTS[connection.dialect.name](sources).values(
+    cite = insert_into(connection, sources).values(
         fact_id=fact_id, entity_id=said_in.entity_id, turn=said_in.turn, at_ms=said_at_ms
     )
     # Outside of memories one row stands for all the times.

@@ -37,7 +37,6 @@ facts = Table(
         "sub_topic",
         unique=True,
         sqlite_where=_LIVE,
-        postgresql_where=_LIVE,
     ),
     Index("ix_memory_facts_owner_id", "owner_id", "topic", "sub_topic"),
 )

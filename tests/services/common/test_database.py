@@ -29,6 +29,7 @@ from services.common.database import (
     writing,
 )
 from services.common.errors import GatewayError
+from services.common.migrations import snapshot
 from services.common.settings import SettingsError, Storage
 from services.files import repository as files
 from services.memory import jobs_tables as background
@@ -143,6 +144,11 @@ def test_the_known_head_is_the_newest_step() -> None:
     config = Config()
     config.set_main_option("script_location", os.path.dirname(migrations.__file__))
     assert ScriptDirectory.from_config(config).get_heads() == [migrations.HEAD]
+
+
+async def test_a_new_sqlite_file_has_the_tables_that_all_steps_make() -> None:
+    # `python -m services.common.migrations.snapshot` writes it.
+    assert snapshot.FILE.read_text() == await snapshot.taken()
 
 
 async def test_a_second_migration_changes_nothing(engine: AsyncEngine) -> None:

@@ -2,10 +2,11 @@ import importlib
 import ssl
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from services.common.imports import import_without_tls
+from services.common.imports import import_bare, import_without_tls
 
 
 def test_what_is_imported_finds_no_tls_and_what_comes_after_does(tmp_path, monkeypatch) -> None:
@@ -34,3 +35,41 @@ def test_an_import_that_fails_leaves_tls_where_it_was() -> None:
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         import_without_tls("no_such_module")
     assert sys.modules["ssl"] is ssl
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "large"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("import large.most\nfrom large.part import wanted")
+    (folder / "part.py").write_text("wanted = 1\nmore = 2")
+    (folder / "most.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("large", "large.part", "large.most"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+@pytest.mark.usefixtures("package")
+def test_a_bare_package_has_the_names_asked_for_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    import_bare("large", "part", "wanted")
+    large = importlib.import_module("large")
+    assert large.wanted == 1
+    assert not hasattr(large, "more")
+    assert "large.most" not in sys.modules
+    importlib.import_module("large.most")
+    assert large.wanted == 1
+
+
+@pytest.mark.usefixtures("package")
+def test_a_package_that_is_whole_stays_so() -> None:
+    large = importlib.import_module("large")
+    import_bare("large", "part", "more")
+    assert sys.modules["large"] is large
+    assert "large.most" in sys.modules
+
+
+@pytest.mark.usefixtures("package")
+def test_a_bare_package_that_fails_is_not_left_behind() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        import_bare("large", "nowhere")
+    assert "large" not in sys.modules

@@ -1,0 +1,318 @@
+CREATE TABLE alembic_version (
+	version_num VARCHAR(32) NOT NULL,
+	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+);
+CREATE TABLE teams (
+	id VARCHAR(64) NOT NULL,
+	name VARCHAR(64) NOT NULL,
+	"plan" VARCHAR(32) NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_teams PRIMARY KEY (id),
+	CONSTRAINT uq_teams_name UNIQUE (name),
+	CONSTRAINT ck_teams_plan CHECK (plan IN ('personal_free', 'personal_pro', 'team_pro', 'enterprise'))
+);
+CREATE TABLE users (
+	id VARCHAR(64) NOT NULL,
+	name VARCHAR(64) NOT NULL,
+	team_id VARCHAR(64),
+	"plan" VARCHAR(32) NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_users PRIMARY KEY (id),
+	CONSTRAINT uq_users_name UNIQUE (name),
+	CONSTRAINT fk_users_team_id FOREIGN KEY(team_id) REFERENCES teams (id),
+	CONSTRAINT ck_users_plan CHECK (plan IN ('personal_free', 'personal_pro', 'team_pro', 'enterprise'))
+);
+CREATE TABLE api_keys (
+	id VARCHAR(64) NOT NULL,
+	hash BLOB NOT NULL,
+	prefix VARCHAR(16) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	revoked_at_ms BIGINT,
+	CONSTRAINT pk_api_keys PRIMARY KEY (id),
+	CONSTRAINT uq_api_keys_hash UNIQUE (hash),
+	CONSTRAINT fk_api_keys_user_id FOREIGN KEY(user_id) REFERENCES users (id)
+);
+CREATE TABLE secrets (
+	name VARCHAR(64) NOT NULL,
+	key_id VARCHAR(64) NOT NULL,
+	value BLOB NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_secrets PRIMARY KEY (name, key_id)
+);
+CREATE TABLE leases (
+	name VARCHAR(64) NOT NULL,
+	holder VARCHAR(64) NOT NULL,
+	ends_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_leases PRIMARY KEY (name)
+);
+CREATE TABLE file_usage (
+	owner_id VARCHAR(64) NOT NULL,
+	files BIGINT NOT NULL,
+	size_bytes BIGINT NOT NULL,
+	CONSTRAINT pk_file_usage PRIMARY KEY (owner_id),
+	CONSTRAINT ck_file_usage_files CHECK (files >= 0),
+	CONSTRAINT ck_file_usage_size_bytes CHECK (size_bytes >= 0)
+);
+CREATE TABLE article_groups (
+	id BIGINT NOT NULL,
+	name VARCHAR(200) NOT NULL,
+	creator_id VARCHAR(64) NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_article_groups PRIMARY KEY (id)
+);
+CREATE TABLE article_group_members (
+	group_id BIGINT NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	added_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_article_group_members PRIMARY KEY (group_id, user_id),
+	CONSTRAINT fk_article_group_members_group_id FOREIGN KEY(group_id) REFERENCES article_groups (id)
+);
+CREATE TABLE grants (
+	user_id VARCHAR(64) NOT NULL,
+	name VARCHAR(64) NOT NULL,
+	given_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_grants PRIMARY KEY (user_id, name)
+);
+CREATE TABLE articles (
+	id VARCHAR(20) NOT NULL,
+	group_id BIGINT,
+	creator_id VARCHAR(64) NOT NULL,
+	name VARCHAR(200) NOT NULL,
+	permission VARCHAR(16) NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	deleted_at_ms BIGINT, size_bytes BIGINT DEFAULT '0' NOT NULL, charged_bytes BIGINT DEFAULT '0' NOT NULL,
+	CONSTRAINT pk_articles PRIMARY KEY (id),
+	CONSTRAINT fk_articles_group_id FOREIGN KEY(group_id) REFERENCES article_groups (id),
+	CONSTRAINT ck_articles_permission CHECK (permission IN ('private', 'group-only'))
+);
+CREATE TABLE article_operations (
+	article_id VARCHAR(20) NOT NULL,
+	revision BIGINT NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	at_ms BIGINT NOT NULL,
+	operation BLOB NOT NULL,
+	inverse BLOB NOT NULL,
+	CONSTRAINT pk_article_operations PRIMARY KEY (article_id, revision),
+	CONSTRAINT fk_article_operations_article_id FOREIGN KEY(article_id) REFERENCES articles (id)
+);
+CREATE TABLE article_snapshots (
+	article_id VARCHAR(20) NOT NULL,
+	revision BIGINT NOT NULL,
+	content BLOB NOT NULL, log_bytes BIGINT DEFAULT '0' NOT NULL,
+	CONSTRAINT pk_article_snapshots PRIMARY KEY (article_id),
+	CONSTRAINT fk_article_snapshots_article_id FOREIGN KEY(article_id) REFERENCES articles (id)
+);
+CREATE TABLE article_sessions (
+	id VARCHAR(64) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	article_id VARCHAR(20) NOT NULL,
+	latest BOOLEAN NOT NULL,
+	expires_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_article_sessions PRIMARY KEY (id),
+	CONSTRAINT fk_article_sessions_article_id FOREIGN KEY(article_id) REFERENCES articles (id)
+);
+CREATE TABLE memory_owners (
+	owner_id VARCHAR(64) NOT NULL,
+	memories BIGINT NOT NULL, size_bytes BIGINT DEFAULT '0' NOT NULL,
+	CONSTRAINT pk_memory_owners PRIMARY KEY (owner_id),
+	CONSTRAINT ck_memory_owners_memories CHECK (memories >= 0)
+);
+CREATE TABLE memories (
+	id VARCHAR(64) NOT NULL,
+	owner_id VARCHAR(64) NOT NULL,
+	memory_id VARCHAR(256) NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	updated_at_ms BIGINT NOT NULL,
+	epoch BIGINT NOT NULL,
+	turns BIGINT NOT NULL,
+	messages BIGINT NOT NULL,
+	summarised BIGINT NOT NULL,
+	reservations BIGINT NOT NULL, size_bytes BIGINT DEFAULT '0' NOT NULL,
+	CONSTRAINT pk_memories PRIMARY KEY (id),
+	CONSTRAINT fk_memories_owner_id FOREIGN KEY(owner_id) REFERENCES memory_owners (owner_id),
+	CONSTRAINT uq_memories_owner_id_memory_id UNIQUE (owner_id, memory_id)
+);
+CREATE TABLE memory_parts (
+	entity_id VARCHAR(64) NOT NULL,
+	first_message BIGINT NOT NULL,
+	epoch BIGINT NOT NULL,
+	messages BIGINT NOT NULL,
+	turn BIGINT NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	open BOOLEAN NOT NULL,
+	superseded_at_ms BIGINT,
+	content BLOB NOT NULL,
+	CONSTRAINT pk_memory_parts PRIMARY KEY (entity_id, first_message, epoch),
+	CONSTRAINT fk_memory_parts_entity_id FOREIGN KEY(entity_id) REFERENCES memories (id)
+);
+CREATE TABLE memory_keys (
+	entity_id VARCHAR(64) NOT NULL,
+	chunk BIGINT NOT NULL,
+	packed BLOB NOT NULL,
+	CONSTRAINT pk_memory_keys PRIMARY KEY (entity_id, chunk),
+	CONSTRAINT fk_memory_keys_entity_id FOREIGN KEY(entity_id) REFERENCES memories (id)
+);
+CREATE TABLE memory_queues (
+	entity_id VARCHAR(64) NOT NULL,
+	mode VARCHAR(16) NOT NULL,
+	tickets BIGINT NOT NULL,
+	CONSTRAINT pk_memory_queues PRIMARY KEY (entity_id, mode),
+	CONSTRAINT fk_memory_queues_entity_id FOREIGN KEY(entity_id) REFERENCES memories (id)
+);
+CREATE TABLE memory_claims (
+	id VARCHAR(64) NOT NULL,
+	entity_id VARCHAR(64) NOT NULL,
+	mode VARCHAR(16) NOT NULL,
+	ticket BIGINT NOT NULL,
+	ends_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_memory_claims PRIMARY KEY (id),
+	CONSTRAINT fk_memory_claims_entity_id FOREIGN KEY(entity_id) REFERENCES memories (id),
+	CONSTRAINT uq_memory_claims_entity_id_mode_ticket UNIQUE (entity_id, mode, ticket)
+);
+CREATE TABLE memory_archives (
+	entity_id VARCHAR(64) NOT NULL,
+	owner_id VARCHAR(64) NOT NULL,
+	turns BIGINT NOT NULL,
+	terms BIGINT NOT NULL,
+	CONSTRAINT pk_memory_archives PRIMARY KEY (entity_id)
+);
+CREATE TABLE memory_archive_turns (
+	entity_id VARCHAR(64) NOT NULL,
+	turn BIGINT NOT NULL,
+	session BIGINT NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	terms BIGINT NOT NULL,
+	text TEXT NOT NULL,
+	CONSTRAINT pk_memory_archive_turns PRIMARY KEY (entity_id, turn),
+	CONSTRAINT fk_memory_archive_turns_entity_id FOREIGN KEY(entity_id) REFERENCES memory_archives (entity_id)
+);
+CREATE TABLE memory_archive_postings (
+	entity_id VARCHAR(64) NOT NULL,
+	term BIGINT NOT NULL,
+	block BIGINT NOT NULL,
+	postings BLOB NOT NULL,
+	CONSTRAINT pk_memory_archive_postings PRIMARY KEY (entity_id, term, block),
+	CONSTRAINT fk_memory_archive_postings_entity_id FOREIGN KEY(entity_id) REFERENCES memory_archives (entity_id)
+)
+ WITHOUT ROWID
+;
+CREATE TABLE memory_archive_vectors (
+	entity_id VARCHAR(64) NOT NULL,
+	turn BIGINT NOT NULL,
+	model TEXT NOT NULL,
+	vector BLOB NOT NULL,
+	CONSTRAINT pk_memory_archive_vectors PRIMARY KEY (entity_id, turn, model),
+	CONSTRAINT fk_memory_archive_vectors_turn FOREIGN KEY(entity_id, turn) REFERENCES memory_archive_turns (entity_id, turn)
+);
+CREATE TABLE memory_archive_signatures (
+	entity_id VARCHAR(64) NOT NULL,
+	model TEXT NOT NULL,
+	dimensions INTEGER NOT NULL,
+	block BIGINT NOT NULL,
+	signatures BLOB NOT NULL,
+	CONSTRAINT pk_memory_archive_signatures PRIMARY KEY (entity_id, model, dimensions, block),
+	CONSTRAINT fk_memory_archive_signatures_entity_id FOREIGN KEY(entity_id) REFERENCES memory_archives (entity_id)
+)
+ WITHOUT ROWID
+;
+CREATE TABLE memory_jobs (
+	id VARCHAR(64) NOT NULL,
+	kind VARCHAR(16) NOT NULL,
+	owner_id VARCHAR(64) NOT NULL,
+	entity_id VARCHAR(64),
+	first_turn BIGINT NOT NULL,
+	last_turn BIGINT NOT NULL,
+	variant BIGINT NOT NULL,
+	text TEXT NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	due_at_ms BIGINT NOT NULL,
+	promoted BOOLEAN NOT NULL,
+	attempts INTEGER NOT NULL,
+	holder VARCHAR(64) NOT NULL,
+	ends_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_memory_jobs PRIMARY KEY (id),
+	CONSTRAINT fk_memory_jobs_entity_id FOREIGN KEY(entity_id) REFERENCES memories (id),
+	CONSTRAINT uq_memory_jobs_entity_id_kind_first_turn_last_turn_variant UNIQUE (entity_id, kind, first_turn, last_turn, variant)
+);
+CREATE TABLE memory_summaries (
+	id VARCHAR(64) NOT NULL,
+	entity_id VARCHAR(64) NOT NULL,
+	first_turn BIGINT NOT NULL,
+	last_turn BIGINT NOT NULL,
+	epoch BIGINT NOT NULL,
+	text TEXT NOT NULL,
+	degraded BOOLEAN NOT NULL,
+	superseded BOOLEAN NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_memory_summaries PRIMARY KEY (id),
+	CONSTRAINT fk_memory_summaries_entity_id FOREIGN KEY(entity_id) REFERENCES memories (id)
+);
+CREATE TABLE memory_facts (
+	id VARCHAR(64) NOT NULL,
+	owner_id VARCHAR(64) NOT NULL,
+	topic VARCHAR(64) NOT NULL,
+	sub_topic VARCHAR(64) NOT NULL,
+	value TEXT NOT NULL,
+	updated_at_ms BIGINT NOT NULL,
+	place BIGINT NOT NULL,
+	superseded_by VARCHAR(64),
+	CONSTRAINT pk_memory_facts PRIMARY KEY (id)
+);
+CREATE TABLE memory_fact_sources (
+	fact_id VARCHAR(64) NOT NULL,
+	entity_id VARCHAR(64) NOT NULL,
+	turn BIGINT NOT NULL,
+	at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_memory_fact_sources PRIMARY KEY (fact_id, entity_id, turn),
+	CONSTRAINT fk_memory_fact_sources_fact_id FOREIGN KEY(fact_id) REFERENCES memory_facts (id)
+);
+CREATE TABLE article_usage (
+	owner_id VARCHAR(64) NOT NULL,
+	"plan" VARCHAR(32) NOT NULL,
+	documents BIGINT NOT NULL,
+	size_bytes BIGINT NOT NULL,
+	deleted_bytes BIGINT NOT NULL,
+	CONSTRAINT pk_article_usage PRIMARY KEY (owner_id),
+	CONSTRAINT ck_article_usage_documents CHECK (documents >= 0),
+	CONSTRAINT ck_article_usage_size_bytes CHECK (size_bytes >= 0),
+	CONSTRAINT ck_article_usage_deleted_bytes CHECK (deleted_bytes >= 0)
+);
+CREATE TABLE "files" (
+	id VARCHAR(64) NOT NULL,
+	owner_id VARCHAR(64) NOT NULL,
+	filename VARCHAR(255) NOT NULL,
+	purpose VARCHAR(16) NOT NULL,
+	size_bytes BIGINT NOT NULL,
+	mime_type VARCHAR(255) NOT NULL,
+	created_at_s BIGINT NOT NULL,
+	expires_at_s BIGINT NOT NULL,
+	sha256 VARCHAR(64) NOT NULL,
+	CONSTRAINT pk_files PRIMARY KEY (id),
+	CONSTRAINT fk_files_owner_id FOREIGN KEY(owner_id) REFERENCES file_usage (owner_id),
+	CONSTRAINT ck_files_purpose CHECK (purpose IN ('assistants', 'batch', 'fine_tune', 'vision', 'user_data', 'evals'))
+);
+CREATE INDEX ix_api_keys_prefix ON api_keys (prefix);
+CREATE INDEX ix_api_keys_user_id ON api_keys (user_id);
+CREATE INDEX ix_article_group_members_user_id ON article_group_members (user_id);
+CREATE INDEX ix_article_sessions_article_id ON article_sessions (article_id);
+CREATE INDEX ix_article_sessions_expires_at_ms ON article_sessions (expires_at_ms);
+CREATE UNIQUE INDEX ix_article_sessions_latest ON article_sessions (user_id, article_id) WHERE latest;
+CREATE INDEX ix_article_sessions_user_id ON article_sessions (user_id);
+CREATE INDEX ix_articles_creator_id ON articles (creator_id);
+CREATE INDEX ix_articles_deleted_at_ms ON articles (deleted_at_ms);
+CREATE INDEX ix_articles_group_id ON articles (group_id);
+CREATE INDEX ix_files_expires_at_s ON files (expires_at_s);
+CREATE INDEX ix_files_owner_id ON files (owner_id, created_at_s, id);
+CREATE INDEX ix_files_owner_id_purpose ON files (owner_id, purpose, created_at_s, id);
+CREATE INDEX ix_memories_owner_id ON memories (owner_id, updated_at_ms, id);
+CREATE INDEX ix_memories_unused ON memories (updated_at_ms) WHERE turns = 0 AND epoch = 0;
+CREATE INDEX ix_memory_fact_sources_entity_id ON memory_fact_sources (entity_id, turn);
+CREATE UNIQUE INDEX ix_memory_facts_live ON memory_facts (owner_id, topic, sub_topic) WHERE superseded_by IS NULL;
+CREATE INDEX ix_memory_facts_owner_id ON memory_facts (owner_id, topic, sub_topic);
+CREATE INDEX ix_memory_jobs_due_at_ms ON memory_jobs (due_at_ms);
+CREATE INDEX ix_memory_jobs_owner_id ON memory_jobs (owner_id);
+CREATE UNIQUE INDEX ix_memory_parts_live ON memory_parts (entity_id, turn, first_message) WHERE superseded_at_ms IS NULL;
+CREATE INDEX ix_memory_summaries_entity_id ON memory_summaries (entity_id);
+CREATE UNIQUE INDEX ix_memory_summaries_live ON memory_summaries (entity_id, last_turn) WHERE NOT superseded;
+CREATE INDEX ix_users_team_id ON users (team_id);
