@@ -60,7 +60,7 @@ async def add(
     session = await _session_before(connection, entity_id, new[0].number)
     # In a thread, since stemming the words of a few turns may take a tenth of a second.
     rows, blocks = await asyncio.to_thread(_indexed, entity_id, new, session)
-    await connection.execute(_insert(connection, tables.turns), rows)
+    await connection.execute(insert_into(connection, tables.turns), rows)
     await _append(connection, tables.postings.c.postings, blocks)
     await connection.execute(
         update(archives)
