@@ -29,6 +29,12 @@ MAX_CHECKED_FIELDS = 10_000
 # Characters of a name of the caller's making that an error repeats.
 _LONGEST_NAME = 128
 
+# Bytes of a body up to which it may be read twice.
+_QUICK_BYTES = 1 << 20
+# What may stand before a number, and digits: of each kind one sign.
+_NUMBERS = bytes.maketrans(b",[ -\t\r\n" + b"123456789", b":" * 7 + b"0" * 9)
+_LARGE_NUMBER = b":" + b"0" * 19
+
 Location = Sequence[int | str]
 _T = TypeVar("_T")
 
@@ -70,6 +76,24 @@ def read(adapter: TypeAdapter[_T], body: bytes) -> _T:
         return adapter.validate_json(body)
     except ValidationError as error:
         raise to_gateway_error(error) from None
+
+
+def read_quickly(adapter: TypeAdapter[_T], body: bytes) -> tuple[_T, bool]:
+    """Check a request body as `read` does, in half the time where unions are told by a function.
+
+    Such a function is called with Python values, which pydantic makes of the JSON anew for each
+    union around them. Here they are made once, of bodies in which nothing is lost by that.
+
+    Returns:
+        What was read, and whether each number in it is one that JSON can say, of 64 bits.
+    """
+    # orjson makes floats of larger integers, and takes none that are infinite.
+    if len(body) <= _QUICK_BYTES and _LARGE_NUMBER not in body.translate(_NUMBERS):
+        try:
+            return adapter.validate_python(orjson.loads(body)), True
+        except (orjson.JSONDecodeError, ValidationError):
+            pass  # what is wrong with it is told as of every body
+    return read(adapter, body), False
 
 
 def check(adapter: TypeAdapter[_T], value: object, path: str) -> _T:
@@ -149,7 +173,7 @@ def to_json(value: object, path: str) -> bytes:
     return written
 
 
-def to_source(value: object) -> bytes | None:
+def to_source(value: object, *, has_numbers: bool = True) -> bytes | None:
     """Return a value that came from JSON as JSON again, or None where that would change it.
 
     It would where a number is infinite or none, or larger than 64 bits.
@@ -159,8 +183,9 @@ def to_source(value: object) -> bytes | None:
     except TypeError:
         return None
     # orjson writes numbers that JSON cannot say as null.
-    holds_null = b"null" in written.replace(b'"null"', b"")
-    return None if holds_null and orjson.loads(written) != value else written
+    if has_numbers and b"null" in written and orjson.loads(written) != value:
+        return None
+    return written
 
 
 def _write(value: object, path: str) -> bytes:

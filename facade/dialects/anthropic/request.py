@@ -15,7 +15,7 @@ from facade.dialects.anthropic.settings import add_tools, set_settings
 from facade.dialects.anthropic.source import source_of
 from facade.dialects.anthropic.types import CountTokensBody, MessagesBody, Parameters
 from facade.dialects.extensions import is_plain, set_extensions
-from facade.dialects.validation import check, read
+from facade.dialects.validation import check, read_quickly
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
@@ -64,9 +64,9 @@ def parse_messages(
     Raises:
         GatewayError: invalid, naming the first field at fault.
     """
-    checked = read(_MESSAGES, body)
+    checked, is_exact = read_quickly(_MESSAGES, body)
     del body  # the last of its megabytes, unless the caller keeps them
-    request, lazy = _translated(checked, betas, coding, lazily)
+    request, lazy = _translated(checked, betas, coding, lazily, is_exact)
     return ParsedRequest(request, lazy, bool(checked.stream))
 
 
@@ -78,12 +78,13 @@ def parse_count_tokens(
     Raises:
         GatewayError: invalid, naming the first field at fault.
     """
-    request, lazy = _translated(read(_COUNT_TOKENS, body), betas, coding, lazily)
+    checked, is_exact = read_quickly(_COUNT_TOKENS, body)
+    request, lazy = _translated(checked, betas, coding, lazily, is_exact)
     return ParsedRequest(request, lazy, False)
 
 
 def _translated(
-    body: CountTokensBody, betas: Sequence[str], coding: bool, lazily: bool
+    body: CountTokensBody, betas: Sequence[str], coding: bool, lazily: bool, is_exact: bool
 ) -> tuple[pb.GenerateRequest, LazyRequest | None]:
     if coding:
         for name in ("fallback", "fallback_config"):
@@ -98,7 +99,7 @@ def _translated(
     )
     found = None
     if lazily and body.thinking_block_strategy in (None, "preserve") and is_plain(body):
-        found = source_of(body)
+        found = source_of(body, is_exact)
     names = body.model_fields_set | (body.model_extra or {}).keys()
     lazy = None
     if found is None:

@@ -7,6 +7,7 @@ in turns. Whatever is refused, left out, merged or moved on that way is not amon
 
 import binascii
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from facade.dialects.anthropic.types import CountTokensBody, Message, Tool
@@ -22,10 +23,11 @@ _RESULT = frozenset({"type", "tool_use_id", "content", "is_error", _MARK})
 _KEPT_THERE = b'"file_id"'
 
 
-def source_of(body: CountTokensBody) -> tuple[dict[str, bytes], bool] | None:
+def source_of(body: CountTokensBody, is_exact: bool) -> tuple[dict[str, bytes], bool] | None:
     """Return the fields of a conversation, and whether only Anthropic itself takes them so.
 
-    None where it has to be translated.
+    None where it has to be translated. `is_exact` tells that each number is one that JSON can
+    say, of 64 bits.
     """
     tools = body.tools or ()
     system = body.system or ""
@@ -36,16 +38,15 @@ def source_of(body: CountTokensBody) -> tuple[dict[str, bytes], bool] | None:
         and _are_plain(body.messages)
     ):
         return None
-    fields = {"messages": to_source(body.messages)}
+    written = partial(to_source, has_numbers=not is_exact)
+    fields = {"messages": written(body.messages)}
     if system:
-        fields["system"] = to_source(system)
+        fields["system"] = written(system)
     if tools:
-        fields["tools"] = to_source(tools)
-    source: dict[str, bytes] = {}
-    for name, written in fields.items():
-        if written is None or (name == "tools" and _KEPT_THERE in written):
-            return None
-        source[name] = written
+        fields["tools"] = written(tools)
+    source = {name: json for name, json in fields.items() if json is not None}
+    if len(source) < len(fields) or _KEPT_THERE in source.get("tools", b""):
+        return None
     return source, _thinks(body.messages)
 
 

@@ -35,12 +35,13 @@ def source_of(wire: ChatRequest) -> tuple[dict[str, bytes], bool] | None:
         return None
     if len({tool["function"]["name"] for tool in tools}) < len(tools):
         return None
-    written = to_source(messages), to_source(tools) if tools else b""
-    if written[0] is None or written[1] is None:
-        return None
-    source = {"messages": written[0]}
+    # All of a plain message is text.
+    fields = {"messages": to_source(messages, has_numbers=False)}
     if tools:
-        source["tools"] = written[1]
+        fields["tools"] = to_source(tools)
+    source = {name: written for name, written in fields.items() if written is not None}
+    if len(source) < len(fields):
+        return None
     return source, any(isinstance(one["content"], list) for one in messages)
 
 

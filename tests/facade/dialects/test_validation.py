@@ -3,12 +3,12 @@ from typing import Annotated, Any, Literal
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pydantic import Discriminator, Field, Tag, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter
 from typing_extensions import TypedDict
 
-from facade.dialects.validation import check, read, to_json, to_opaque, to_path
+from facade.dialects.validation import check, read, read_quickly, to_json, to_opaque, to_path
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
 from services.common.errors import GatewayError
 
@@ -120,3 +120,54 @@ def test_an_integer_beyond_every_double_is_refused_by_its_path():
         with pytest.raises(GatewayError) as caught:
             to_json({"a": 10**digits}, "tools[0]")
         assert caught.value.param == "tools[0]"
+
+
+class Held(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+
+    number: int | float | None = None
+    texts: list[str] = []
+
+
+JSON_VALUES = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**70), 2**70),
+        st.floats(),
+        st.sampled_from(["", "a", "12345678901234567890", "é", "\ud800"]),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from("ab"), inner, max_size=2)
+    ),
+    max_leaves=6,
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["number", "texts", "other"]), JSON_VALUES),
+    st.sampled_from([None, (",", ":"), (" ,\n", "\t: ")]),
+    st.booleans(),
+)
+@example({"other": 2**63}, None, False)
+@example({"other": [1, -(2**64)]}, (",", ":"), False)
+@example({"other": float("inf")}, None, False)
+@settings(max_examples=500)
+def test_what_is_read_quickly_is_the_same(
+    body: dict[str, Any], separators: tuple[str, str] | None, is_cut: bool
+) -> None:
+    raw = json.dumps(body, separators=separators).encode()
+    raw = raw[: len(raw) // 2] if is_cut else raw
+    adapter = TypeAdapter(Held)
+    try:
+        expected = read(adapter, raw)
+    except GatewayError as error:
+        with pytest.raises(GatewayError) as refused:
+            read_quickly(adapter, raw)
+        assert (refused.value.param, refused.value.message) == (error.param, error.message)
+        return
+    held, is_exact = read_quickly(adapter, raw)
+    # By their text, since no NaN equals another, and 1 equals 1.0.
+    assert repr(held) == repr(expected)
+    if is_exact:
+        assert repr(orjson.loads(orjson.dumps(held.model_dump()))) == repr(held.model_dump())
