@@ -1,14 +1,15 @@
-"""A whole answer in JSON, head and body in one write.
+"""Answers that are written without aiohttp's `StreamWriter`.
 
-It does without what `web.Response` does about codings, cookies and other kinds of body: none
-of that ever applies here, and each answer pays for it.
+A whole one, in JSON, is one write of head and body. It does without what `web.Response` does
+about codings, cookies and other kinds of body: none of that ever applies here, and each answer
+pays for it.
 """
 
 from collections.abc import Mapping
 from email.utils import formatdate
 from functools import lru_cache
 
-from aiohttp import HttpVersion11, web
+from aiohttp import ClientConnectionResetError, HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
 from facade.context import CORS_HEADERS, REQUEST_ID
@@ -30,7 +31,7 @@ class Answer(web.StreamResponse):
         self._fields = headers
         self._stays = self._closes = False
         self._head = b""
-        self._to: AbstractStreamWriter | None = None
+        self._request: web.BaseRequest | None = None
 
     @property
     def keep_alive(self) -> bool:
@@ -43,8 +44,8 @@ class Answer(web.StreamResponse):
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
         """Put the head together; it goes with the body."""
-        if self._to is None:
-            self._to = request.writer
+        if self._request is None:
+            self._request = request
             self._stays = request.keep_alive and not self._closes
             own = _lines(self._fields)
             if CORS_HEADERS in request:
@@ -64,16 +65,38 @@ class Answer(web.StreamResponse):
                 f"{own}x-request-id: {request_id}\r\nrequest-id: {request_id}\r\n"
                 f"{last}\r\n"
             ).encode("ascii")
-        return self._to
+        return request.writer
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Write it, and wait while the caller reads more slowly than that."""
-        assert self._to is not None
-        await self._to.write_eof(self._head + self._json)
+        """Write it, and wait while the caller reads more slowly than that.
+
+        Raises:
+            ConnectionError: the caller has left.
+        """
+        request = self._request
+        assert request is not None
+        whole = self._head + self._json
+        request.writer.output_size += len(whole)
+        connection = request.protocol
+        send(connection, whole)
+        if connection.writing_paused:
+            await request.writer.drain()
+
+
+def send(connection: web.RequestHandler, data: bytes) -> None:
+    """Write bytes of an answer that are framed already.
+
+    Raises:
+        ConnectionError: the caller has left.
+    """
+    transport = connection.transport
+    if transport is None or transport.is_closing():
+        raise ClientConnectionResetError("the caller has left")
+    transport.write(data)
 
 
 def _lines(fields: Mapping[str, str]) -> str:
-    return "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return "".join(map("%s: %s\r\n".__mod__, fields.items()))
 
 
 @lru_cache(maxsize=2)

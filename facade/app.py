@@ -7,6 +7,9 @@ from facade.context import CONTEXT, Context
 from facade.cors import Cors
 from facade.routes import articles, chat, files, memory, messages, models, operations
 
+# Where a POST is read and routed by the shortest way (`facade.http.plain`, `facade.http.routing`).
+PLAIN_PATHS = frozenset({"/beta/v1/chat/completions", "/beta/v1/messages", "/coding/v1/messages"})
+
 
 def create_app(context: Context) -> web.Application:
     """Build the application of one facade."""

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from aiohttp import hdrs, web
 
 from facade.context import CORS_HEADERS
-from facade.middlewares import Handler
+from facade.http.routing import Handler
 
 _METHODS = "GET, HEAD, POST, DELETE"
 # What pages may send beside what browsers let pass by themselves.

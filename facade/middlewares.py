@@ -8,7 +8,6 @@ without a key, before a body is read.
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
 from functools import partial
 from http import HTTPStatus
 
@@ -21,6 +20,7 @@ from facade.access_details import details_of
 from facade.context import API_KEY, CALLER, CONTEXT, CORS_HEADERS, FAILURE, HAS_BEGUN, REQUEST_ID
 from facade.http.connection import Connection
 from facade.http.heads import check_head
+from facade.http.routing import Handler, RoutedRequest
 from facade.served import UPSTREAM_REQUEST_ID
 from gateway.errors.v1 import errors_pb2
 from services.common import errors, logs
@@ -29,8 +29,6 @@ from services.common.hops import HOPS_KEY, MAX_HOPS, loop_detected, parse_hops
 from services.common.ids import MAX_REQUEST_ID, new_request_id
 
 log = logging.getLogger(__name__)
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 # Below 500 these pass by themselves.
 _RETRYABLE = frozenset(
@@ -178,5 +176,7 @@ def _may_retry(error: GatewayError, status: int) -> bool:
 
 
 def _route_of(request: web.Request) -> str:
+    if isinstance(request, RoutedRequest):
+        return request.route.name
     resource = request.match_info.route.resource
     return resource.canonical if resource is not None else "unknown"

@@ -2,15 +2,16 @@
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 import grpc
 from aiohttp import web
 from prometheus_client import CollectorRegistry
+from yarl import URL
 
 from facade.access_log import AccessLog
-from facade.app import create_app, create_operations_app
+from facade.app import PLAIN_PATHS, create_app, create_operations_app
 from facade.body_budget import BodyBudget
 from facade.context import Context
 from facade.draining import Drain
@@ -18,6 +19,7 @@ from facade.http.connection import Connection
 from facade.http.connections import Connections
 from facade.http.heads import hiding_expect
 from facade.http.parser import UnfinishedHeads
+from facade.http.routing import Route, dispatch, routes_of
 from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
 from facade.serialized import inference_stub
@@ -100,8 +102,9 @@ class Facade:
             source=source,
             drain=Drain(),
         )
+        app = create_app(context)
         runner = web.AppRunner(
-            create_app(context),
+            app,
             handler_cancellation=True,
             access_log=None,
             shutdown_timeout=_CLOSE_S,
@@ -114,11 +117,12 @@ class Facade:
         )
         await runner.setup()
         await operations.setup()
+        routes = routes_of(app, PLAIN_PATHS) if settings.server.plain_requests else {}
         bound = _bound_socket(host, port)
         metrics_bound = _bound_socket(settings.server.metrics_host, metrics_port)
         listeners = (
-            await _listen(bound, runner, context),
-            await _listen(metrics_bound, operations, context),
+            await _listen(bound, runner, context, routes),
+            await _listen(metrics_bound, operations, context, {}),
         )
         return cls(
             listeners,
@@ -159,15 +163,20 @@ def _identify(channel: grpc.aio.Channel, settings: Settings, source: Source) -> 
     return CachedIdentify(ask, ttl_s=settings.limits.identify_cache_s, monotonic=source.monotonic)
 
 
-async def _listen(bound: socket.socket, runner: web.AppRunner, context: Context) -> asyncio.Server:
-    """Serve the application of `runner` on a socket that is bound."""
+async def _listen(
+    bound: socket.socket, runner: web.AppRunner, context: Context, routes: Mapping[str, Route]
+) -> asyncio.Server:
+    """Serve the application of `runner` on a socket that is bound, some of it by its `routes`."""
     server = runner.server
     assert server is not None
     server.request_factory = hiding_expect(server.request_factory)
+    if routes:
+        dispatch(server, routes)
     connections = Connections(context.settings.limits, context.metrics)
     heads = UnfinishedHeads()
+    plain = {path.encode(): URL(path) for path in routes}
     return await asyncio.get_running_loop().create_server(
-        lambda: Connection(server, connections, heads, context), sock=bound, backlog=_BACKLOG
+        lambda: Connection(server, connections, heads, context, plain), sock=bound, backlog=_BACKLOG
     )
 
 

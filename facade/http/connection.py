@@ -1,24 +1,28 @@
 """One HTTP connection of a caller.
 
 aiohttp's `RequestHandler` with bounds on what it lets a caller hold, and with answers of our own
-where aiohttp would write plain text. This is the one place that sets attributes of aiohttp's
-which are not public: the parser, to put `BoundedParser` around it, and the number of requests
-that wait on a connection, which aiohttp has as a constant.
+where aiohttp would write plain text. Attributes of aiohttp's which are not public are set here: the
+parser, to put `BoundedParser` around it, and the number of requests that wait on a connection,
+which aiohttp has as a constant. Elsewhere `plain` fills a `StreamReader` at once, and `routing`
+tells a request its route.
 """
 
 import asyncio
 import logging
 import traceback
+from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from aiohttp import web
 from aiohttp.http import HttpRequestParser
 from aiohttp.web import RequestPayloadError
+from yarl import URL
 
 from facade.context import Context
 from facade.http import refusals
 from facade.http.connections import Connections
 from facade.http.parser import BoundedParser, UnfinishedHeads
+from facade.http.plain import PlainReader
 from facade.http.refusals import BadHeadError, Refusal
 from services.common import errors, logs
 from services.common.errors import GatewayError
@@ -42,7 +46,6 @@ class Connection(web.RequestHandler):
     """Serves the requests of one connection."""
 
     __slots__ = (
-        "_answered",
         "_connections",
         "_context",
         "_input",
@@ -58,6 +61,7 @@ class Connection(web.RequestHandler):
         connections: Connections,
         heads: UnfinishedHeads,
         context: Context,
+        plain: Mapping[bytes, URL],
     ) -> None:
         """Begin without a transport.
 
@@ -66,6 +70,7 @@ class Connection(web.RequestHandler):
             connections: all connections of the process.
             heads: the unfinished heads of the process.
             context: settings, metrics and the access log.
+            plain: paths where a POST may do without aiohttp's parser.
         """
         loop = asyncio.get_running_loop()
         limits = connections.limits
@@ -87,15 +92,17 @@ class Connection(web.RequestHandler):
             max_headers=limits.max_header_fields,
             payload_exception=RequestPayloadError,
             auto_decompress=False,
-            max_msg_queue_size=_MAX_WAITING,
+            max_msg_queue_size=1,
         )
-        self._input = BoundedParser(parser, limits, heads, loop.time, self._stop_reading)
+        reader = PlainReader(plain, limits, self, _READ_AHEAD)
+        self._input = BoundedParser(
+            parser, reader, limits, heads, loop.time, self._go_on, self._stop_reading
+        )
         self._parser = cast(Any, self._input)
         self._max_msg_queue_size = _MAX_WAITING
         self._msg_queue_resume_size = _MAX_WAITING // 2
         self._connections = connections
         self._context = context
-        self._answered = 0
         self._is_known = False
         # `transport` is None as soon as closing begins; what is written may take longer.
         self._wire: asyncio.Transport | None = None
@@ -105,7 +112,7 @@ class Connection(web.RequestHandler):
     @property
     def is_idle(self) -> bool:
         """Whether no request is being served."""
-        return self._answered == self._input.messages
+        return self._input.answered == self._input.messages
 
     def authenticated(self) -> None:
         """Note that a request came with a good key."""
@@ -190,7 +197,7 @@ class Connection(web.RequestHandler):
     ) -> tuple[web.StreamResponse, bool]:
         """Write the rest of an answer; wait a moment where its request is not read to its end."""
         finished = await super().finish_response(request, resp, start_time)
-        self._answered += 1
+        self._input.answered += 1
         # After a request that was refused by the parser none is served.
         if not request.content.is_eof() or (self._input.discards and self.is_idle):
             await self._linger()
@@ -239,6 +246,9 @@ class Connection(web.RequestHandler):
         if self.transport is not None:
             self.transport.write_eof()
         await asyncio.sleep(_LINGER_S)
+
+    def _go_on(self) -> None:
+        self.data_received(b"")
 
     def _stop_reading(self) -> None:
         if self.transport is not None:

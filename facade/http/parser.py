@@ -1,7 +1,9 @@
 """aiohttp's request parser, with bounds on heads and errors in our own words.
 
-`BoundedParser` stands between a connection and the parser, which reads everything as it did.
-Bytes are counted while a head is incomplete, which nearly none is after the first read.
+`BoundedParser` stands between a connection and the parser, which reads everything as it did but
+what `PlainReader` reads. Bytes are counted while a head is incomplete, which nearly none is after
+the first read. The parser stops behind each request, and goes on when the connection begins with
+it: so a request is answered whatever follows it in the same packet.
 
 After an error, and once the connection lingers, what still comes is dropped unread.
 """
@@ -15,6 +17,7 @@ from aiohttp.streams import StreamReader
 from aiohttp.web import RequestPayloadError
 
 from facade.http import refusals
+from facade.http.plain import Message, PlainReader
 from facade.http.refusals import BadHeadError
 from services.common.errors import GatewayError
 from services.common.settings import Limits
@@ -26,8 +29,7 @@ _ALL_HEADS: Final = 16 << 20
 # Bytes of a head that are kept for its path.
 _KEPT: Final = 1024
 
-_Message = tuple[RawRequestMessage, StreamReader]
-_Result = tuple[Sequence[_Message], bool, bytes]
+_Result = tuple[Sequence[Message], bool, bytes]
 _NOTHING: Final[_Result] = ((), False, b"")
 
 
@@ -44,36 +46,44 @@ class BoundedParser:
     Attributes:
         began: when the head that is awaited began, on the loop's clock; None where none has.
         messages: how many requests have been parsed or refused.
+        answered: how many of them have been answered; counted by the connection.
         discards: whether everything that comes is dropped.
     """
 
     def __init__(
         self,
         parser: Any,
+        plain: PlainReader,
         limits: Limits,
         heads: UnfinishedHeads,
         monotonic: Callable[[], float],
+        go_on: Callable[[], None],
         stop_reading: Callable[[], None],
     ) -> None:
-        """Wrap `parser`, an `HttpRequestParser`.
+        """Wrap `parser`, an `HttpRequestParser` with room for one request.
 
         Args:
             parser: aiohttp's parser.
+            plain: reads what needs no such parser.
             limits: what a head may have.
             heads: counts unfinished heads of the process.
             monotonic: seconds of the loop's clock.
+            go_on: called when there may be more to parse; is to feed nothing.
             stop_reading: called when `LINGER_BYTES` have been dropped.
         """
         self._feed = parser.feed_data
-        self.message_consumed = parser.message_consumed
-        self.pause_reading = parser.pause_reading
+        self._consumed = parser.message_consumed
+        self._pause_reading = parser.pause_reading
+        self._plain = plain
         self.began: float | None = None
-        self.messages = 0
+        self.messages = self.answered = 0
         self.discards = False
         self._limits = limits
         self._heads = heads
         self._monotonic = monotonic
+        self._go_on = go_on
         self._stop_reading = stop_reading
+        self._parsed = 0  # requests of the parser's that the connection has not begun with
         self._dropped = 0
         self._body: StreamReader | None = None
         self._head_size = 0
@@ -100,11 +110,29 @@ class BoundedParser:
         if self.discards:
             self._drop(data)
             return _NOTHING
+        plain = self._plain
         body = self._body
+        if data and plain.ahead >= 0:
+            if plain.body is not None:
+                body = plain.body
+                data = plain.read_body(data)
+                if not data:
+                    return _NOTHING
+            if plain.ahead or self.answered != self.messages:
+                plain.pass_over(len(data))
+            elif (message := plain.read(data)) is not None:
+                self.messages += 1
+                self.began = None
+                return (message,), False, b""
         if body is None and data:
             return self._feed_head(data)
         try:
             messages = self._feed(data)[0]
+            if body is not None and body is self._body and body.is_eof():
+                # The parser has stopped behind a request that is being served.
+                self._body = None
+                self._consumed()
+                messages = self._feed(b"")[0]
         except Exception as error:
             if body is None or body.is_eof():
                 raise self._refused(refusals.classify(error, self._limits)) from None
@@ -113,10 +141,21 @@ class BoundedParser:
             body.set_exception(RequestPayloadError("the framing of the body is broken"))
             return _NOTHING
         if messages:
+            self._check_sizes(messages)
             return self._accept(messages)
-        if body is not None and body.is_eof():
-            self._body = None
         return _NOTHING
+
+    def message_consumed(self) -> None:
+        """Note that the connection begins with a request, and parse what came behind it."""
+        if self._parsed:
+            self._parsed -= 1
+            self._consumed()
+            self._go_on()
+
+    def pause_reading(self) -> None:
+        """Have aiohttp's parser keep what it has got; what is read here is not parsed ahead."""
+        if self._plain.body is None:
+            self._pause_reading()
 
     def discard(self) -> None:
         """Drop everything that comes from now on."""
@@ -126,7 +165,7 @@ class BoundedParser:
     def close(self) -> None:
         """Release what the connection shares with others, and the connection itself."""
         self.discard()
-        self._stop_reading = _do_nothing
+        self._go_on = self._stop_reading = _do_nothing
 
     def _feed_head(self, data: bytes) -> _Result:
         size = self._head_size + len(data)
@@ -149,7 +188,7 @@ class BoundedParser:
             raise self._refused(refusals.too_many_heads())
         return _NOTHING
 
-    def _accept(self, messages: Sequence[_Message]) -> _Result:
+    def _accept(self, messages: Sequence[Message]) -> _Result:
         """Check what the parser itself does not, and note which body is read next."""
         for number, (message, payload) in enumerate(messages):
             if message.version is not HttpVersion11:
@@ -158,6 +197,7 @@ class BoundedParser:
                 changed = message._replace(upgrade=False, should_close=True)
                 messages = [*messages[:number], (changed, payload), *messages[number + 1 :]]
         self.messages += len(messages)
+        self._parsed += len(messages)
         body = messages[-1][1]
         self._body = None if body.is_eof() else body
         self.began = None
@@ -171,11 +211,12 @@ class BoundedParser:
         if message.chunked and message.version == HttpVersion10:
             raise self._refused(refusals.chunked_http_1_0(), message.path)
 
-    def _check_sizes(self, messages: Sequence[_Message]) -> None:
+    def _check_sizes(self, messages: Sequence[Message]) -> None:
         for message, _ in messages:
             fields = sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
             if len(message.path) + fields > self._limits.max_head_bytes:
-                raise self._refused(refusals.head_too_large(self._limits.max_head_bytes))
+                failure = refusals.head_too_large(self._limits.max_head_bytes)
+                raise self._refused(failure, message.path)
 
     def _refused(self, failure: GatewayError, path: str = "") -> BadHeadError:
         error = BadHeadError(failure, path.partition("?")[0] or self.path)

@@ -93,13 +93,16 @@ def generate(
     """
     context = request.app[CONTEXT]
     call = context.inference.Generate(parsed.request, metadata=metadata(request))
-    return _whole(request, call, render)
+    return _whole(request, call, render, context.source.now)
 
 
 async def _whole(
-    request: web.Request, call: Any, render: Callable[[GenerateResponse], bytes]
+    request: web.Request,
+    call: Any,
+    render: Callable[[GenerateResponse], bytes],
+    now: Callable[[], float],
 ) -> Answer:
     response = await call
     request[ANSWERED] = Answered.of(response.served, response.usage)
     body = response.verbatim or render(response)
-    return Answer(body, served_headers(response.served), request.app[CONTEXT].source.now())
+    return Answer(body, served_headers(response.served), now())

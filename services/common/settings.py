@@ -73,6 +73,7 @@ class Server(_Section):
     grpc: str = ""
     access_log_per_s: Annotated[int, Field(ge=0)] = 50
     cors_origins: list[str] = []
+    plain_requests: bool = True
 
     @field_validator("cors_origins")
     @classmethod

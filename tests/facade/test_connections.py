@@ -104,6 +104,15 @@ async def test_a_head_in_one_packet_is_bounded_as_a_whole(gateway):
     assert reached(gateway, "max_head_bytes") == 1
 
 
+async def test_a_head_behind_another_request_is_bounded_as_a_whole(gateway):
+    fields = b"".join(b"X-%d: %b\r\n" % (number, b"CANARY" * 100) for number in range(15))
+    sent = HEALTHZ + HEALTHZ + MESSAGES + fields + b"\r\n"
+    answers = read_answers(await exchange(port_of(gateway.url), sent))
+    assert [answer.status for answer in answers] == [200, 200, 431]
+    assert answers[2].json["type"] == "error"
+    assert reached(gateway, "max_head_bytes") == 1
+
+
 async def test_a_body_in_the_same_packet_does_not_count_as_head(gateway):
     body = b" " * 20_000
     length = b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body)

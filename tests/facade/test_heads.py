@@ -135,6 +135,16 @@ async def test_requests_in_one_packet_are_answered_in_order(gateway):
     assert [answer.status for answer in answers] == [200] * 21 + [404]
 
 
+async def test_requests_in_one_packet_are_answered_after_bodies_that_came_late(gateway):
+    path = "/beta/v1/messages/count_tokens"
+    fields = ("compat-version: 2023-06-01", f"Content-Length: {len(BODY)}")
+    late = head(gateway, path, *fields, close=False)
+    asked = head(gateway, "/healthz", method="GET", close=False) * 3
+    last = head(gateway, "/elsewhere", method="GET")
+    answers = await ask(gateway, late, BODY, late, BODY, asked + last)
+    assert [answer.status for answer in answers] == [200] * 5 + [404]
+
+
 async def test_an_early_answer_to_a_long_body_is_read(gateway):
     headers = {**gateway.bearer(), hdrs.CONTENT_TYPE: "text/plain"}
 

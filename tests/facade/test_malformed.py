@@ -113,6 +113,13 @@ async def test_what_came_before_is_answered_first(gateway):
     assert [answer.status for answer in read_answers(data)] == [200, 200, 400]
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+async def test_what_came_before_in_the_same_packet_is_answered_first(gateway, count):
+    good = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+    data = await exchange(port_of(gateway.url), good * count + request(CHAT, f"X : {CANARY}"))
+    assert [answer.status for answer in read_answers(data)] == [*[200] * count, 400]
+
+
 async def test_a_chunk_that_breaks_while_its_request_is_served(gateway):
     head = (
         f"POST {MESSAGES} HTTP/1.1\r\nHost: a\r\nx-api-key: {gateway.key}\r\n"

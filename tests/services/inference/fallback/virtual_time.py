@@ -6,6 +6,8 @@ import selectors
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+_THREADS_HAVE_S = 5.0
+
 
 class _Selector(selectors.SelectSelector):
     def __init__(self) -> None:
@@ -14,6 +16,9 @@ class _Selector(selectors.SelectSelector):
 
     def select(self, timeout: float | None = None):
         ready = super().select(0)
+        if not ready and timeout is None:
+            # Only a thread may still wake the loop.
+            ready = super().select(_THREADS_HAVE_S)
         if not ready and timeout is None:
             raise AssertionError("everything waits, and nothing will ever happen")
         if not ready:
@@ -31,6 +36,11 @@ class _Loop(asyncio.SelectorEventLoop):
         return self._virtual.now
 
 
+def timeless() -> asyncio.Runner:
+    """Return a runner of coroutines on a loop of virtual time."""
+    return asyncio.Runner(loop_factory=_Loop)
+
+
 def in_no_time(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     """Run an async test on a loop of virtual time; no task may be left behind."""
 
@@ -42,7 +52,7 @@ def in_no_time(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
             left = asyncio.all_tasks() - {asyncio.current_task()}
             assert not left, left
 
-        with asyncio.Runner(loop_factory=_Loop) as runner:
+        with timeless() as runner:
             runner.run(checked())
 
     return run

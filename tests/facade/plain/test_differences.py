@@ -1,0 +1,297 @@
+"""What is read without aiohttp's parser is answered as everything else is: byte for byte."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from facade.http.plain import PlainReader
+from tests.facade.plain import corpus
+from tests.facade.plain.corpus import CHAT, CODING, MESSAGES, PLAIN, WRONG_KEY, ask, body
+from tests.facade.plain.pair import Act, Pair, Step
+
+NEXT = ask("X-Request-Id: next")
+SLOW = ask(sends=body("slow"))
+STREAM = ask(sends=body("slow", stream=True))
+EARLY = ask(key=f"Authorization: Bearer {WRONG_KEY}")
+CHUNKED = ask(
+    "Transfer-Encoding: chunked", length=None, sends=b"4b\r\n%b\r\n0\r\n\r\n" % corpus.BODY
+)
+GET = ask(path="/beta/v1/models", method="GET", length=None, sends=b"")
+COUNT = ask(path=f"{MESSAGES}/count_tokens")
+REQUESTS = {
+    "plain": PLAIN,
+    "early": EARLY,
+    "chunked": CHUNKED,
+    "slow": SLOW,
+    "stream": ask(sends=body(stream=True), path=MESSAGES),
+}
+READ_AT_ONCE = 256 << 10  # the most that an event loop reads
+END = PLAIN.index(b"\r\n\r\n") + 4
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    with Pair() as pair:
+        yield pair
+
+
+class Taken:
+    """Counts the requests that are read without aiohttp's parser."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._read = PlainReader.read
+
+    def read(self, reader: PlainReader, data: bytes) -> object:
+        message = self._read(reader, data)
+        self.count += message is not None
+        return message
+
+
+@pytest.fixture
+def taken() -> Iterator[Taken]:
+    taken = Taken()
+    with patch.object(PlainReader, "read", lambda *given: taken.read(*given)):
+        yield taken
+
+
+@pytest.mark.parametrize("path", corpus.PATHS)
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_api_clients_send_is_read_without_the_parser(pair, taken, path, stream):
+    request = ask("Connection: keep-alive", path=path, sends=body(stream=stream))
+    outcome = pair.compare(request, Act.SETTLE, request, Act.SETTLE, request[:-9], request[-9:])
+    assert outcome.written.count(b"HTTP/1.1 200 OK\r\n") == 3
+    assert taken.count == 3
+
+
+def test_one_request(pair, taken):
+    every = [*corpus.callers(*corpus.PATHS), *corpus.broken(*corpus.PATHS)]
+    for request in [*corpus.heads(), *every]:
+        pair.compare(request)
+    assert taken.count > 150
+
+
+def test_one_request_behind_a_plain_one_and_before_one(pair, taken):
+    for request in [*corpus.heads(), *corpus.callers(CODING), *corpus.broken(CHAT)]:
+        pair.compare(PLAIN, Act.SETTLE, request, Act.SETTLE, NEXT)
+    assert taken.count > 700
+
+
+def test_requests_in_one_packet(pair, taken):
+    for request in [*corpus.heads(), *corpus.callers(MESSAGES), *corpus.broken(CHAT)]:
+        pair.compare(PLAIN + request + NEXT, Act.SETTLE, PLAIN)
+        pair.compare(PLAIN[:-1], PLAIN[-1:] + request, Act.WAIT, NEXT)
+    assert taken.count > 500
+
+
+@pytest.mark.parametrize("gap", [(), (Act.WAIT,)])
+@pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
+def test_every_split_of_a_request(pair, request_, gap):
+    for at in range(1, len(request_)):
+        pair.compare(request_[:at], *gap, request_[at:], *gap, NEXT)
+
+
+def test_every_split_of_two_requests(pair):
+    both = PLAIN + NEXT
+    for at in range(1, len(both)):
+        pair.compare(both[:at], both[at:])
+    for at in range(1, len(both), 3):
+        pair.compare(SLOW, both[:at], Act.WAIT, both[at:])
+
+
+def test_bytes_one_by_one(pair):
+    for request in REQUESTS.values():
+        pieces = [request[at : at + 1] for at in range(len(request))]
+        pair.compare(*pieces, NEXT)
+        pair.compare(*pieces, Act.SETTLE, NEXT)
+
+
+@pytest.mark.parametrize("then", [Act.LEAVE, Act.END, Act.WAIT, Act.LINGER])
+def test_a_request_that_stops_coming(pair, then):
+    for request in REQUESTS.values():
+        for at in (1, 40, END - 1, END, END + 1, len(request) - 1):
+            pair.compare(request[:at], then)
+            pair.compare(PLAIN, Act.SETTLE, request[:at], then, request[at:], Act.SETTLE, NEXT)
+            pair.compare(SLOW, request[:at], then, request[at:], Act.WAIT, NEXT)
+
+
+@pytest.mark.parametrize("then", [Act.LEAVE, Act.END, Act.STALL])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_caller_who_leaves_before_the_end_or_reads_no_more(pair, then, stream):
+    for model in ("m", "slow", "silent", "large", "busy", "breaks"):
+        request = ask(sends=body(model, stream=stream))
+        for before in (
+            [],
+            [Act.SETTLE],
+            [Act.WAIT],
+            [NEXT],
+            [NEXT + NEXT, Act.SETTLE],
+            [Act.LINGER],
+        ):
+            pair.compare(request, *before, then)
+            pair.compare(request[:-1], *before, then, request[-1:], Act.LINGER, NEXT)
+            pair.compare(then, request, *before, Act.WAIT, Act.READ, NEXT)
+            pair.compare(then, request, *before, Act.LINGER, Act.LINGER)
+
+
+def test_time_between_requests(pair):
+    for request in REQUESTS.values():
+        pair.compare(Act.LINGER, request)
+        pair.compare(Act.WAIT, request, Act.LINGER, NEXT, Act.LINGER, NEXT, Act.LINGER, Act.LINGER)
+        pair.compare(request, *[Act.WAIT] * 7, NEXT, *[Act.WAIT] * 7)
+        # A stream that outlasts the time that an idle connection has.
+        pair.compare(PLAIN, Act.LINGER, *[STREAM] * 5, Act.LINGER, Act.LINGER, NEXT)
+
+
+def test_requests_that_do_not_wait_for_answers(pair):
+    for request in REQUESTS.values():
+        for count in range(1, 8):
+            pair.compare(SLOW, *[request] * count, Act.LINGER, NEXT)
+            pair.compare(SLOW + request * count, Act.LINGER, NEXT)
+            pair.compare(request * count, NEXT * count)
+            pair.compare(SLOW, request[:-1], request[-1:] + NEXT * count, Act.WAIT, NEXT)
+
+
+def test_empty_lines_between_requests(pair):
+    for lines in (b"\r\n", b"\n", b"\r\n" * 9, b"\r", b"\r\n" * 5_000):
+        pair.compare(lines, PLAIN, Act.SETTLE, NEXT)
+        pair.compare(PLAIN, lines, Act.SETTLE, NEXT, Act.SETTLE, lines + PLAIN)
+        pair.compare(PLAIN + lines, Act.SETTLE, NEXT)
+        pair.compare(lines + PLAIN, NEXT)
+
+
+@pytest.mark.parametrize("most", [64_000, 200_000, 600_000])
+def test_large_bodies(pair, most):
+    for size in (4_000, 4_096, 4_097, 300_000, 1_100_000):
+        request = ask(sends=b" " * (size - len(corpus.BODY)) + corpus.BODY)
+        pieces = [request[at : at + most] for at in range(0, len(request), most)]
+        pair.compare(*pieces, Act.SETTLE, NEXT)
+        pair.compare(*pieces[:-1], pieces[-1] + NEXT)
+        pair.compare(request[:END], Act.SETTLE, *pieces[1:], Act.SETTLE, NEXT)
+        if most <= READ_AT_ONCE:
+            pair.compare(SLOW, *pieces, Act.WAIT, NEXT)
+
+
+def test_large_bodies_that_are_taken():
+    with Pair(limits={"max_body": 4 << 20}) as pair:
+        for most in (64_000, 200_000, 600_000):
+            request = ask(sends=corpus.BODY + b" " * 1_100_000)
+            pieces = [request[at : at + most] for at in range(0, len(request), most)]
+            outcome = pair.compare(*pieces, Act.SETTLE, NEXT)
+            assert outcome.written.count(b"HTTP/1.1 200 OK") == 2
+            pair.compare(*pieces[:-1], Act.WAIT, pieces[-1] + NEXT)
+            pair.compare(*pieces[:-1], Act.LINGER, NEXT)
+
+
+def test_what_looks_like_a_request_within_another(pair):
+    begun = b"GET /healthz HTTP/1.1\r\nHost: a\r\n"
+    begun_of_body = ask(length=str(len(PLAIN)), sends=b"")
+    for first in (
+        *(begun + b"X: ", begun, begun[:-2], begun + b"Content-Length: 9\r\n\r\n", b"G", b"\r"),
+        *(begun_of_body, begun_of_body + b"x", begun_of_body.replace(b"POST", b"PUT")),
+        *(begun_of_body + PLAIN[:-1], begun_of_body + PLAIN[:9]),
+        *(CHUNKED[:-5], CHUNKED[:-1], CHUNKED[: CHUNKED.index(b"4b\r\n") + 4]),
+    ):
+        for before in ([], [PLAIN, Act.SETTLE], [SLOW], [SLOW, GET], [GET, Act.SETTLE]):
+            pair.compare(*before, first, PLAIN, NEXT)
+            pair.compare(*before, first, Act.WAIT, PLAIN, Act.SETTLE, NEXT)
+            pair.compare(*before, GET + first, Act.WAIT, PLAIN, Act.SETTLE, NEXT)
+            pair.compare(*before, PLAIN[:-1], PLAIN[-1:] + first, Act.WAIT, PLAIN, NEXT)
+            pair.compare(*before, COUNT[:-1], COUNT[-1:] + first, Act.WAIT, PLAIN, NEXT)
+
+
+@pytest.mark.parametrize(
+    ("before", "count"),
+    [
+        ([GET], 1),
+        ([GET, Act.SETTLE, GET], 1),
+        ([COUNT], 1),
+        ([COUNT[:-9], Act.SETTLE, COUNT[-9:]], 1),
+        ([CHUNKED], 0),
+        ([GET + GET], 0),
+        ([GET[:9], GET[9:]], 0),
+        ([SLOW, PLAIN, Act.WAIT], 1),
+    ],
+)
+def test_a_connection_on_which_other_requests_came(pair, taken, before, count):
+    pair.compare(*before, Act.SETTLE, PLAIN)
+    assert taken.count == count
+
+
+def test_pages_of_other_origins():
+    with Pair(cors_origins=["https://app.example"]) as pair:
+        for origin in ("https://app.example", "https://evil.example", "null"):
+            for request in (ask(f"Origin: {origin}"), ask(f"Origin: {origin}", key="")):
+                pair.compare(request, Act.SETTLE, ask(f"Origin: {origin}", sends=body(stream=True)))
+
+
+@pytest.mark.parametrize("at", [1, END, END + 1, len(PLAIN)])
+@pytest.mark.parametrize("before", [[], [Act.SETTLE], [Act.WAIT]])
+def test_room_for_other_connections(at, before):
+    for request in REQUESTS.values():
+        # A new one each time: the log tells of it every ten seconds.
+        with Pair(limits={"max_connections": 3, "reserved_connections": 0.5}) as pair:
+            pair.compare(request[:at], *before, *[Act.ANOTHER] * 4, *before, request[at:])
+
+
+@pytest.mark.parametrize("before", [[], [Act.SETTLE], [Act.SETTLE, NEXT], [NEXT + NEXT]])
+@pytest.mark.parametrize("model", ["m", "slow", "silent", "large"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_gateway_that_stops(before, model, stream):
+    request = ask(sends=body(model, stream=stream))
+    for at in (END - 1, END, len(request) - 1, len(request)):
+        with Pair(limits={"drain_s": 1}) as pair:
+            pair.compare(PLAIN, Act.SETTLE, request[:at], *before, Act.STOP, request[at:], NEXT)
+
+
+# What hypothesis puts together: mostly what is plain, with something else here and there.
+fields = st.lists(st.sampled_from(corpus.FIELDS), max_size=2).map(tuple)
+requests = st.builds(
+    lambda fields, others: ask(*fields, **others),
+    fields,
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "path": st.sampled_from([*corpus.PATHS, *corpus.TARGETS]),
+            "method": st.sampled_from(("POST", *corpus.METHODS)),
+            "key": st.sampled_from(corpus.KEYS),
+            "length": st.sampled_from(["", None, *corpus.LENGTHS]),
+            "sends": st.sampled_from(corpus.BODIES)
+            | st.builds(
+                body, st.sampled_from(["m", "slow", "busy", "breaks"]), stream=st.booleans()
+            ),
+        },
+    ),
+)
+plain = st.sampled_from([PLAIN, NEXT, STREAM, SLOW, GET, CHUNKED])
+acts = st.sampled_from([Act.SETTLE, Act.WAIT, Act.SETTLE, Act.END, Act.LEAVE, Act.STALL, Act.READ])
+
+
+def cut(data: bytes, places: list[int]) -> list[bytes]:
+    """Return `data` in pieces, cut at places that need not be in it."""
+    ends = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
+    return [data[begin:end] for begin, end in pairwise(ends)]
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[Step]:
+    """Return requests in reads of any size, with something between the reads."""
+    data = b"".join(draw(st.lists(plain | requests, min_size=1, max_size=4)))
+    for _ in range(draw(st.integers(0, 2))):
+        at = draw(st.integers(0, len(data)))
+        changed = draw(st.binary(max_size=2) | st.sampled_from([b"\r\n", b"\n", b"\r", b" ", b":"]))
+        data = data[:at] + changed + data[at + draw(st.integers(0, 3)) :]
+    steps: list[Step] = []
+    for piece in cut(data, draw(st.lists(st.integers(0, 2_000), max_size=4))):
+        steps += [piece, *draw(st.lists(acts, max_size=1))]
+    return steps
+
+
+@settings(max_examples=600)
+@given(steps=conversations())
+def test_anything(pair, steps):
+    pair.compare(*steps)
