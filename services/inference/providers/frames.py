@@ -27,8 +27,7 @@ Said = Callable[[Any], str | None]
 
 # The inside of a JSON string (RFC 8259, section 7) of well-formed UTF-8 (RFC 3629,
 # section 4), surrogates in pairs: what may stand between quotes and be valid by itself.
-_LETTERS = re.compile(
-    rb"""(?:
+_ONE = rb"""(?:
       [ !\x23-\x5b\x5d-\x7f]++
     | \\ (?: ["\\/bfnrt]
            | u (?: [0-9A-Ca-cEFef][0-9A-Fa-f] | [Dd][0-7] ) [0-9A-Fa-f]{2}
@@ -40,9 +39,11 @@ _LETTERS = re.compile(
     | \xf0[\x90-\xbf][\x80-\xbf]{2}
     | [\xf1-\xf3][\x80-\xbf]{3}
     | \xf4[\x80-\x8f][\x80-\xbf]{2}
-    )++""",
-    re.VERBOSE,
-)
+    )++"""
+_LETTERS = re.compile(_ONE, re.VERBOSE)
+# Several of them, with what stands in none between.
+_BREAK = b"\n"
+_MANY_LETTERS = re.compile(rb"%b(?:\n%b)*+" % (_ONE, _ONE), re.VERBOSE)
 _PADDING = re.compile(rb"[0-9A-Za-z+/=_-]*+")
 # What is put in the place of a string to see what becomes of it.
 _OTHER = "?"
@@ -88,6 +89,36 @@ class Frames:
         if self._example is not None:
             example, self._example = self._example, None
             self._look_at(*example)
+        pieces, at = self._one_by_one(text, at) if self._end else self._at_once(text, at)
+        if pieces:
+            self._unfit = 0
+        return pieces, at
+
+    def _at_once(self, text: bytes, at: int) -> tuple[list[bytes], int]:
+        """Find the known events from `at` on by what stands between their letters."""
+        head, tail = self._head, self._tail
+        if not head or not text.startswith(head, at):
+            return [], at
+        between = tail + head
+        parts = text[at + len(head) :].split(between)
+        letters = _MANY_LETTERS.match(_BREAK.join(parts))
+        if letters is None:
+            return [], at
+        pieces = letters[0].split(_BREAK)
+        last = pieces.pop()
+        if pieces != parts[: len(pieces)]:
+            # A break stands within a string, which is no string then.
+            return self._one_by_one(text, at)
+        # Between those before the last it stands just so.
+        at += sum(map(len, pieces)) + len(pieces) * len(between)
+        end = at + len(head) + len(last)
+        if text.startswith(tail, end):
+            pieces.append(last)
+            at = end + len(tail)
+        return pieces, at
+
+    def _one_by_one(self, text: bytes, at: int) -> tuple[list[bytes], int]:
+        """Find the known events from `at` on, each by itself."""
         head, tail, end = self._head, self._tail, self._end
         pieces: list[bytes] = []
         while head and text.startswith(head, at):
@@ -106,8 +137,6 @@ class Frames:
                 after += len(end)
             pieces.append(text[begin:stop])
             at = after
-        if pieces:
-            self._unfit = 0
         return pieces, at
 
     def _look_at(self, event: bytes, text: str) -> None:

@@ -259,3 +259,34 @@ def test_whatever_is_known_says_what_reading_it_tells(
         assert read is not None
         assert said(orjson.loads(read.data)) == orjson.loads(b'"%b"' % piece) != ""
     assert at == stop
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from([b"a", b"b ", b"\\n", b'\\"']),
+            st.sampled_from([b"", b'"', b"a\nb", b"\n", b"\xc3", b"\xa9", b"\x00", b"\\"]),
+            st.sampled_from([b'x"}}\n\ndata: {"a":{"n":0,"t":"y', b"\xff"]),
+        ),
+        max_size=6,
+    ),
+    st.integers(0, 5),
+    st.booleans(),
+)
+@example([b"a", b"b ", b"a\nb", b"a"], 0, False)
+def test_many_events_are_known_as_each_of_them_is(
+    letters: list[bytes], cut: int, with_another: bool
+) -> None:
+    event = says("hello")
+    events = [event.replace(b"hello", each) for each in letters]
+    if with_another:
+        events.insert(len(events) // 2, says("a", id="x2"))
+    if cut and events:
+        events[-1] = events[-1][:-cut]
+    expected = []
+    for each in events:
+        alone = known(knowing(event, "hello"), each)
+        expected += alone
+        if not alone:
+            break
+    assert known(knowing(event, "hello"), b"".join(events)) == expected
