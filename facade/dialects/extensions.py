@@ -227,9 +227,20 @@ def is_plain(fields: ExtensionFields) -> bool:
     """Return whether no extension has to see the conversation, unless its model fails."""
     return (
         fields.multimodal is None
-        and fields.fallback not in ("enabled", "strict")
         and fields.memory_id is None
         and fields.memory_config is None
+        and (
+            fields.fallback not in ("enabled", "strict")
+            or not _may_set_parameters(fields.fallback_config)
+        )
+    )
+
+
+def _may_set_parameters(config: object) -> bool:
+    """Return whether a chain, which nobody has checked yet, may have steps with parameters."""
+    steps = config.get("steps") if isinstance(config, dict) else None
+    return not isinstance(steps, list) or any(
+        not isinstance(step, dict) or step.get("parameters") for step in steps
     )
 
 

@@ -296,6 +296,17 @@ def test_messages_go_as_their_translation_would(body: Json) -> None:
     assert lazy.complete() == whole
 
 
+HELLO = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}
+
+
+def chain(*parameters: Json) -> Json:
+    steps = [
+        {"step_id": f"s{number}", "model": "m", "parameters": each}
+        for number, each in enumerate(parameters)
+    ]
+    return {"strategy": {"mode": "sequential"}, "steps": steps}
+
+
 @pytest.mark.parametrize(("parse", "body"), [(chat, AGENTS_CHAT), (messages, AGENTS_MESSAGES)])
 def test_what_agents_send_need_not_be_translated(parse: Any, body: Json) -> None:
     lazy = parse(dumped({"model": "m", "max_tokens": 5, **body}), True).lazy
@@ -310,15 +321,21 @@ def test_what_agents_send_need_not_be_translated(parse: Any, body: Json) -> None
         {"memory_id": "a"},
         {"memory_config": {"personal_memory": True}},
         {"multimodal": {}},
-        {
-            "fallback": "enabled",
-            "fallback_config": {
-                "strategy": {"mode": "sequential"},
-                "steps": [{"step_id": "a", "model": "m"}],
-            },
-        },
+        {"fallback": "enabled", "fallback_config": chain({"temperature": 0.5})},
+        {"fallback": "strict", "fallback_config": chain({}, {"temperature": 0.5})},
     ],
 )
 def test_what_an_extension_reads_is_translated_at_once(parse: Any, fields: Json) -> None:
-    body = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}
-    assert parse(dumped(body | fields), True).lazy is None
+    assert parse(dumped(HELLO | fields), True).lazy is None
+
+
+@pytest.mark.parametrize("parse", [chat, messages])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"fallback": "enabled", "fallback_config": chain({}, {})},
+        {"fallback": "auto", "fallback_config": chain({"temperature": 0.5})},
+    ],
+)
+def test_a_chain_that_changes_nothing_may_wait_for_its_turn(parse: Any, fields: Json) -> None:
+    assert parse(dumped(HELLO | fields), True).lazy is not None
