@@ -35,8 +35,10 @@ class Drain:
         self._cut: set[asyncio.Task[object]] = set()
 
     def enter(self, request: web.Request) -> "asyncio.Task[object]":
-        """Note that a request is being served, and return the task that does."""
-        task = request.task
+        """Note that the current task serves a request, and return the task."""
+        # Not `request.task`, which serves the connection.
+        task = asyncio.current_task()
+        assert task is not None
         self._in_hand[task] = request
         return task
 

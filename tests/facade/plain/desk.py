@@ -13,19 +13,22 @@ from services.accounts.servicer import AccountsServicer
 from services.common.authentication import Caller
 from services.common.errors import invalid_api_key, unavailable
 from services.common.hops import HOPS_KEY
+from services.common.lazy_request import LazyRequest
 from services.common.server import Server
 
 KEY = "gw-" + "k" * 43
 _SERVED = pb.Served(model="m", provider="p", step="primary", attempts=1)
 _USAGE = Usage(input_tokens=3, output_tokens=5)
 _LATER_S = 0.5
+Given = pb.GenerateRequest | LazyRequest
 _LARGE = 2_000
 
 
 class Desk(inference_pb2_grpc.InferenceServiceServicer):
     """Answers as the model's name says: `slow`, `silent`, `busy`, `large`, `breaks`, or at once."""
 
-    async def Generate(self, request: pb.GenerateRequest, context: Any) -> pb.GenerateResponse:
+    async def Generate(self, request: Given, context: Any) -> pb.GenerateResponse:
+        request = _complete(request)
         await _begin(request.model)
         text = _told(request, context) * (_LARGE if request.model == "large" else 1)
         finish = pb.Finish(reason=FINISH_REASON_END_TURN)
@@ -35,8 +38,9 @@ class Desk(inference_pb2_grpc.InferenceServiceServicer):
         )
 
     async def StreamGenerate(
-        self, request: pb.GenerateRequest, context: Any
+        self, request: Given, context: Any
     ) -> AsyncIterator[pb.StreamGenerateResponse]:
+        request = _complete(request)
         await _begin(request.model)
         start = pb.Event(start=pb.Start(id="a1", model="m", served=_SERVED))
         yield _events(start, pb.Event(block_start=Block(text="")))
@@ -58,6 +62,10 @@ async def start() -> Server:
     server.add(inference_pb2_grpc.add_InferenceServiceServicer_to_server, Desk(), "i")
     await server.start()
     return server
+
+
+def _complete(request: Given) -> pb.GenerateRequest:
+    return request.complete() if isinstance(request, LazyRequest) else request
 
 
 async def _begin(model: str) -> None:
