@@ -37,7 +37,7 @@ class Drain:
     def enter(self, request: web.Request) -> "asyncio.Task[object]":
         """Note that the current task serves a request, and return the task."""
         # Not `request.task`, which serves the connection.
-        task = asyncio.current_task()
+        task = asyncio.current_task(request.task.get_loop())
         assert task is not None
         self._in_hand[task] = request
         return task

@@ -1,6 +1,5 @@
 """Requests whose path decides everything, and which are not routed one by one."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -95,7 +94,7 @@ class RoutedRequest(web.Request):
         writer: AbstractStreamWriter,
         task: Any,
     ) -> None:
-        super().__init__(message, payload, protocol, writer, task, asyncio.get_running_loop())
+        super().__init__(message, payload, protocol, writer, task, task.get_loop())
         self._match_info = self.match_info = route.match_info
         self.app = route.app
         self.content = payload

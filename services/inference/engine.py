@@ -4,6 +4,7 @@ The engine owns the order of things. What each rule is stands in the modules bes
 how a provider is spoken to, in `providers`; what is tried when one fails, in `fallback`.
 """
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -129,6 +130,7 @@ class Engine:
         self._ledger = Ledger(self.breakers, metrics, self.failure_log, monotonic)
         self._uniform = uniform
         self._refusals = Refusals()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def routes(self) -> Routes:
@@ -186,11 +188,17 @@ class Engine:
         await self._tellings.settle(within_s)
 
     async def _whole(self, ready: _Ready) -> GenerateResponse:
-        chain = Chain(ready.plan, ready.asking, self._ledger, self._uniform, whole=True)
-        return whole_of(await chain.whole())
+        return whole_of(await self._chain(ready, whole=True).whole())
 
     def _streamed(self, ready: _Ready) -> Batches:
-        return Chain(ready.plan, ready.asking, self._ledger, self._uniform, whole=False).stream()
+        return self._chain(ready, whole=False).stream()
+
+    def _chain(self, ready: _Ready, *, whole: bool) -> Chain:
+        loop = self._loop
+        if loop is None:
+            # Of the first request and of all others: to ask for it takes a system call.
+            loop = self._loop = asyncio.get_running_loop()
+        return Chain(loop, ready.plan, ready.asking, self._ledger, self._uniform, whole=whole)
 
     async def _remembered(self, request: GenerateRequest, admitted: _Admitted) -> Batches:
         taken = await take(request, self._memories, self._memory.inject_tokens)

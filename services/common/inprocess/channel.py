@@ -33,6 +33,7 @@ class InProcessChannel(grpc.aio.Channel):
         self._server = server
         self._calls: set[Exchange] = set()
         self._is_closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None  # of the first call, and all others
 
     async def __aenter__(self) -> Self:
         return self
@@ -109,7 +110,11 @@ class InProcessChannel(grpc.aio.Channel):
         size = 0
         if not streams_requests:
             size = len(request) if isinstance(request, bytes) else request.ByteSize()
+        loop = self._loop
+        if loop is None:
+            loop = self._loop = asyncio.get_running_loop()
         exchange = Exchange(
+            loop,
             method,
             entries,
             request,

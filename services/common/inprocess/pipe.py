@@ -11,13 +11,18 @@ MESSAGE_COST = 64
 
 
 class Changing:
-    """Something that changes, and those who wait for that."""
+    """Something that changes, and those who wait for that.
 
+    Attributes:
+        loop: the event loop of all of them.
+    """
+
+    loop: asyncio.AbstractEventLoop
     _waiters: list[asyncio.Future[None]] | None = None
 
     def changed(self) -> asyncio.Future[None]:
         """Return a future of the next `wake`."""
-        waiter = asyncio.get_running_loop().create_future()
+        waiter = self.loop.create_future()
         if self._waiters is None:
             self._waiters = [waiter]
         else:
@@ -41,7 +46,8 @@ class Pipe(Changing):
         is_ended: whether no message follows those that are there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
         self.messages: deque[Any] = deque()
         self._sizes: deque[int] = deque()
         self._held = 0

@@ -41,7 +41,7 @@ class ServedCall(CallContext):
         self._registry = registry
         registry.add(self)
         # In no caller's context: what the caller has set is not for the servicer.
-        self.task = asyncio.get_running_loop().create_task(self._run(find), context=Context())
+        self.task = exchange.loop.create_task(self._run(find), context=Context())
         exchange.on_leave = self.task.cancel
         # Not at the end of the task's own code, which never begins when it is cancelled at once.
         self.task.add_done_callback(self._ended)

@@ -28,6 +28,7 @@ class Chain:
     """One run of a plan.
 
     Args:
+        loop: the running event loop.
         plan: what may be tried.
         asks: makes the attempts.
         ledger: where they are written down.
@@ -36,13 +37,20 @@ class Chain:
     """
 
     def __init__(
-        self, plan: Plan, asks: Asks, ledger: Ledger, uniform: Uniform, *, whole: bool
+        self,
+        loop: asyncio.AbstractEventLoop,
+        plan: Plan,
+        asks: Asks,
+        ledger: Ledger,
+        uniform: Uniform,
+        *,
+        whole: bool,
     ) -> None:
         self._plan = plan
         self._ledger = ledger
-        self._bounds = Bounds(plan, asyncio.get_running_loop().time())
+        self._bounds = Bounds(plan, loop.time())
         self._records: list[Record] = []
-        self._course = Course(plan, asks, ledger, self._bounds, uniform, whole, self._records)
+        self._course = Course(loop, plan, asks, ledger, self._bounds, uniform, whole, self._records)
         self._sent: Sent | None = None
         self._failure: UpstreamError | None = None  # the last
         self._refusal: GatewayError | None = None  # the first

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from gateway.errors.v1 import errors_pb2
+from services.common.deadline import Deadline
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.accumulator import Accumulator, events_of
 from services.inference.attempt import Attempt, Batch, Batches
@@ -82,6 +83,7 @@ class Course(NamedTuple):
     """What a turn needs of its surroundings.
 
     Attributes:
+        loop: the running event loop.
         plan: what the turn is part of.
         asks: makes its attempts.
         ledger: where they are written down.
@@ -91,6 +93,7 @@ class Course(NamedTuple):
         records: of all attempts at the request, in order.
     """
 
+    loop: asyncio.AbstractEventLoop
     plan: Plan
     asks: Asks
     ledger: Ledger
@@ -138,7 +141,7 @@ class Turn:
         self.index = index
         self.step = course.plan.steps[index]
         self._course = course
-        self._clock: Callable[[], float] = asyncio.get_running_loop().time
+        self._clock: Callable[[], float] = course.loop.time
         self._began = self._clock()
         self._used = 0  # retries
         self.is_hedged = course.plan.hedges(index)
@@ -244,7 +247,7 @@ class Turn:
         deadline = self._deadline()
         try:
             attempt = await offload(self._make_attempt)
-            async with asyncio.timeout_at(deadline):
+            with Deadline(course.loop, deadline):
                 if attempt.stream:
                     batches = attempt.batches()
                     head = await self._listen(batches, record, spoken)

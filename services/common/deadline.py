@@ -1,0 +1,48 @@
+"""A bound on the time of what the current task does, for where every request has one."""
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+
+class Deadline:
+    """Cancels what is in its `with` block at a time, and raises `TimeoutError` there.
+
+    It does what `asyncio.timeout_at` does for a third of the cost: that asks for the running
+    loop three times, each with a system call in CPython 3.11. A cancellation that comes from
+    outside at the same moment is not lost.
+    """
+
+    __slots__ = ("_cancelling", "_is_over", "_loop", "_task", "_timer", "_when")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
+        """Return a bound at `when`, by the clock of the running loop."""
+        self._loop = loop
+        self._when = when
+        self._is_over = False
+
+    def __enter__(self) -> Self:
+        task = asyncio.current_task(self._loop)
+        assert task is not None, "it is used in a task"
+        self._task = task
+        self._cancelling = task.cancelling()
+        self._timer = self._loop.call_at(self._when, self._expire)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._timer.cancel()
+        if (
+            self._is_over
+            and self._task.uncancel() <= self._cancelling
+            and kind is asyncio.CancelledError
+        ):
+            raise TimeoutError from error
+
+    def _expire(self) -> None:
+        self._is_over = True
+        self._task.cancel()
