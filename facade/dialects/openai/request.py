@@ -21,7 +21,7 @@ from facade.dialects.openai.types import (
     StepParameters,
     StreamOptions,
 )
-from facade.dialects.validation import check, read, to_json, to_opaque
+from facade.dialects.validation import check, read_quickly, to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat
 from services.common.errors import invalid
@@ -87,12 +87,12 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     Raises:
         GatewayError: invalid, naming the field at fault and what it takes.
     """
-    wire = read(_REQUEST, body)
+    wire, is_exact = read_quickly(_REQUEST, body)
     del body  # the last of its megabytes, unless the caller keeps them
     stream = wire.stream or False
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: is taken only where stream is true")
-    found = source_of(wire) if lazily and is_plain(wire) else None
+    found = source_of(wire, is_exact) if lazily and is_plain(wire) else None
     request = _parameters(wire, "", with_tools=found is None)
     request.model = wire.model
     lazy = None

@@ -22,10 +22,11 @@ _TOOL = frozenset({"type", "function"})
 _FUNCTION = frozenset({"name", "description", "parameters", "strict"})
 
 
-def source_of(wire: ChatRequest) -> tuple[dict[str, bytes], bool] | None:
+def source_of(wire: ChatRequest, is_exact: bool) -> tuple[dict[str, bytes], bool] | None:
     """Return the fields of a conversation, and whether only OpenAI itself takes them so.
 
-    None where it has to be translated.
+    None where it has to be translated. `is_exact` tells that each number is one that JSON can
+    say, of 64 bits.
     """
     messages = _messages(wire.messages)
     if messages is None:
@@ -38,7 +39,7 @@ def source_of(wire: ChatRequest) -> tuple[dict[str, bytes], bool] | None:
     # All of a plain message is text.
     fields = {"messages": to_source(messages, has_numbers=False)}
     if tools:
-        fields["tools"] = to_source(tools)
+        fields["tools"] = to_source(tools, has_numbers=not is_exact)
     source = {name: written for name, written in fields.items() if written is not None}
     if len(source) < len(fields):
         return None
