@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import FinishReason
-from gateway.inference.v1.inference_pb2 import Event
+from gateway.conversation.v1.conversation_pb2 import Block, FinishReason
+from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
 from services.inference.content import is_content
@@ -265,22 +265,59 @@ class StreamReader:
 
 
 def events_from_whole(
-    answer: Json, call: Call, upstream: Failures, new_id: Callable[[str], str]
+    answer: Json,
+    call: Call,
+    upstream: Failures,
+    new_id: Callable[[str], str],
+    *,
+    says_texts: bool = False,
 ) -> list[Event]:
     """Return a whole answer as one batch of events.
+
+    Args:
+        answer: what the provider said.
+        call: what was asked.
+        upstream: makes failures of what it said.
+        new_id: makes ids where it gave none.
+        says_texts: whether it is an answer that `verbatim` takes, which takes no reader.
 
     Raises:
         UpstreamError: it holds no choice, or is malformed.
     """
-    reader = StreamReader(call, upstream, new_id)
-    out: list[Event] = []
-    if not answer.get("choices"):
-        raise failures.broken_answer(upstream.name, "answered without a choice")
     try:
+        if says_texts:
+            return _events_of_texts(answer)
+        if not answer.get("choices"):
+            raise failures.broken_answer(upstream.name, "answered without a choice")
+        reader = StreamReader(call, upstream, new_id)
+        out: list[Event] = []
         reader.read(answer, "message", out)
         reader.end_all(out)
     except _MALFORMED as error:
         raise failures.broken_answer(upstream.name, "answered something malformed") from error
+    return out
+
+
+def _events_of_texts(answer: Json) -> list[Event]:
+    event = Event()
+    event.start.id, event.start.model = name_of(answer["id"]), name_of(answer["model"])
+    rest = {
+        name: value
+        for name, value in answer.items()
+        if name not in unnamed.OF_ANSWERS and value is not None
+    }
+    if rest:
+        event.start.extra.dialect = conversation_pb2.DIALECT_OPENAI
+        event.start.extra.json = dump(rest)
+    out = [event]
+    for number, choice in enumerate(answer["choices"]):
+        if text := choice["message"]["content"]:
+            out.append(Event(choice=number, block_start=Block(text="")))
+            out.append(Event(choice=number, text=text))
+            out.append(Event(choice=number, block_stop=BlockStop()))
+        reason = _REASONS[choice["finish_reason"]]
+        out.append(Event(choice=number, finish=Finish(reason=reason)))
+    out.append(read_usage(answer["usage"]))
     return out
 
 

@@ -70,9 +70,12 @@ class OpenAIProvider:
         headers = caller_headers(call, self.dialect)
         answer = await self._upstream.post_unbounded(_PATH, body, headers=headers, heard=call.heard)
         parsed = self._upstream.json_object(answer)
-        if call.takes_verbatim and (event := verbatim(answer, parsed, call.request.n or 1)):
+        event = verbatim(answer, parsed, call.request.n or 1)
+        if event is not None and call.takes_verbatim:
             return [event]
-        return events_from_whole(parsed, call, self._upstream, self._new_id)
+        return events_from_whole(
+            parsed, call, self._upstream, self._new_id, says_texts=event is not None
+        )
 
     async def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
         """Return an answer as it comes; see `Provider.stream`."""

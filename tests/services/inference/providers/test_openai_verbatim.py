@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from facade.dialects.openai import render_completion
 from gateway.inference.v1.inference_pb2 import GenerateResponse
+from services.common.errors import UpstreamError
 from services.inference.accumulator import Accumulator
 from services.inference.providers.openai.events import events_from_whole
 from services.inference.providers.openai.verbatim import verbatim
@@ -83,6 +84,8 @@ def check_same(body: bytes, answer: dict[str, Any], n: int = 2) -> None:
     event = verbatim(body, answer, n)
     assert event is not None
     assert event.verbatim.json == body
+    read = (answer, call_of(n=n), Provider(), "{}made".format)
+    assert events_from_whole(*read, says_texts=True) == events_from_whole(*read)
     response = translated(answer, n)
     assert completion_told(body) == completion_told(render_completion(response, 1))
     response.usage.ClearField("extra")  # the caller reads it in the answer
@@ -205,3 +208,13 @@ def test_whatever_goes_as_it_is_says_the_same_as_when_it_is_translated(
     read = orjson.loads(body)
     if verbatim(body, read, 2) is not None:
         check_same(body, read)
+
+
+def test_names_of_texts_are_bounded_as_those_of_any_answer() -> None:
+    answer = changed(OFFICIAL, {("id",): "chatcmpl-" + "x" * 5_000})
+    assert goes(answer)
+    for says_texts in (False, True):
+        with pytest.raises(UpstreamError):
+            events_from_whole(
+                answer, call_of(n=2), Provider(), "{}made".format, says_texts=says_texts
+            )
