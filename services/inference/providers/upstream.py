@@ -237,7 +237,8 @@ class Upstream:
                 if text := cutter.feed(chunk):
                     yield text
                     if progress.ended:
-                        await self._let_end(response)
+                        if response.rest() is None:
+                            await self._let_end(response)
                         break
                     reader = self._watch(response, reader, progress)
                 chunk = await (response if reader is None else reader).read()
