@@ -54,7 +54,7 @@ class ParserPool:
             GatewayError: too_large, invalid; unavailable, the process was killed.
         """
         size = len(held[0])
-        lazily = kind != "count_tokens" and size <= lazy_request.MAX_BODY
+        lazily = size <= lazy_request.MAX_BODY
         if size <= _SMALL:
             return parse(kind, held, options, self._max_values, lazily=lazily)
         if size <= _QUICK_BYTES:

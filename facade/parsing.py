@@ -56,9 +56,11 @@ def parse(
         request, lazy, stream = chat.request, chat.lazy, chat.stream
         include_usage = chat.include_usage
     else:
-        read = anthropic.parse_messages if kind == "messages" else anthropic.parse_count_tokens
         betas, coding = options["betas"], bool(options["coding"])
-        parsed = read(held.pop(), betas=betas, coding=coding, lazily=lazily)
+        if kind == "messages":
+            parsed = anthropic.parse_messages(held.pop(), betas=betas, coding=coding, lazily=lazily)
+        else:
+            parsed = anthropic.parse_count_tokens(held.pop(), betas=betas, coding=coding)
         request, lazy, stream = parsed.request, parsed.lazy, parsed.stream
     # A whole answer in the caller's own dialect goes as it came.
     request.takes_verbatim = not stream

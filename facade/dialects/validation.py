@@ -174,21 +174,6 @@ def to_json(value: object, path: str) -> bytes:
     return written
 
 
-def to_source(value: object, *, has_numbers: bool = True) -> bytes | None:
-    """Return a value that came from JSON as JSON again, or None where that would change it.
-
-    It would where a number is infinite or none, or larger than 64 bits.
-    """
-    try:
-        written = orjson.dumps(value)
-    except TypeError:
-        return None
-    # orjson writes numbers that JSON cannot say as null.
-    if has_numbers and b"null" in written and orjson.loads(written) != value:
-        return None
-    return written
-
-
 def _write(value: object, path: str) -> bytes:
     """Write a value that came from JSON as JSON again, numbers of any size included.
 

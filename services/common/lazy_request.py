@@ -7,7 +7,10 @@ completes the request; over gRPC it goes complete.
 """
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Final
+
+import orjson
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 
@@ -25,27 +28,39 @@ class LazyRequest:
 
     Attributes:
         request: all but its messages and tools, which `complete` adds.
-        source: the conversation.
         only_maker: whether only the dialect's own maker takes the conversation as it is;
             other servers know fewer forms.
     """
 
-    __slots__ = ("_add", "_size", "only_maker", "request", "source")
-
     def __init__(
         self,
         request: GenerateRequest,
-        source: Source,
+        fields: Mapping[str, object],
         add: Callable[[GenerateRequest], None],
         *,
+        size: int,
         only_maker: bool,
     ) -> None:
-        """Return a request that `add` completes."""
+        """Return a request.
+
+        Args:
+            request: all but its messages and tools.
+            fields: the conversation, as it was read from JSON; each number is one that JSON
+                can say, of 64 bits.
+            add: completes it.
+            size: bytes of the body that it was read from.
+            only_maker: see the attribute.
+        """
         self.request = request
-        self.source = source
         self.only_maker = only_maker
+        self._fields = fields
         self._add: Callable[[GenerateRequest], None] | None = add
-        self._size = sum(map(len, source.values()))
+        self._size = size
+
+    @cached_property
+    def source(self) -> Source:
+        """The conversation in JSON."""
+        return {name: orjson.dumps(value) for name, value in self._fields.items()}
 
     def complete(self) -> GenerateRequest:
         """Return the request with its messages and tools."""

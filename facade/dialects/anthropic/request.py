@@ -65,27 +65,27 @@ def parse_messages(
         GatewayError: invalid, naming the first field at fault.
     """
     checked, is_exact = read_quickly(_MESSAGES, body)
+    size = len(body)
     del body  # the last of its megabytes, unless the caller keeps them
-    request, lazy = _translated(checked, betas, coding, lazily, is_exact)
+    request, lazy = _translated(checked, betas, coding, size if lazily and is_exact else 0)
     return ParsedRequest(request, lazy, bool(checked.stream))
 
 
-def parse_count_tokens(
-    body: bytes, *, betas: Sequence[str], coding: bool, lazily: bool = False
-) -> ParsedRequest:
+def parse_count_tokens(body: bytes, *, betas: Sequence[str], coding: bool) -> ParsedRequest:
     """Read the body of POST …/messages/count_tokens; as `parse_messages`.
 
     Raises:
         GatewayError: invalid, naming the first field at fault.
     """
-    checked, is_exact = read_quickly(_COUNT_TOKENS, body)
-    request, lazy = _translated(checked, betas, coding, lazily, is_exact)
-    return ParsedRequest(request, lazy, False)
+    checked, _ = read_quickly(_COUNT_TOKENS, body)
+    request, _ = _translated(checked, betas, coding, 0)
+    return ParsedRequest(request, None, False)
 
 
 def _translated(
-    body: CountTokensBody, betas: Sequence[str], coding: bool, lazily: bool, is_exact: bool
+    body: CountTokensBody, betas: Sequence[str], coding: bool, lazy_bytes: int
 ) -> tuple[pb.GenerateRequest, LazyRequest | None]:
+    """Return the request; the lazy one too where its body, of so many bytes, is plain."""
     if coding:
         for name in ("fallback", "fallback_config"):
             if getattr(body, name) is not None and name in body.model_fields_set:
@@ -98,16 +98,17 @@ def _translated(
         lowers_max_tokens=coding,
     )
     found = None
-    if lazily and body.thinking_block_strategy in (None, "preserve") and is_plain(body):
-        found = source_of(body, is_exact)
+    if lazy_bytes and body.thinking_block_strategy in (None, "preserve") and is_plain(body):
+        found = source_of(body)
     names = body.model_fields_set | (body.model_extra or {}).keys()
     lazy = None
     if found is None:
         _add_conversation(request, body)
     else:
-        source, only_maker = found
+        fields, only_maker = found
         names -= {"tools"}
-        lazy = LazyRequest(request, source, partial(_complete, body), only_maker=only_maker)
+        add = partial(_complete, body)
+        lazy = LazyRequest(request, fields, add, size=lazy_bytes, only_maker=only_maker)
     set_settings(request, body, names, "")
     if body.thinking_block_strategy is not None:
         request.thinking_block_strategy = _STRATEGIES[body.thinking_block_strategy]

@@ -7,11 +7,9 @@ in turns. Whatever is refused, left out, merged or moved on that way is not amon
 
 import binascii
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from facade.dialects.anthropic.types import CountTokensBody, Message, Tool
-from facade.dialects.validation import to_source
 
 _MESSAGE = frozenset({"role", "content"})
 _MARK = "cache_control"
@@ -19,15 +17,12 @@ _TEXT = frozenset({"type", "text", _MARK})
 _THINKING = frozenset({"type", "thinking", "signature"})
 _CALL = frozenset({"type", "id", "name", "input", _MARK})
 _RESULT = frozenset({"type", "tool_use_id", "content", "is_error", _MARK})
-# Names something kept at the provider.
-_KEPT_THERE = b'"file_id"'
 
 
-def source_of(body: CountTokensBody, is_exact: bool) -> tuple[dict[str, bytes], bool] | None:
+def source_of(body: CountTokensBody) -> tuple[Mapping[str, object], bool] | None:
     """Return the fields of a conversation, and whether only Anthropic itself takes them so.
 
-    None where it has to be translated. `is_exact` tells that each number is one that JSON can
-    say, of 64 bits.
+    None where it has to be translated.
     """
     tools = body.tools or ()
     system = body.system or ""
@@ -38,16 +33,12 @@ def source_of(body: CountTokensBody, is_exact: bool) -> tuple[dict[str, bytes], 
         and _are_plain(body.messages)
     ):
         return None
-    written = partial(to_source, has_numbers=not is_exact)
-    fields = {"messages": written(body.messages)}
+    fields: dict[str, object] = {"messages": body.messages}
     if system:
-        fields["system"] = written(system)
+        fields["system"] = system
     if tools:
-        fields["tools"] = written(tools)
-    source = {name: json for name, json in fields.items() if json is not None}
-    if len(source) < len(fields) or _KEPT_THERE in source.get("tools", b""):
-        return None
-    return source, _thinks(body.messages)
+        fields["tools"] = tools
+    return fields, _thinks(body.messages)
 
 
 def _are_plain(messages: Sequence[Message]) -> bool:

@@ -88,19 +88,21 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
         GatewayError: invalid, naming the field at fault and what it takes.
     """
     wire, is_exact = read_quickly(_REQUEST, body)
+    size = len(body)
     del body  # the last of its megabytes, unless the caller keeps them
     stream = wire.stream or False
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: is taken only where stream is true")
-    found = source_of(wire, is_exact) if lazily and is_plain(wire) else None
+    found = source_of(wire) if lazily and is_exact and is_plain(wire) else None
     request = _parameters(wire, "", with_tools=found is None)
     request.model = wire.model
     lazy = None
     if found is None:
         add_messages(request, wire.messages, "messages")
     else:
-        source, only_maker = found
-        lazy = LazyRequest(request, source, partial(_complete, wire), only_maker=only_maker)
+        fields, only_maker = found
+        add = partial(_complete, wire)
+        lazy = LazyRequest(request, fields, add, size=size, only_maker=only_maker)
     set_extensions(request, wire, partial(_step_parameters, wire))
     options = wire.stream_options or {}
     _keep_stream_options(request, options)

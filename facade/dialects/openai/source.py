@@ -10,7 +10,6 @@ from typing import Any
 
 from facade.dialects.openai.tools import is_name
 from facade.dialects.openai.types import ChatRequest, Message, Tool
-from facade.dialects.validation import to_source
 
 _SPOKEN = frozenset({"role", "content"})
 _ASSISTANTS = _SPOKEN | {"tool_calls"}
@@ -22,11 +21,10 @@ _TOOL = frozenset({"type", "function"})
 _FUNCTION = frozenset({"name", "description", "parameters", "strict"})
 
 
-def source_of(wire: ChatRequest, is_exact: bool) -> tuple[dict[str, bytes], bool] | None:
+def source_of(wire: ChatRequest) -> tuple[Mapping[str, object], bool] | None:
     """Return the fields of a conversation, and whether only OpenAI itself takes them so.
 
-    None where it has to be translated. `is_exact` tells that each number is one that JSON can
-    say, of 64 bits.
+    None where it has to be translated.
     """
     messages = _messages(wire.messages)
     if messages is None:
@@ -36,14 +34,10 @@ def source_of(wire: ChatRequest, is_exact: bool) -> tuple[dict[str, bytes], bool
         return None
     if len({tool["function"]["name"] for tool in tools}) < len(tools):
         return None
-    # All of a plain message is text.
-    fields = {"messages": to_source(messages, has_numbers=False)}
+    fields: dict[str, object] = {"messages": messages}
     if tools:
-        fields["tools"] = to_source(tools, has_numbers=not is_exact)
-    source = {name: written for name, written in fields.items() if written is not None}
-    if len(source) < len(fields):
-        return None
-    return source, any(isinstance(one["content"], list) for one in messages)
+        fields["tools"] = tools
+    return fields, any(isinstance(one["content"], list) for one in messages)
 
 
 def _messages(given: Sequence[Message]) -> list[Mapping[str, Any]] | None:

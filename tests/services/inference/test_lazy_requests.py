@@ -23,6 +23,7 @@ from tests.services.inference.fallback.scripted import (
 )
 from tests.services.inference.fallback.virtual_time import in_no_time
 
+FIELDS = {"messages": [{"role": "user", "content": "Hi"}]}
 SOURCE = {"messages": b'[{"role":"user","content":"Hi"}]'}
 BOTH = pytest.mark.parametrize("stream", [False, True])
 
@@ -35,7 +36,7 @@ def lazy(model: str = "a", **fields: Any) -> LazyRequest:
         target.messages.append(Message(role=conversation.ROLE_USER, blocks=[Block(text="Hi")]))
         target.tools.append(Tool(name="f"))
 
-    return LazyRequest(given, SOURCE, add, only_maker=False)
+    return LazyRequest(given, FIELDS, add, size=100, only_maker=False)
 
 
 def calls_of(house: House) -> list[Call]:

@@ -30,6 +30,7 @@ from services.inference.refusals import changes_messages
 
 _VERSION = "2023-06-01"
 _MESSAGES = "/v1/messages"
+_KEPT_THERE = b'"file_id"'
 _COUNT = "/v1/messages/count_tokens"
 
 
@@ -81,6 +82,8 @@ class AnthropicProvider:
             system = lazy.source.get("system", b"")
             if lazy.only_maker or BILLING.encode() in system:
                 return False
+        if not self.pass_stateful and _KEPT_THERE in lazy.source.get("tools", b""):
+            return False  # a name of something kept at the provider, if it is no text
         return not without or not changes_messages(without)
 
     async def whole(self, call: Call) -> list[Event]:

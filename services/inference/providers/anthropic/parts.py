@@ -109,12 +109,16 @@ def block_of(told: Json) -> Block:
 
 
 def _rest(told: Json, *named: str) -> Opaque | None:
+    if told.keys() == {"type", *named}:
+        return None
     rest = {name: value for name, value in told.items() if name != "type" and name not in named}
     return _opaque_or_none(rest)
 
 
 def _opaque_or_none(fields: Json) -> Opaque | None:
     """Keep the fields that hold something."""
+    if not fields:
+        return None
     kept = {name: value for name, value in fields.items() if value is not None}
     return opaque(kept) if kept else None
 

@@ -13,9 +13,11 @@ from facade.dialects.openai import parse_chat
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError
 from services.common.lazy_request import LazyRequest
+from services.inference.providers.anthropic import AnthropicProvider
 from services.inference.providers.anthropic.request import build_request as build_anthropic
 from services.inference.providers.base import Call, Target
 from services.inference.providers.openai.caller import Server
+from services.inference.providers.openai.provider import OpenAIProvider
 from services.inference.providers.openai.request import build_request as build_openai
 
 Json = dict[str, Any]
@@ -130,6 +132,7 @@ def messages(raw: bytes, lazily: bool) -> Any:
     return parse_messages(raw, betas=[], coding=False, lazily=lazily)
 
 
+HELLO = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}
 CALLED = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 AGENTS_CHAT = {
@@ -166,8 +169,9 @@ def test_a_chat_goes_as_its_translation_would(body: Json, newest: bool) -> None:
     if read is None or read[1] is None:
         return
     whole, lazy = read
+    provider = OpenAIProvider("p", None, pass_stateful=False, newest=newest, fetches_urls=False)
     server = Server("p", newest, False, False)
-    if not lazy.only_maker or newest:
+    if provider.takes_source(lazy, frozenset()):
         as_it_is = Call(lazy.request, TARGET, False, source=lazy.source)
         sent = orjson.loads(build_openai(as_it_is, server))
         assert sent == orjson.loads(build_openai(Call(whole, TARGET, False), server))
@@ -287,16 +291,35 @@ def test_messages_go_as_their_translation_would(body: Json) -> None:
         return
     whole, lazy = read
     rules = {"pass_stateful": False, "fetches_urls": False, "official": True}
-    as_it_is = Call(lazy.request, TARGET, False, source=lazy.source)
-    sent = build_anthropic(as_it_is, **rules)
-    translated = build_anthropic(Call(whole, TARGET, False), **rules)
-    # Of two ways to write one content either may be used.
-    assert messages(sent, False).request == messages(translated, False).request
-    assert as_it_is.dropped == []
+    if AnthropicProvider("p", None, **rules).takes_source(lazy, frozenset()):
+        as_it_is = Call(lazy.request, TARGET, False, source=lazy.source)
+        sent = build_anthropic(as_it_is, **rules)
+        translated = build_anthropic(Call(whole, TARGET, False), **rules)
+        # Of two ways to write one content either may be used.
+        assert messages(sent, False).request == messages(translated, False).request
+        assert as_it_is.dropped == []
     assert lazy.complete() == whole
 
 
-HELLO = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}
+@pytest.mark.parametrize("pass_stateful", [False, True])
+def test_a_tool_that_names_a_file_of_the_provider_is_looked_at(pass_stateful: bool) -> None:
+    example = {"type": "file", "file_id": "x"}
+    tool = {"name": "f", "input_schema": {"type": "object"}, "examples": [example]}
+    lazy = messages(dumped(HELLO | {"tools": [tool]}), True).lazy
+    provider = AnthropicProvider(
+        "p", None, pass_stateful=pass_stateful, fetches_urls=False, official=True
+    )
+    assert provider.takes_source(lazy, frozenset()) is pass_stateful
+
+
+@pytest.mark.parametrize("system", ["x-anthropic-billing-header: a", "Be brief."])
+def test_whom_to_bill_is_told_to_anthropic_alone(system: str) -> None:
+    lazy = messages(dumped(HELLO | {"system": system}), True).lazy
+    for official in (False, True):
+        provider = AnthropicProvider(
+            "p", None, pass_stateful=False, fetches_urls=False, official=official
+        )
+        assert provider.takes_source(lazy, frozenset()) is (official or system == "Be brief.")
 
 
 def chain(*parameters: Json) -> Json:
