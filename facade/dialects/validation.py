@@ -79,7 +79,7 @@ def read(adapter: TypeAdapter[_T], body: bytes) -> _T:
 
 
 def read_quickly(adapter: TypeAdapter[_T], body: bytes) -> tuple[_T, bool]:
-    """Check a request body as `read` does, in half the time where unions are told by a function.
+    """Check a request body as `read` does, in two thirds of the time where a function tells unions.
 
     Such a function is called with Python values, which pydantic makes of the JSON anew for each
     union around them. Here they are made once, of bodies in which nothing is lost by that; what
