@@ -33,11 +33,16 @@ class Drain:
         self.is_draining = False
         self._in_hand: dict[asyncio.Task[object], web.Request] = {}
         self._cut: set[asyncio.Task[object]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def enter(self, request: web.Request) -> "asyncio.Task[object]":
         """Note that the current task serves a request, and return the task."""
+        loop = self._loop
+        if loop is None:
+            # Of the first request and of all others: to ask for it takes a system call.
+            loop = self._loop = asyncio.get_running_loop()
         # Not `request.task`, which serves the connection.
-        task = asyncio.current_task(request.task.get_loop())
+        task = asyncio.current_task(loop)
         assert task is not None
         self._in_hand[task] = request
         return task

@@ -16,6 +16,7 @@ import asyncio
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
@@ -45,6 +46,7 @@ POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 
 # How long a statement waits for another writer of a SQLite file.
 _BUSY_TIMEOUT_MS = 10_000
+_BUSY_PAUSE_S = 0.005
 # Each has a thread of its own. More of them than the pool keeps open are half as fast
 # together, since those beyond are opened anew each time.
 _READS_AT_ONCE = 4
@@ -324,8 +326,25 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:
         "synchronous = FULL",
         "foreign_keys = ON",
     ):
-        cursor.execute(f"PRAGMA {pragma}")
+        _execute_patiently(cursor, f"PRAGMA {pragma}")
     cursor.close()
+
+
+def _execute_patiently(cursor: Any, statement: str) -> None:
+    """Execute a statement, again and again while the database is locked.
+
+    `busy_timeout` does not hold for the change to a write-ahead log, which several processes
+    make at once where all of them open a new file.
+    """
+    until = time.monotonic() + _BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            cursor.execute(statement)
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(_BUSY_PAUSE_S)
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -364,3 +364,18 @@ def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SettingsError, match=r"storage\.data_dir: .*file"):
         open_engine(Storage(data_dir=tmp_path / "file"))
+
+
+async def test_a_new_file_may_be_opened_by_many_at_once(tmp_path: Path) -> None:
+    for number in range(40):
+        engines = [open_engine(Storage(data_dir=tmp_path / str(number))) for _ in range(4)]
+        try:
+            await asyncio.gather(*map(_answers, engines))
+        finally:
+            for engine in engines:
+                await engine.dispose()
+
+
+async def _answers(engine: AsyncEngine) -> None:
+    async with engine.connect() as connection:
+        await connection.execute(text("SELECT 1"))
