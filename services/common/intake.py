@@ -295,7 +295,7 @@ async def _refuse(context: Context, error: GatewayError) -> None:
 
 
 def _forget(reading: asyncio.Future[Any]) -> None:
-    """Take note of how a read ended that nobody waits for."""
+    """Retrieve the failure of a read that nobody waits for, so that it is not logged."""
     if not reading.cancelled():
         reading.exception()
 

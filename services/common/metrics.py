@@ -37,7 +37,7 @@ class Counter(prometheus_client.Counter):
             _note(self, self._value)
 
     def write(self) -> None:
-        """Give the library what was counted."""
+        """Add what was counted to the library's value."""
         self._is_noted = False
         counted, self._counted = self._counted, 0.0
         super().inc(counted)
@@ -71,7 +71,7 @@ class Gauge(prometheus_client.Gauge):
         super().set(value)
 
     def write(self) -> None:
-        """Give the library what has changed."""
+        """Add what has changed to the library's value."""
         self._is_noted = False
         change, self._change = self._change, 0.0
         if change:  # which a gauge of the latest value never has
@@ -100,7 +100,7 @@ class Histogram(prometheus_client.Histogram):
             _note(self, self._sum)
 
     def write(self) -> None:
-        """Give the library what was observed."""
+        """Add what was observed to the library's values."""
         self._is_noted = False
         total, self._total = self._total, 0.0
         self._sum.inc(total)

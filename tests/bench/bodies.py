@@ -168,13 +168,13 @@ _RULES = (
 _SECTIONS = ("Reading", "Editing", "Commands", "Tests", "Answers", "Safety")
 
 _CALLS: Sequence[tuple[str, _Schema]] = (
-    ("read_file", {"path": "/work/shop/orders/service.py"}),
-    ("grep", {"pattern": r"def \w+_total\(", "path": "/work/shop", "output_mode": "content"}),
+    ("read_file", {"path": "/srv/shop/orders/service.py"}),
+    ("grep", {"pattern": r"def \w+_total\(", "path": "/srv/shop", "output_mode": "content"}),
     ("run_command", {"command": "git log --oneline -n 5 -- orders", "timeout": 20_000}),
     (
         "edit_file",
         {
-            "path": "/work/shop/orders/service.py",
+            "path": "/srv/shop/orders/service.py",
             "edits": [
                 {
                     "old": "    return sum(line.price for line in lines)\n",
@@ -183,7 +183,7 @@ _CALLS: Sequence[tuple[str, _Schema]] = (
             ],
         },
     ),
-    ("run_tests", {"paths": ["/work/shop/tests/orders/test_service.py"], "stop_at_first": True}),
+    ("run_tests", {"paths": ["/srv/shop/tests/orders/test_service.py"], "stop_at_first": True}),
 )
 _STEPS = 15
 _RESULT_LINES = 28
@@ -276,7 +276,7 @@ def _prompt() -> str:
 def _task() -> str:
     return (
         "The total of an order is wrong when a line has a count above 1. Find out why, mend it,"
-        ' and add a test.\n\n<environment>\nfolder: /work/shop\nbranch: "main"\n</environment>'
+        ' and add a test.\n\n<environment>\nfolder: /srv/shop\nbranch: "main"\n</environment>'
     )
 
 

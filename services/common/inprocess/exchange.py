@@ -126,7 +126,7 @@ class Exchange(Changing):
         self.leave(grpc.StatusCode.RESOURCE_EXHAUSTED, self._too_large(size))
 
     def conclude(self) -> None:
-        """Let the status through: the last message before it has been taken."""
+        """End the call with the servicer's status; the last message before it has been taken."""
         assert self.status is not None, "the servicer has not ended it"
         self._finish(*self.status)
 
