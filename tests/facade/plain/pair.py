@@ -96,12 +96,12 @@ class Wire(asyncio.Transport):
                 self._end(None)
 
     def receive_eof(self) -> None:
-        """Tell that the caller sends nothing any more."""
+        """End what the caller sends; it reads on."""
         if not self._closing and not self.protocol.eof_received():
             self.close()
 
     def reset(self) -> None:
-        """Be gone."""
+        """Close the connection from the caller's side."""
         self._closing = True
         self._end(ConnectionResetError("gone"))
 

@@ -32,7 +32,7 @@ SCHEMAS = st.fixed_dictionaries(
 
 
 def some(values: st.SearchStrategy[Any], usual: Any) -> st.SearchStrategy[Any]:
-    """Give mostly what is usual."""
+    """Return a strategy of values that are mostly the usual one."""
     return st.one_of(*[st.just(usual)] * 3, values)
 
 
