@@ -3,7 +3,8 @@
 Within a process a facade hands one over in place of a `GenerateRequest`. A provider that
 speaks the caller's own dialect is sent the conversation as its caller wrote it, once it has
 been checked, so that nobody makes canonical messages and tools of it. Whoever needs those
-completes the request; over gRPC it goes complete.
+completes the request; over gRPC it goes complete. What a facade makes one of keeps to all rules
+of the proto.
 """
 
 from collections.abc import Callable, Mapping

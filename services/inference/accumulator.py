@@ -113,10 +113,7 @@ class Accumulator:
         """
         whole = self._verbatim
         if whole is not None:
-            response = GenerateResponse(verbatim=whole.json)
-            response.usage.CopyFrom(whole.usage)
-            response.served.CopyFrom(whole.served)
-            return response
+            return _as_it_came(whole)
         start = self._start
         if start is None:
             raise BrokenStream("no start")
@@ -344,16 +341,24 @@ def _arguments(text: str) -> Any:
         return text
 
 
-def whole_of(batches: Iterable[Iterable[Event]]) -> GenerateResponse:
+def whole_of(batches: Sequence[Sequence[Event]]) -> GenerateResponse:
     """Return the answer that batches of events make; see `Accumulator`.
 
     Raises:
         BrokenStream: they are not those of a whole answer.
     """
+    if len(batches) == 1 and len(batches[0]) == 1:
+        (event,) = batches[0]
+        if event.WhichOneof("kind") == "verbatim":
+            return _as_it_came(event.verbatim)
     accumulator = Accumulator()
     for batch in batches:
         accumulator.add(batch)
     return accumulator.response()
+
+
+def _as_it_came(answer: Verbatim) -> GenerateResponse:
+    return GenerateResponse(verbatim=answer.json, usage=answer.usage, served=answer.served)
 
 
 def events_of(response: GenerateResponse) -> list[Event]:

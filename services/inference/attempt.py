@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from functools import lru_cache
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, Served
@@ -119,17 +120,19 @@ class Attempt:
     def tell(self, served: Served, step_id: str, attempts: int) -> None:
         """Write down what serves the attempt, and what of the request could not be used."""
         target = self._call.target
-        served.Clear()
-        served.model = target.name
-        served.provider = target.provider
-        served.step = step_id
-        served.attempts = attempts
+        served.CopyFrom(_served(target.name, target.provider, step_id, attempts))
         # Setting what says nothing takes as long as what says something.
         if self._call.dropped:
             served.dropped.extend(self._call.dropped)
         if self._left_out:
             served.memory_truncated = self._left_out
         tell_head(served, self._call, self._provider.dialect)
+
+
+# To be copied, never changed: the same few are told again and again.
+@lru_cache(maxsize=1024)
+def _served(model: str, provider: str, step: str, attempts: int) -> Served:
+    return Served(model=model, provider=provider, step=step, attempts=attempts)
 
 
 class _Ending:

@@ -148,8 +148,7 @@ class Engine:
     async def generate(self, given: GenerateRequest | LazyRequest) -> GenerateResponse:
         """Return one whole answer."""
         request, lazy = _taken_apart(given)
-        mark(request)
-        admitted = await offload(self._admit, request, lazy)
+        admitted = await self._admitted(request, lazy)
         if not admitted.is_remembered:
             return await self._whole(await self._ready(request, admitted, lazy=lazy))
         async with taking(request, self._memories, self._memory.inject_tokens) as taken:
@@ -164,8 +163,7 @@ class Engine:
         only as long as none of it was given.
         """
         request, lazy = _taken_apart(given)
-        mark(request)
-        admitted = await offload(self._admit, request, lazy)
+        admitted = await self._admitted(request, lazy)
         if admitted.is_remembered:
             return self._remembered(request, admitted)
         return self._streamed(await self._ready(request, admitted, lazy=lazy))
@@ -239,13 +237,17 @@ class Engine:
             input_tokens=input_tokens, estimated=counted is None, served=served
         )
 
+    async def _admitted(self, request: GenerateRequest, lazy: LazyRequest | None) -> _Admitted:
+        if lazy is not None:
+            return self._admit(request, lazy)  # what is large is not read lazily
+        mark(request)
+        return await offload(self._admit, request)
+
     def _admit(self, request: GenerateRequest, lazy: LazyRequest | None = None) -> _Admitted:
         """Check a request and find what may answer it; nothing is waited for."""
         kinds: Collection[str] = ()
         if lazy is None:
             kinds = validation.check(request)
-        else:
-            validation.check_settings(request)
         extensions.check_request(request)
         routes, plans = self._routed
         plan = plans.of(request)

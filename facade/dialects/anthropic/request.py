@@ -27,6 +27,8 @@ _PARAMETERS: TypeAdapter[Parameters] = TypeAdapter(Parameters)
 
 # What all steps of a chain share, so that no step can set it otherwise.
 _SHARED = frozenset(MessagesBody.model_fields) - frozenset(Parameters.model_fields)
+# With more the service checks how many there are.
+_FEW_BETAS = 100
 _STRATEGIES = {
     "preserve": pb.THINKING_BLOCK_STRATEGY_PRESERVE,
     "discard": pb.THINKING_BLOCK_STRATEGY_DISCARD,
@@ -98,7 +100,12 @@ def _translated(
         lowers_max_tokens=coding,
     )
     found = None
-    if lazy_bytes and body.thinking_block_strategy in (None, "preserve") and is_plain(body):
+    if (
+        lazy_bytes
+        and len(betas) <= _FEW_BETAS
+        and body.thinking_block_strategy in (None, "preserve")
+        and is_plain(body)
+    ):
         found = source_of(body)
     names = body.model_fields_set | (body.model_extra or {}).keys()
     lazy = None
