@@ -225,6 +225,8 @@ _PDF_OCR = {
 
 def is_plain(fields: ExtensionFields) -> bool:
     """Return whether no extension has to see the conversation, unless its model fails."""
+    if EXTENSION_FIELDS.isdisjoint(fields.model_fields_set):
+        return True
     return (
         fields.multimodal is None
         and fields.memory_id is None
@@ -254,6 +256,8 @@ def set_extensions(
     Raises:
         GatewayError: invalid, naming the field.
     """
+    if EXTENSION_FIELDS.isdisjoint(fields.model_fields_set):
+        return
     if fields.multimodal is not None:
         _set_multimodal(request.multimodal, fields.multimodal)
     if fields.fallback is not None and "fallback" in fields.model_fields_set:

@@ -32,7 +32,6 @@ _HEAD = re.compile(
     rb"((?:[!#$%&'*+.^_`|~0-9A-Za-z-]++: *+(?:[!-~]++(?: ++[!-~]++)*+)?+\r\n)++)\r\n"
 )
 _FIELD = re.compile(r"([^:]++): *+([^\r]*+)\r\n")
-_RAW_FIELD = re.compile(_FIELD.pattern.encode())
 _LENGTH = re.compile(r"[1-9][0-9]{0,14}|0", re.ASCII)
 _UNUSUAL = frozenset(
     {
@@ -106,7 +105,7 @@ class PlainReader:
             url.raw_path,
             HttpVersion11,
             CIMultiDictProxy(headers),
-            tuple(_RAW_FIELD.findall(head[3])),
+            (),  # nobody asks for the headers as they came
             False,  # the connection stays
             None,
             False,

@@ -63,7 +63,6 @@ class RoutedRequest(web.Request):
         "method",
         "path",
         "protocol",
-        "raw_headers",
         "route",
         "version",
         "writer",
@@ -80,7 +79,6 @@ class RoutedRequest(web.Request):
     method: str
     path: str
     protocol: web.RequestHandler
-    raw_headers: tuple[tuple[bytes, bytes], ...]
     route: Route
     version: HttpVersion
     writer: AbstractStreamWriter
@@ -103,7 +101,6 @@ class RoutedRequest(web.Request):
         self.method = message.method
         self.path = message.path
         self.protocol = protocol
-        self.raw_headers = message.raw_headers
         self.route = route
         self.version = message.version
         self.writer = writer

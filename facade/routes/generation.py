@@ -51,7 +51,7 @@ async def parse(request: web.Request, kind: Kind, **options: Option) -> Parsed:
         GatewayError: as `ReceivedBody` and `ParserPool.parse`; 415 for another content type.
     """
     check_json(request)
-    if headers := of_request(_DIALECTS[kind], request.raw_headers):
+    if headers := of_request(_DIALECTS[kind], request.headers):
         options["headers"] = headers
     context = request.app[CONTEXT]
     max_body = context.settings.limits.max_body

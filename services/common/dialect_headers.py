@@ -11,10 +11,9 @@ shows them, and without them takes a spent quota for a passing throttle and asks
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import itemgetter
 from typing import Final
 
 from gateway.conversation.v1.conversation_pb2 import (
@@ -48,15 +47,12 @@ class _Family:
 
     Attributes:
         prefix: of names in requests, in lower case.
-        is_among: searches names in any case, each between two line feeds, for one with the
-            prefix that goes on.
         answers: prefixes of names in answers.
         answer_initials: how a name with one of these can begin.
         request_ids: headers in which servers give the id of a request.
     """
 
     prefix: str
-    is_among: Callable[[bytes], re.Match[bytes] | None]
     answers: tuple[str, ...]
     answer_initials: str
     request_ids: tuple[str, ...]
@@ -65,14 +61,12 @@ class _Family:
 _FAMILIES: Mapping[Dialect.ValueType, _Family] = {
     DIALECT_ANTHROPIC: _Family(
         "anthropic-",
-        re.compile(rb"\nanthropic-(?!(?:version|beta)\n)", re.IGNORECASE).search,
         ("anthropic-",),
         "aA",
         ("request-id", "x-request-id"),
     ),
     DIALECT_OPENAI: _Family(
         "openai-",
-        re.compile(rb"\nopenai-", re.IGNORECASE).search,
         ("openai-", "x-ratelimit-"),
         "oOxX",
         ("x-request-id", "request-id"),
@@ -80,18 +74,20 @@ _FAMILIES: Mapping[Dialect.ValueType, _Family] = {
 }
 
 
-def of_request(dialect: Dialect.ValueType, raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+def of_request(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> dict[str, str]:
     """Return a caller's headers for providers of its dialect.
 
     Args:
         dialect: the caller's.
-        raw: the headers of its request; names in any case.
+        headers: those of its request, names in any case; of those that repeat all are there.
     """
     # Every request comes here, and most have no such header.
-    if not _FAMILIES[dialect].is_among(b"\n%b\n" % b"\n".join(map(itemgetter(0), raw))):
+    prefix = _FAMILIES[dialect].prefix
+    size = len(prefix)
+    names = [name for name in headers if name[:size].lower() == prefix]
+    if not names or _WRITTEN_HERE.issuperset(map(str.lower, names)):
         return {}
-    pairs = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in raw)
-    return to_provider(dialect, pairs)
+    return to_provider(dialect, headers.items())
 
 
 def to_provider(dialect: Dialect.ValueType, headers: Iterable[tuple[str, str]]) -> dict[str, str]:

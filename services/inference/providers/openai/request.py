@@ -1,6 +1,7 @@
 """The canonical request as the body of a chat completion. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import orjson
 
@@ -90,13 +91,15 @@ def build_request(call: Call, server: Server) -> bytes:
         given = options if isinstance(options, dict) else {}
         body |= {"stream": True, "stream_options": {**given, "include_usage": True}}
     own.pop("stream_options", None)
-    _add_sampling(body, request, caller)
+    given = {field.name: value for field, value in request.ListFields()}
+    _add_sampling(body, given, caller)
     if "tools" in body:
         # Without tools a choice is refused there, and says nothing.
         _add_tool_choice(body, request.tool_choice, caller)
-    body |= _thinking(request.thinking, caller, call.target)
+    if "thinking" in given:
+        body |= _thinking(request.thinking, caller, call.target)
     # One with fields that have no name here is among the caller's own, as a whole.
-    if request.HasField("output_format") and "response_format" not in own:
+    if "output_format" in given and "response_format" not in own:
         body["response_format"] = _response_format(request.output_format)
     body = {**own, **body}
     if call.without:
@@ -142,30 +145,31 @@ def _continues_by_itself(request: GenerateRequest, own: Json) -> bool:
     return bool(read_object(extra.json, f"messages[{len(request.messages) - 1}]").get("prefix"))
 
 
-def _add_sampling(body: Json, request: GenerateRequest, caller: Caller) -> None:
+def _add_sampling(body: Json, given: Mapping[str, Any], caller: Caller) -> None:
+    """Add what the canonical request has, by its names there, of the fields that go on."""
     for name in _SAME:
-        if request.HasField(name):  # type: ignore[arg-type]  # names come from _SAME
-            body[name] = getattr(request, name)
-    if request.n > 1:
-        body["n"] = request.n
-    if request.HasField("max_tokens"):
+        if name in given:
+            body[name] = given[name]
+    if given.get("n", 1) > 1:
+        body["n"] = given["n"]
+    if "max_tokens" in given:
         # Most servers other than OpenAI's know the old name alone.
-        newer = request.names_max_completion_tokens
-        body["max_completion_tokens" if newer else "max_tokens"] = request.max_tokens
-    if request.HasField("top_k"):
-        body["top_k"] = request.top_k
-    if request.stop_sequences:
-        body["stop"] = list(request.stop_sequences)
-    if request.end_user:
+        newer = given.get("names_max_completion_tokens")
+        body["max_completion_tokens" if newer else "max_tokens"] = given["max_tokens"]
+    if "top_k" in given:
+        body["top_k"] = given["top_k"]
+    if "stop_sequences" in given:
+        body["stop"] = list(given["stop_sequences"])
+    if end_user := given.get("end_user"):
         foreign = not caller.speaks_openai or caller.server.newest
-        body["user"] = shaping.end_user(request.end_user) if foreign else request.end_user
-    if request.service_tier:
+        body["user"] = shaping.end_user(end_user) if foreign else end_user
+    if "service_tier" in given:
         # The two dialects have tiers of other names.
         if caller.speaks_anthropic:
             caller.drop("service_tier")
         else:
-            body["service_tier"] = request.service_tier
-    if request.betas:
+            body["service_tier"] = given["service_tier"]
+    if "betas" in given:
         caller.drop("betas")
 
 
