@@ -42,6 +42,9 @@ CONFIG_VARIABLE = "GATEWAY_CONFIG"
 
 _CREDENTIAL_HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
 
+# Where the backends' own clients look for a key.
+_SEARCH_KEY_VARIABLES = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}
+
 # At the end of a model's name: every name that begins so.
 WILDCARD = "*"
 
@@ -61,6 +64,17 @@ class SettingsError(Exception):
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _without_variables(value: Any) -> Any:
+    """Return a value in which, or a table in whose values, no variable is written."""
+    for text in value.values() if isinstance(value, dict) else (value,):
+        if isinstance(text, str) and "${" in text:
+            raise ValueError(
+                "variables are not expanded here; for a key write "
+                'api_key_env = "NAME_OF_THE_VARIABLE"'
+            )
+    return value
 
 
 class Server(_Section):
@@ -133,13 +147,7 @@ class Provider(_Section):
     @field_validator("base_url", "api_key", "api_key_env", "headers", mode="before")
     @classmethod
     def _is_literal(cls, value: Any) -> Any:
-        for text in value.values() if isinstance(value, dict) else (value,):
-            if isinstance(text, str) and "${" in text:
-                raise ValueError(
-                    "variables are not expanded here; for a key write "
-                    'api_key_env = "NAME_OF_THE_VARIABLE"'
-                )
-        return value
+        return _without_variables(value)
 
     @model_validator(mode="after")
     def _has_address(self) -> Self:
@@ -261,6 +269,9 @@ class Limits(_Section):
     default_file_lifetime_s: Annotated[int, Field(ge=1, le=MAX_FILE_LIFETIME_S)] = 30 * 86_400
     sweep_every_s: Annotated[float, Field(gt=0)] = 60
     orphan_grace_s: Annotated[float, Field(gt=0)] = 3600
+    max_fetched_bytes: Annotated[int, Field(ge=1024)] = 20 << 20
+    max_parallel_fetches: Annotated[int, Field(ge=1)] = 16
+    fetch_timeout_s: Annotated[float, Field(gt=0)] = 10
     storage: StorageLimits = StorageLimits()
 
 
@@ -354,6 +365,52 @@ class Memory(_Section):
     storage: MemoryStorage = MemoryStorage()
 
 
+class WebSearch(_Section):
+    """Where web searches go; without a backend nobody can search."""
+
+    backend: Literal["", "searxng", "brave", "tavily"] = ""
+    url: str = ""
+    api_key: SecretStr = SecretStr("")
+    api_key_env: str = ""
+    max_results: Annotated[int, Field(ge=1, le=20)] = 8
+    timeout_s: Annotated[float, Field(gt=0)] = 10
+
+    @field_validator("url", "api_key", "api_key_env", mode="before")
+    @classmethod
+    def _is_literal(cls, value: Any) -> Any:
+        return _without_variables(value)
+
+    @model_validator(mode="after")
+    def _has_address(self) -> Self:
+        if self.url and not self.backend:
+            raise ValueError("backend: searxng, brave or tavily is needed with url")
+        if (self.url or self.backend == "searxng") and not self._leads_somewhere():
+            raise ValueError("url: the http:// or https:// address of the backend is needed")
+        return self
+
+    def _leads_somewhere(self) -> bool:
+        try:
+            address = urlsplit(self.url)
+            return address.scheme in ("http", "https") and bool(address.hostname)
+        except ValueError:
+            return False
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable that the key is in, or "" for a backend that needs none."""
+        return self.api_key_env or _SEARCH_KEY_VARIABLES.get(self.backend, "")
+
+    def key(self, environ: Mapping[str, str] = os.environ) -> str:
+        """Return the backend's key, or "" where it has none."""
+        return self.api_key.get_secret_value() or environ.get(self.key_variable, "")
+
+
+class Tools(_Section):
+    """Tools that the gateway runs for models."""
+
+    web_search: WebSearch = WebSearch()
+
+
 class Settings(_Section):
     """All settings of a gateway."""
 
@@ -367,6 +424,7 @@ class Settings(_Section):
     grpc: Grpc = Grpc()
     articles: Articles = Articles()
     memory: Memory = Memory()
+    tools: Tools = Tools()
 
     @field_validator("providers", mode="before")
     @classmethod
@@ -390,11 +448,11 @@ class Settings(_Section):
 
     @model_validator(mode="after")
     def _calls_others(self) -> Self:
-        for name, provider in self.providers.items():
-            if self.server.is_at(provider.base_url):
-                raise ValueError(
-                    f"providers.{name}.base_url: {provider.base_url} is the gateway's own address"
-                )
+        called = {f"providers.{name}.base_url": p.base_url for name, p in self.providers.items()}
+        called["tools.web_search.url"] = self.tools.web_search.url
+        for path, url in called.items():
+            if self.server.is_at(url):
+                raise ValueError(f"{path}: {url} is the gateway's own address")
         return self
 
 
