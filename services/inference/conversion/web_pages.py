@@ -47,7 +47,7 @@ def read_page(source: Source, url: str) -> WebPage:
     try:
         page = document_fromstring(text.encode(errors="replace"), parser=parser)
         title = _title(page)
-        base = _joined(url, str(page.xpath("string(//base/@href)")))
+        base = _joined(url, str(page.xpath("string(//base/@href)")).strip())
         drop_unseen(page)
         _fit(page, base)
         return WebPage(title, _main_text(page, url))
@@ -82,7 +82,7 @@ def _title(page: HtmlElement) -> str:
 
 def _joined(base: str, reference: str) -> str:
     try:
-        return urljoin(base, reference.strip())
+        return urljoin(base, reference)
     except ValueError:
         return ""
 
@@ -90,7 +90,9 @@ def _joined(base: str, reference: str) -> str:
 def _fit(page: HtmlElement, base: str) -> None:
     """Make a page such that all of its text comes through as Markdown, with whole links."""
     for link in list(page.iter("a")):
-        whole = _joined(base, link.get("href", ""))
+        href = link.get("href", "").strip()
+        # Links within the page lead nowhere that could be fetched.
+        whole = _joined(base, href) if href and not href.startswith("#") else ""
         if whole.startswith(_LINKED):
             link.set("href", whole)
         else:
@@ -103,7 +105,8 @@ def _fit(page: HtmlElement, base: str) -> None:
 
 
 def _main_text(page: HtmlElement, url: str) -> str:
-    seen = " ".join(page.text_content().split())
+    body = page.find("body")
+    seen = " ".join((page if body is None else body).text_content().split())
     if not seen:
         return ""
     text = trafilatura.extract(

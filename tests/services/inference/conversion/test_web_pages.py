@@ -174,11 +174,12 @@ def test_links_are_whole_and_lead_to_the_web_alone() -> None:
     text = read(
         f'<article>{ARTICLE}<p>As was said in the report <a href="../a?b=c">one</a> of spring, '
         'and by <a href="javascript:go()">two</a> of those who live there, not far from the old '
-        'mill <a href="http://[broken">three</a>, <a href="data:text/html,x">four</a>.</p>',
+        'mill <a href="http://[broken">three</a>, <a href="data:text/html,x">four</a> '
+        'and <a name="x">five</a> and <a href="#x">six</a>.</p>',
         '<base href="https://other.example/x/y">',
     ).text
     assert "report [one](https://other.example/a?b=c) of spring, and by two of those" in text
-    assert "mill three, four." in text
+    assert "mill three, four and five and six." in text
 
 
 def test_code_keeps_its_lines() -> None:

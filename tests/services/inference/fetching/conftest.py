@@ -1,8 +1,17 @@
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
 
 import pytest
+import uvloop
 
 from tests.services.inference.fetching.internet import Internet, internet
+
+
+def pytest_asyncio_loop_factories(
+    config: object, item: object
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Run on the loop that the gateway runs on, and on Python's own."""
+    return {"asyncio": asyncio.SelectorEventLoop, "uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture

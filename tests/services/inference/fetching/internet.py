@@ -87,6 +87,7 @@ async def internet() -> AsyncIterator[Internet]:
     async with scripted_server() as public, scripted_server() as forbidden:
         one = Internet(public, forbidden)
         one.names["media.test"] = [[PUBLIC]]
+        one.names["localhost"] = [["::1", "127.0.0.1"]]
         public.plays(say(b"picture", "content-type: image/png"))
         forbidden.plays(say(b"secret"))
         yield one
