@@ -80,30 +80,31 @@ class Pages:
         if not permits(fetched.url, allowed, blocked):
             raise invalid("", "the address redirects to a domain that may not be fetched from")
         kind = detect_type(fetched.content[:HEAD_SIZE], fetched.mime_type, fetched.name)
-        title, text = await self._text(fetched, kind)
-        return Page(
-            fetched.url, title, text[:max_characters], kind, is_cut=len(text) > max_characters
-        )
+        title, text, has_more = await self._text(fetched, kind)
+        is_cut = has_more or len(text) > max_characters
+        return Page(fetched.url, title, text[:max_characters], kind, is_cut)
 
-    async def _text(self, fetched: Fetched, kind: str) -> tuple[str, str]:
-        """Return the title and the text of what was fetched."""
+    async def _text(self, fetched: Fetched, kind: str) -> tuple[str, str, bool]:
+        """Return the title and the text of what was fetched, and whether there is more text."""
         if not fetched.content:
-            return "", ""
+            return "", "", False
         if kind in _HTML:
             charset = f"; charset={fetched.charset}" if fetched.charset else ""
             source = Source(fetched.content, kind + charset, fetched.name)
             page = await self._converter.web_page(source, url=fetched.url)
-            return page.title, page.text
+            return page.title, page.text, False
         source = Source(fetched.content, kind, fetched.name)
         if is_text_type(kind):
             text = decode(fetched.content, fetched.charset)
             if text is not None:
-                return fetched.name, text
+                return fetched.name, text, False
         elif kind not in _DOCUMENTS:
             raise invalid(
                 "", f"the address holds {kind}; HTML, text, PDF, DOCX, PPTX and XLSX are read"
             )
-        pages = await self._converter.pages_as_text(source, max_pages=_MAX_PAGES, ocr=Ocr.AUTO)
+        pages = await self._converter.pages_as_text(source, max_pages=_MAX_PAGES + 1, ocr=Ocr.AUTO)
         if len(pages) == 1:
-            return fetched.name, pages[0].text
-        return fetched.name, "\n\n".join(f"[Page {page.number}]\n{page.text}" for page in pages)
+            return fetched.name, pages[0].text, False
+        read = pages[:_MAX_PAGES]
+        text = "\n\n".join(f"[Page {page.number}]\n{page.text}" for page in read)
+        return fetched.name, text, len(pages) > _MAX_PAGES

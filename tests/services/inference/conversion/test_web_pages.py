@@ -1,108 +1,17 @@
 """The main text of pages as they are on the web: what comes through, and what does not."""
 
-import re
-
 import pytest
 
 from services.common.errors import GatewayError
 from services.inference.conversion.parts import Source, WebPage
 from services.inference.conversion.web_pages import read_page
+from tests.services.inference.conversion.web import ARTICLE, NOISE, PAGES, document, sentence, words
 
 URL = "https://site.example/docs/page.html"
-NAVIGATION = "<header><nav><ul>{}</ul></nav></header>".format(
-    "".join(f'<li><a href="/n{number}">NavEntry{number}</a></li>' for number in range(12))
-)
-FOOTER = '<footer><p>FooterImprint 2026 <a href="/privacy">FooterPrivacy</a></p></footer>'
-BANNER = '<div id="cookie-banner">CookieConsent: we use cookies <button>Accept</button></div>'
-ASIDE = '<aside class="sidebar"><h3>SidebarTitle</h3><a href="/x">SidebarLink</a></aside>'
-NOISE = ("NavEntry", "FooterImprint", "CookieConsent", "SidebarTitle")
-
-
-def sentence(number: int) -> str:
-    return (
-        f"Sentence {number} says that the river rose by {number} centimetres in spring, and "
-        "that nobody in the valley had expected it."
-    )
-
-
-ARTICLE = "".join(f"<p>{sentence(number)}</p>" for number in range(8))
-SENTENCES = [sentence(number) for number in range(8)]
 
 
 def read(body: str, head: str = "", *, mime_type: str = "text/html") -> WebPage:
-    html = f"<!doctype html><html><head>{head}</head><body>{body}</body></html>"
-    return read_page(Source(html.encode(), mime_type), URL)
-
-
-def words(text: str) -> str:
-    """Return a text without marks and with single spaces."""
-    return re.sub(r"[\s\\*`]+", " ", text)
-
-
-ROWS = [(f"RowName{number}", f"{number * 7} kg") for number in range(15)]
-PAGES: dict[str, tuple[str, list[str]]] = {
-    "an article": (
-        f"{BANNER}{NAVIGATION}<main><article><h1>River</h1>{ARTICLE}<h2>SecondHeading</h2>"
-        f"<ul><li>PointOne</li><li>PointTwo</li></ul><blockquote>QuotedWords</blockquote>"
-        f"</article></main>{ASIDE}{FOOTER}",
-        [*SENTENCES, "## SecondHeading", "- PointOne", "QuotedWords"],
-    ),
-    "nothing but div": (
-        f'<div class="top">{NAVIGATION}</div><div id="content"><div>'
-        + "".join(f"<div>{one}</div>" for one in SENTENCES)
-        + '</div></div><div class="footer">FooterImprint</div>',
-        SENTENCES,
-    ),
-    "a table": (
-        f"{NAVIGATION}<main><h1>Weights</h1><p>The table lists the weights of last year.</p>"
-        "<table><tr><th>HeadName</th><th>HeadWeight</th></tr>"
-        + "".join(f"<tr><td>{name}</td><td>{weight}</td></tr>" for name, weight in ROWS)
-        + f"</table></main>{FOOTER}",
-        ["HeadName | HeadWeight", *(f"{name} | {weight}" for name, weight in ROWS)],
-    ),
-    "documentation": (
-        f'{NAVIGATION}<div class="document"><h1>API</h1><p>The function <code>add_up</code> '
-        "takes two numbers.</p><pre>def add_up(a, b):\n    return a + b</pre><dl><dt>first"
-        "</dt><dd>the number to add to</dd></dl><p>It fails when the sum is too large.</p></div>"
-        f"{FOOTER}",
-        ["add_up", "def add_up(a, b):", "return a + b", "the number to add to", "It fails when"],
-    ),
-    "questions and answers": (
-        f"{NAVIGATION}<div id='question'><h1>How?</h1><p>QuestionText: my valve is stuck.</p>"
-        "</div><div id='answers'>"
-        + "".join(
-            f"<div class='answer'><p>AnswerText{number}: turn the valve {number} to the left "
-            "until it clicks, and then wait.</p></div>"
-            for number in range(5)
-        )
-        + f"</div>{FOOTER}",
-        ["QuestionText", *(f"AnswerText{number}" for number in range(5))],
-    ),
-    "a list of links": (
-        f"{NAVIGATION}<main><h1>Releases</h1><ul>"
-        + "".join(f'<li><a href="/r/{n}">Release 1.{n}</a> fixes Bug{n}</li>' for n in range(20))
-        + f"</ul></main>{FOOTER}",
-        [
-            f"[Release 1.{number}](https://site.example/r/{number}) fixes Bug"
-            for number in range(20)
-        ],
-    ),
-    "a short page": ("<h1>Status</h1><p>All systems work.</p>", ["All systems work."]),
-    "Japanese": (
-        f"{NAVIGATION}<article><h1>河</h1>"
-        + "".join(
-            f"<p>第{n}段落では、春に川の水位が上がったことを説明しています。</p>" for n in range(6)
-        )
-        + f"</article>{FOOTER}",
-        [f"第{number}段落では" for number in range(6)],
-    ),
-    "Arabic": (
-        f"{NAVIGATION}<article dir=rtl><h1>النهر</h1>"
-        + "".join(f"<p>الفقرة رقم {n} تقول إن منسوب النهر ارتفع في الربيع.</p>" for n in range(6))
-        + f"</article>{FOOTER}",
-        [f"الفقرة رقم {number}" for number in range(6)],
-    ),
-}
+    return read_page(Source(document(body, head).encode(), mime_type), URL)
 
 
 @pytest.mark.parametrize(("body", "wanted"), PAGES.values(), ids=PAGES)
@@ -135,6 +44,8 @@ HIDDEN = {
     "an indent": '<p style="text-indent:-9999px">{}</p>',
     "a box of no height": '<p style="height:0;overflow:hidden">{}</p>',
     "clipped": '<p style="position:absolute;clip:rect(0,0,0,0)">{}</p>',
+    "content-visibility": '<p style="content-visibility:hidden">{}</p>',
+    "clipped by a path": '<p style="clip-path: inset(50%)">{}</p>',
     "white on white": '<p style="color:#fff;background:#ffffff">{}</p>',
     "white on a white ancestor": '<div bgcolor="white"><p style="color:white">{}</p></div>',
     "black on black": '<div style="background-color:black"><p style="color:#000">{}</p></div>',
@@ -160,7 +71,7 @@ SHOWN = {
     "faded in": '<div style="opacity:0;transform:translateY(20px)"><p>{}</p></div>',
     "a class of a framework": '<p class="hidden md:block">{}</p>',
     "not hidden": '<p aria-hidden="false" style="display:block;margin-left:-100px">{}</p>',
-    "a body that waits": "<p>{}</p>",
+    "a box that is too small": '<p style="height:0">{}</p>',
 }
 
 
@@ -168,6 +79,19 @@ SHOWN = {
 def test_what_a_reader_may_see_comes_through(shown: str) -> None:
     text = "These words are there for everybody who opens the page in a browser."
     assert text in read(f"<article><h1>T</h1>{ARTICLE}{shown.replace('{}', text)}").text
+
+
+def test_a_body_that_its_script_will_show_comes_through() -> None:
+    html = f"<html><body style='visibility:hidden'><article>{ARTICLE}</article></body></html>"
+    assert sentence(3) in read_page(Source(html.encode(), "text/html"), URL).text
+
+
+def test_comments_of_readers_do_not_come_through() -> None:
+    comment = "<p>OfAReader: this is what I think of the article, and it is rather long.</p>"
+    comments = f'<div id="comments" class="comments"><h3>Comments</h3>{comment * 3}</div>'
+    text = read(f"<main><article><h1>T</h1>{ARTICLE}</article>{comments}</main>").text
+    assert sentence(3) in text
+    assert "OfAReader" not in text
 
 
 def test_links_are_whole_and_lead_to_the_web_alone() -> None:
@@ -214,6 +138,9 @@ TEXT = "Bücher über Flüsse - «Привет» 日本"
         ("Bücher - über", "cp1252", 'text/html; charset="ISO-8859-1"', ""),
         ("Bücher - über", "cp1252", "text/html", '<meta charset="latin1">'),
         ("Привет мир", "cp1251", "text/html; charset=windows-1251", '<meta charset="koi8-r">'),
+        ("Привет", "koi8-r", "text/html", '<meta charset="koi8-r">'),
+        ("Bücher", "cp1252", "text/html; charset=latin1", '<meta charset="utf-16">'),
+        ("Bücher", "cp1252", "text/html", '<meta charset="utf-16"><meta charset="latin1">'),
         (
             "日本語の文章",
             "cp932",

@@ -38,6 +38,7 @@ FOUND = [
     {"url": "https://docs.two.example/b", "title": None, "description": 7, "content": 7},
     {"url": "https://one.example/a?b=c", "title": "again"},
     {"url": "javascript:alert(1)", "title": "x"},
+    {"url": "ftp://three.example/c", "title": "x"},
     {"url": "https://three.example/\u2028x", "title": "x"},
     {"title": "no address"},
     "nothing",
@@ -161,7 +162,6 @@ async def test_an_answer_without_results_has_none(searching: Searching, answer: 
     [
         (200, b"<html>", errors_pb2.REASON_UPSTREAM_ERROR),
         (200, [], errors_pb2.REASON_UPSTREAM_ERROR),
-        (200, b" " * (3 << 20), errors_pb2.REASON_UPSTREAM_ERROR),
         (302, b"", errors_pb2.REASON_UPSTREAM_ERROR),
         (401, {"detail": KEY}, errors_pb2.REASON_UPSTREAM_AUTH),
         (403, {"detail": KEY}, errors_pb2.REASON_UPSTREAM_AUTH),
@@ -181,6 +181,23 @@ async def test_a_failure_names_the_backend_and_no_secret(
     assert searching.server.url not in caught.value.message
     if status == 429:
         assert caught.value.retry_after_s == 7
+
+
+async def test_an_answer_that_is_too_large_is_not_read_to_its_end(searching: Searching) -> None:
+    searching.says(200, b" " * (3 << 20))
+    with pytest.raises(GatewayError, match="more than 2,097,152 bytes"):
+        await searching.search()
+
+
+async def test_the_connection_ends_with_a_refusal_that_does_not(searching: Searching) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(b"HTTP/1.1 500 S\r\ncontent-length: 9\r\n\r\n{")
+        await connection.until_left()
+
+    searching.server.plays(script)
+    with pytest.raises(GatewayError, match="status 500"):
+        await searching.search()
+    await asyncio.wait_for(searching.server.left.wait(), 10)
 
 
 async def test_a_backend_that_breaks_off_is_told(searching: Searching) -> None:
@@ -238,11 +255,13 @@ async def test_searxng_takes_a_query_and_a_password_of_its_address(
     server: ScriptedServer, client: http.Client
 ) -> None:
     searching = Searching("searxng", server, client)
-    url = server.url.replace("http://", "http://me:pass@") + "/search?language=de"
-    searches = search_backend(WebSearch(backend="searxng", url=url), client, {})
-    assert searches is not None
-    await searches.search("x", count=1)
-    assert searching.query == {"q": "x", "format": "json", "language": "de"}
+    for path in ("/search", ""):
+        url = server.url.replace("http://", "http://me:pass@") + f"{path}?language=de"
+        searches = search_backend(WebSearch(backend="searxng", url=url), client, {})
+        assert searches is not None
+        await searches.search("x", count=1)
+        assert searching.request.target.startswith("/v1/search?")
+        assert searching.query == {"q": "x", "format": "json", "language": "de"}
     pair = base64.b64encode(b"me:pass").decode()
     assert searching.request.headers["authorization"] == f"Basic {pair}"
 

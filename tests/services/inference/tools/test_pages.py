@@ -75,6 +75,17 @@ async def test_what_is_html_by_its_content_is_read_as_html(net: Internet, pages:
     assert (page.text, page.mime_type) == ("Words of a page.", "text/html")
 
 
+async def test_the_charset_of_the_header_counts(
+    net: Internet, pages: Pages, reader: Reader
+) -> None:
+    html = "<p>Привет</p>".encode("koi8-r")
+    net.public.plays(say(html, "content-type: text/html; charset=koi8-r"))
+    assert (await pages.read("http://media.test/a")).text == "Привет"
+    net.public.plays(say(b"", "content-type: text/html"))
+    assert (await pages.read("http://media.test/a")).text == ""
+    assert len(reader.sources) == 1
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "text"),
     [
@@ -109,6 +120,18 @@ async def test_a_document_is_read_page_by_page(net: Internet, pages: Pages, read
     assert page.text == "[Page 1]\none\n\n[Page 2]\ntwo"
     assert (page.title, page.mime_type) == ("report.pdf", "application/pdf")
     assert reader.sources == [Source(PDF, "application/pdf", "report.pdf")]
+
+
+async def test_a_document_of_many_pages_is_cut_and_says_so(
+    net: Internet, pages: Pages, reader: Reader
+) -> None:
+    reader.pages = tuple(PageText(number, "words") for number in range(1, 52))
+    net.public.plays(say(PDF))
+    page = await pages.read("http://media.test/report.pdf")
+    assert page.is_cut
+    assert page.text.endswith("[Page 50]\nwords")
+    reader.pages = reader.pages[:50]
+    assert not (await pages.read("http://media.test/report.pdf")).is_cut
 
 
 @pytest.mark.parametrize("body", [b"\x89PNG\r\n\x1a\n" + b"\0" * 50, b"PK\x05\x06" + b"\0" * 18])
