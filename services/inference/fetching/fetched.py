@@ -31,8 +31,9 @@ class Fetches(Protocol):
 
         Raises:
             GatewayError: invalid_request, when the address is not http or https, is not
-                public, has too many redirects, or holds more; upstream_timeout or
-                upstream_connection, when it cannot be had. The message names no path of
-                the request (the caller adds it) and tells nothing of private networks.
+                public, has too many redirects, is refused by its server (4xx), or holds
+                more; upstream_timeout, upstream_connection or upstream_error, when it cannot
+                be had. The message names no path of the request (the caller adds it) and
+                tells nothing of private networks.
         """
         ...

@@ -1,9 +1,11 @@
 """Where a fetch connects to: asserted on connections, not on errors alone."""
 
+import ipaddress
 import ssl
 
 import pytest
 import trustme
+from yarl import URL
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
@@ -20,6 +22,7 @@ from tests.services.inference.fetching.internet import (
     redirect,
     tls_server,
 )
+from tests.services.inference.providers.scripted import scripted_server
 
 INVALID = errors_pb2.REASON_INVALID_REQUEST
 
@@ -308,3 +311,12 @@ async def test_the_system_s_resolver_reads_numbers_as_addresses() -> None:
         assert list(await resolver("::1")) == ["::1"]
     finally:
         resolver.close()
+
+
+async def test_the_next_address_is_tried_where_one_does_not_answer() -> None:
+    async with scripted_server() as server:
+        # Nothing listens at the first.
+        addresses = [ipaddress.ip_address("127.0.0.2"), ipaddress.ip_address("127.0.0.1")]
+        raw = await connecting.connect(addresses, URL(server.url).port or 0)
+        assert raw.getpeername()[0] == "127.0.0.1"
+        raw.close()
