@@ -180,7 +180,7 @@ enterprise = 10737418240
 [tools.web_search]            # what models search the web with; without a backend they cannot
 backend = ""                  # searxng | brave | tavily
 url = ""                      # of the SearXNG server, which needs `json` in its search.formats;
-                              # of the others where it is not their usual one
+                              # of the others where they are not asked themselves
 api_key_env = ""              # or api_key = "…"; empty: BRAVE_API_KEY or TAVILY_API_KEY; for
 api_key = ""                  # SearXNG a bearer token, where a proxy before it wants one
 max_results = 8               # of a search, at most 20

@@ -35,18 +35,23 @@ def search_backend(
     key = settings.key(environ)
     if settings.key_variable and not key:
         return _Keyless(settings)
-    url = URL(settings.url or engine.url)
-    if settings.backend == "searxng" and not url.path.endswith("/search"):
-        url = url.joinpath("search").with_query(url.query)
     backend = Backend(
         settings.backend,
-        url,
+        _endpoint(URL(settings.url or engine.url), URL(engine.url).path),
         {engine.key_field: engine.key_value.format(key)} if key else {},
         engine.refusals,
         settings.timeout_s,
         client,
     )
     return EngineSearches(engine, backend, settings.max_results)
+
+
+def _endpoint(url: URL, path: str) -> URL:
+    """Return what is asked at an address that an operator wrote, with or without its path."""
+    if url.path.endswith(path):
+        return url
+    base = url.path.rstrip("/")
+    return url.with_path(base + path, keep_query=True)
 
 
 class _Keyless:

@@ -21,7 +21,7 @@ class Engine:
     """A kind of search backend.
 
     Attributes:
-        url: where it is, or "" where only the operator knows.
+        url: where it is; the path alone where only the operator knows.
         key_field: the header field that its key is in.
         key_value: of that field, with `{}` for the key.
         refusals: statuses that say what the operator should check, and what that is.

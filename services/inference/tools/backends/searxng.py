@@ -28,7 +28,7 @@ async def _find(
 
 
 SEARXNG = Engine(
-    url="",
+    url="/search",
     # For a proxy before it; the server itself takes none.
     key_field="authorization",
     key_value="Bearer {}",

@@ -227,6 +227,22 @@ async def test_a_backend_that_stays_silent_is_left(searching: Searching) -> None
     await asyncio.wait_for(searching.server.left.wait(), 10)
 
 
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [("searxng", "/search"), ("brave", "/res/v1/web/search"), ("tavily", "/search")],
+)
+async def test_an_address_needs_no_path(
+    kind: str, path: str, server: ScriptedServer, client: http.Client
+) -> None:
+    searching = Searching(kind, server, client)
+    place = server.url.removesuffix("/v1")
+    for url in (place, f"{place}/", f"{place}{path}"):
+        searches = search_backend(WebSearch(backend=kind, url=url, api_key=KEY), client, {})
+        assert searches is not None
+        await searches.search("x", count=1)
+        assert searching.request.target.partition("?")[0] == path
+
+
 async def test_a_backend_without_its_key_is_not_asked(client: http.Client) -> None:
     searches = search_backend(WebSearch(backend="brave"), client, {})
     assert searches is not None
@@ -255,7 +271,7 @@ async def test_searxng_takes_a_query_and_a_password_of_its_address(
     server: ScriptedServer, client: http.Client
 ) -> None:
     searching = Searching("searxng", server, client)
-    for path in ("/search", ""):
+    for path in ("/search", "", "/"):
         url = server.url.replace("http://", "http://me:pass@") + f"{path}?language=de"
         searches = search_backend(WebSearch(backend="searxng", url=url), client, {})
         assert searches is not None
