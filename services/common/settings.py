@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 from services.common.presets import PRESETS
+from services.common.settings_tools import Tools, without_variables
 from services.common.settings_words import words
 
 DEFAULT_FILE = Path("gateway.toml")
@@ -133,13 +134,7 @@ class Provider(_Section):
     @field_validator("base_url", "api_key", "api_key_env", "headers", mode="before")
     @classmethod
     def _is_literal(cls, value: Any) -> Any:
-        for text in value.values() if isinstance(value, dict) else (value,):
-            if isinstance(text, str) and "${" in text:
-                raise ValueError(
-                    "variables are not expanded here; for a key write "
-                    'api_key_env = "NAME_OF_THE_VARIABLE"'
-                )
-        return value
+        return without_variables(value)
 
     @model_validator(mode="after")
     def _has_address(self) -> Self:
@@ -261,6 +256,9 @@ class Limits(_Section):
     default_file_lifetime_s: Annotated[int, Field(ge=1, le=MAX_FILE_LIFETIME_S)] = 30 * 86_400
     sweep_every_s: Annotated[float, Field(gt=0)] = 60
     orphan_grace_s: Annotated[float, Field(gt=0)] = 3600
+    max_fetched_bytes: Annotated[int, Field(ge=1024)] = 20 << 20
+    max_parallel_fetches: Annotated[int, Field(ge=1)] = 16
+    fetch_timeout_s: Annotated[float, Field(gt=0)] = 10
     storage: StorageLimits = StorageLimits()
 
 
@@ -367,6 +365,7 @@ class Settings(_Section):
     grpc: Grpc = Grpc()
     articles: Articles = Articles()
     memory: Memory = Memory()
+    tools: Tools = Tools()
 
     @field_validator("providers", mode="before")
     @classmethod
@@ -390,11 +389,11 @@ class Settings(_Section):
 
     @model_validator(mode="after")
     def _calls_others(self) -> Self:
-        for name, provider in self.providers.items():
-            if self.server.is_at(provider.base_url):
-                raise ValueError(
-                    f"providers.{name}.base_url: {provider.base_url} is the gateway's own address"
-                )
+        called = {f"providers.{name}.base_url": p.base_url for name, p in self.providers.items()}
+        called["tools.web_search.url"] = self.tools.web_search.url
+        for path, url in called.items():
+            if self.server.is_at(url):
+                raise ValueError(f"{path}: {url} is the gateway's own address")
         return self
 
 

@@ -105,6 +105,9 @@ max_file = 52428800           # bytes of a file
 default_file_lifetime_s = 2592000   # of a file that does not say, at most 31536000
 sweep_every_s = 60            # how often expired files are cleared away
 orphan_grace_s = 3600         # how old bytes without a file must be to be cleared away
+max_fetched_bytes = 20971520  # that an address may hold which a caller or a model names
+max_parallel_fetches = 16     # of such addresses, of a process; others wait
+fetch_timeout_s = 10          # for all of one fetch, redirects included
 
 [limits.storage]              # bytes that an owner's files may have together, by plan
 personal_free = 1073741824
@@ -173,4 +176,13 @@ personal_free = 268435456
 personal_pro = 1073741824
 team_pro = 10737418240
 enterprise = 10737418240
+
+[tools.web_search]            # what models search the web with; without a backend they cannot
+backend = ""                  # searxng | brave | tavily
+url = ""                      # of the SearXNG server, which needs `json` in its search.formats;
+                              # of the others where they are not asked themselves
+api_key_env = ""              # or api_key = "…"; empty: BRAVE_API_KEY or TAVILY_API_KEY; for
+api_key = ""                  # SearXNG a bearer token, where a proxy before it wants one
+max_results = 8               # of a search, at most 20
+timeout_s = 10
 """

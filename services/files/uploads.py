@@ -17,10 +17,10 @@ from services.common.authentication import Caller
 from services.common.disk import DiskReserve
 from services.common.errors import GatewayError, invalid
 from services.common.ids import Source
+from services.common.mime import HEAD_SIZE, detect_type
 from services.common.settings import MAX_FILE_LIFETIME_S, Limits
 from services.files.blobs import PIECE, Blobs, Writing
 from services.files.metrics import Metrics
-from services.files.mime import HEAD_SIZE, detect_type
 from services.files.names import clean_filename
 from services.files.repository import PREFIX, FileRepository, quota_exceeded
 from services.files.store import owner_of, quota_of

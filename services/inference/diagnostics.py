@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from services.common.authentication import is_key
 from services.common.errors import GatewayError
 from services.common.settings import Settings
+from services.common.settings_tools import WebSearch
 from services.inference import discovery
 from services.inference.providers import sandbox
 from services.inference.refusals import NAMES
@@ -21,7 +22,11 @@ def problems(settings: Settings, environ: Mapping[str, str]) -> list[str]:
     A gateway starts all the same: keys may come later, and models of local servers are
     known only once these answer. Names of their models (`ollama/…`) are not reported.
     """
-    return [*_missing_keys(settings, environ), *_unknown_models(settings, environ)]
+    return [
+        *_missing_keys(settings, environ),
+        *_missing_search_key(settings.tools.web_search, environ),
+        *_unknown_models(settings, environ),
+    ]
 
 
 def warnings(settings: Settings, environ: Mapping[str, str]) -> list[str]:
@@ -69,6 +74,14 @@ def _missing_keys(settings: Settings, environ: Mapping[str, str]) -> Iterator[st
                 f"providers.{name}.api_key_env: the variable {variable} is not set, "
                 "so that requests to this provider are refused"
             )
+
+
+def _missing_search_key(search: WebSearch, environ: Mapping[str, str]) -> Iterator[str]:
+    if search.key_variable and not search.key(environ):
+        yield (
+            f"tools.web_search.api_key_env: the variable {search.key_variable} is not set, "
+            "so that searches are refused"
+        )
 
 
 def _unknown_models(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:

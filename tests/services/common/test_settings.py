@@ -16,7 +16,7 @@ def load(tmp_path, text: str = "", **environ: str) -> settings.Settings:
 def test_the_example_is_valid_and_names_every_key_with_its_default():
     example = tomllib.loads(EXAMPLE)
     parsed = settings.parse(example, "the example")
-    for name in ("server", "storage", "roles", "limits", "grpc", "discovery", "articles"):
+    for name in ("server", "storage", "roles", "limits", "grpc", "discovery", "articles", "tools"):
         section = getattr(parsed, name)
         assert section == type(section)(), f"[{name}] does not show the defaults"
         assert set(example[name]) == set(type(section).model_fields), f"[{name}] leaves keys out"
@@ -46,6 +46,22 @@ def test_the_environment_goes_over_the_file(tmp_path):
         ("[server]\ncors_origins = ['https://*.example']", "server.cors_origins"),
         ("[server]\ncors_origins = ['null']", "server.cors_origins"),
         ("[server]\ncors_origins = '*'", "server.cors_origins"),
+        ("[tools.web_serch]", "tools.web_serch: there is no such key; did you mean web_search"),
+        ("[tools.web_search]\nbackend = 'google'", "tools.web_search.backend"),
+        ("[tools.web_search]\nbackend = 'searxng'", "tools.web_search: url: the http://"),
+        ("[tools.web_search]\nurl = 'http://a'", "tools.web_search: backend: searxng"),
+        (
+            "[tools.web_search]\nbackend = 'brave'\nurl = 'search.brave.com'",
+            "tools.web_search: url: the http://",
+        ),
+        (
+            "[tools.web_search]\nbackend = 'tavily'\napi_key = '${KEY}'",
+            "tools.web_search.api_key: variables are not expanded",
+        ),
+        (
+            "[tools.web_search]\nbackend = 'searxng'\nurl = 'http://127.0.0.1:8080'",
+            "tools.web_search.url: http://127.0.0.1:8080 is the gateway's own address",
+        ),
         (
             "[[models]]\nname = 'a'\nprovider = 'sandbox'\n"
             "[[models]]\nname = 'a'\nprovider = 'sandbox'",

@@ -3,7 +3,7 @@ import zipfile
 
 import pytest
 
-from services.files.mime import detect_type
+from services.common.mime import detect_type
 
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"

@@ -112,6 +112,11 @@ def detect_type(head: bytes, claimed: str, filename: str) -> str:
     )
 
 
+def is_text_type(kind: str) -> bool:
+    """Return whether files of a MIME type are text, HTML and code among them."""
+    return _TEXT_FAMILY.fullmatch(kind) is not None
+
+
 def _first(types: Iterable[str], otherwise: str) -> str:
     return next(iter(types), otherwise)
 

@@ -1,0 +1,49 @@
+"""What can be asked of conversions."""
+
+from typing import Protocol
+
+from services.inference.conversion.parts import (
+    Film,
+    ImageFacts,
+    Ocr,
+    PageText,
+    Picture,
+    Source,
+    WebPage,
+)
+
+
+class Converter(Protocol):
+    """Converts media, in processes of its own.
+
+    Every method raises GatewayError, whose message names no path of the request (the caller
+    adds it): invalid_request, when the medium is damaged, encrypted, of a format that nobody
+    reads or over a bound (pages, pixels, unpacked bytes, time, memory); unavailable, when too
+    many conversions wait.
+    """
+
+    async def pages_as_text(
+        self, source: Source, *, max_pages: int, ocr: Ocr
+    ) -> tuple[PageText, ...]:
+        """Return the text of a PDF, DOCX, PPTX or XLSX, or of a text file, page by page."""
+        ...
+
+    async def pages_as_pictures(self, source: Source, *, max_pages: int) -> tuple[Picture, ...]:
+        """Return a picture of each page of a PDF or DOCX."""
+        ...
+
+    async def image_facts(self, source: Source) -> ImageFacts:
+        """Return what is known of an image without a model."""
+        ...
+
+    async def transcript(self, source: Source, *, language: str) -> str:
+        """Return what is said in a recording, by the embedded engine; `language` may be empty."""
+        ...
+
+    async def film(self, source: Source, *, frames: int) -> Film:
+        """Return so many frames of a film, and its sound."""
+        ...
+
+    async def web_page(self, source: Source, *, url: str) -> WebPage:
+        """Return the main text of an HTML page that came from an address."""
+        ...

@@ -1,0 +1,106 @@
+"""What goes into a conversion and what comes out: plain values, cheap to import and to send."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Ocr(Enum):
+    """When text is recognised in the picture of a page."""
+
+    AUTO = "auto"  # where a page has no text of its own
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A medium to convert.
+
+    Attributes:
+        content: its bytes.
+        mime_type: as its sender names it; may be wrong or empty.
+        name: file name, or empty.
+    """
+
+    content: bytes
+    mime_type: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """The text of a page, sheet or slide.
+
+    Attributes:
+        number: from 1.
+        text: Markdown where the document has structure; empty for an empty page.
+        recognised: whether it was read by OCR.
+    """
+
+    number: int
+    text: str
+    recognised: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture made of a page or a frame.
+
+    Attributes:
+        number: of the page or frame, from 1.
+        content: its bytes.
+        mime_type: `image/png` or `image/jpeg`.
+        at_s: seconds into the film; None for a page.
+    """
+
+    number: int
+    content: bytes
+    mime_type: str
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFacts:
+    """What is known of an image without a model.
+
+    Attributes:
+        width: pixels.
+        height: pixels.
+        format: such as `PNG`.
+        colours: names of the dominant ones, the most frequent first.
+        text: what OCR reads in it, in reading order; may be empty.
+    """
+
+    width: int
+    height: int
+    format: str
+    colours: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Film:
+    """A film taken apart.
+
+    Attributes:
+        duration_s: seconds.
+        frames: in order of time, evenly spread.
+        sound: a WAV of 16 kHz, one channel, 16 bit; None for a silent film.
+    """
+
+    duration_s: float
+    frames: tuple[Picture, ...]
+    sound: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class WebPage:
+    """The main text of a web page.
+
+    Attributes:
+        title: may be empty.
+        text: Markdown, without navigation, scripts and hidden parts; may be empty.
+    """
+
+    title: str
+    text: str

@@ -1,0 +1,123 @@
+"""The main text of web pages. Runs in the worker processes of conversions."""
+
+import logging
+import re
+from urllib.parse import urljoin
+
+import trafilatura
+from charset_normalizer import from_bytes
+from lxml import etree
+from lxml.html import HtmlElement, HTMLParser, document_fromstring
+
+from gateway.errors.v1 import errors_pb2
+from services.common.charsets import decode
+from services.common.errors import GatewayError
+from services.common.texts import cut
+from services.inference.conversion.parts import Source, WebPage
+from services.inference.conversion.visible import drop_unseen
+
+# It logs parts of pages.
+logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
+
+_MAX_TITLE = 300
+# As far as browsers look for a charset, and somewhat further.
+_META_WITHIN = 4_096
+_META = re.compile(
+    rb"<meta[^>]{0,512}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{1,40})", re.IGNORECASE
+)
+_PARAMETER = re.compile(r";\s*charset\s*=\s*\"?([A-Za-z0-9_:.+-]{1,40})", re.IGNORECASE)
+# As much as a guess at the charset is made from.
+_GUESSED_FROM = 65_536
+_LINKED = ("http://", "https://")
+
+
+def read_page(source: Source, url: str) -> WebPage:
+    """Return the main text of an HTML page that came from an address.
+
+    Its charset is that of the page's own bytes, of the media type's `charset`, or of a `meta`
+    element; else it is guessed.
+
+    Raises:
+        GatewayError: invalid_request, when it cannot be read as HTML.
+    """
+    text = _text(source)
+    if not text.strip():
+        return WebPage("", "")
+    parser = HTMLParser(encoding="utf-8")
+    try:
+        page = document_fromstring(text.encode(errors="replace"), parser=parser)
+        title = _title(page)
+        base = _joined(url, str(page.xpath("string(//base/@href)")).strip())
+        drop_unseen(page)
+        _fit(page, base)
+        return WebPage(title, _main_text(page, url))
+    except (etree.LxmlError, ValueError, RecursionError) as error:
+        raise GatewayError(
+            errors_pb2.REASON_INVALID_REQUEST, "the page cannot be read as HTML"
+        ) from error
+
+
+def _text(source: Source) -> str:
+    content = source.content
+    named = [found[1] for found in _PARAMETER.finditer(source.mime_type)]
+    # Bytes that are read as ASCII by whoever looks for it.
+    named += [found[1].decode() for found in _META.finditer(content[:_META_WITHIN])]
+    text = decode(content, *(name for name in named if not name.lower().startswith("utf-16")))
+    if text is None:
+        guess = from_bytes(content[:_GUESSED_FROM]).best()
+        text = content.decode(guess.encoding if guess else "cp1252", errors="replace")
+    return text
+
+
+def _title(page: HtmlElement) -> str:
+    for path in (
+        "string(//head/title)",
+        "string(//meta[@property='og:title']/@content)",
+        "string(//h1)",
+    ):
+        if title := " ".join(str(page.xpath(path)).split()):
+            return cut(title, _MAX_TITLE)
+    return ""
+
+
+def _joined(base: str, reference: str) -> str:
+    try:
+        return urljoin(base, reference)
+    except ValueError:
+        return ""
+
+
+def _fit(page: HtmlElement, base: str) -> None:
+    """Make a page such that all of its text comes through as Markdown, with whole links."""
+    for link in list(page.iter("a")):
+        href = link.get("href", "").strip()
+        # Links within the page lead nowhere that could be fetched.
+        whole = _joined(base, href) if href and not href.startswith("#") else ""
+        if whole.startswith(_LINKED):
+            link.set("href", whole)
+        else:
+            link.drop_tag()
+    for block in list(page.iter("pre")):
+        # Only code keeps its lines, and only where nothing in it is marked up.
+        code = block.makeelement("code")
+        code.text, block.text = block.text_content(), None
+        block[:] = [code]
+
+
+def _main_text(page: HtmlElement, url: str) -> str:
+    body = page.find("body")
+    seen = " ".join((page if body is None else body).text_content().split())
+    if not seen:
+        return ""
+    text = trafilatura.extract(
+        page,
+        url=url,
+        output_format="markdown",
+        favor_recall=True,
+        include_comments=False,
+        include_formatting=True,
+        include_links=True,
+        include_tables=True,
+    )
+    # Where nothing looks like a main text, all of it is.
+    return text or seen

@@ -1,0 +1,197 @@
+"""Fetches addresses, of public web servers alone."""
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Container, Sequence
+from io import BytesIO
+
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import GatewayError, invalid
+from services.common.settings import Limits
+from services.inference import http
+from services.inference.fetching import connecting, naming
+from services.inference.fetching.addresses import Address
+from services.inference.fetching.fetched import Fetched
+from services.inference.fetching.targets import WEB_PORTS, Target, redirected, target_of
+from services.inference.http.connection import Connection, read_size
+
+MAX_REDIRECTS = 3
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# Of a client's statuses those that say nothing about the address.
+_PASSING = frozenset({408, 425, 429})
+# Bytes of an answer beside its body: its head, and the framing of chunks of 16 bytes and more.
+_MAX_HEAD = 64 << 10
+_FRAMING = 2
+_FIELDS = http.fields(
+    (
+        ("user-agent", "llm-gateway (fetches addresses for its users)"),
+        ("accept", "*/*"),
+        ("accept-encoding", "gzip"),
+        ("connection", "close"),
+    )
+)
+
+Resolve = Callable[[str], Awaitable[Sequence[str]]]
+Connect = Callable[[Sequence[Address], int], Awaitable[socket.socket]]
+
+
+class Fetcher:
+    """Fetches addresses, each over a connection of its own; see `Fetches`.
+
+    A host's name is resolved once for each request. Every address that it has must be
+    allowed, and the connection goes to one of these. TLS is spoken, and the certificate
+    checked, for the name. No proxy, no cookie and no credential is used.
+
+    Args:
+        limits: `fetch_timeout_s`, `max_parallel_fetches`.
+        resolve: returns the IP addresses of a host.
+        is_allowed: whether an IP address may be connected to.
+        connect: opens a socket to one of several addresses.
+        ports: those that may be connected to.
+        tls: what servers must prove; the system's authorities when None.
+        timeout: bounds the time of a fetch.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        *,
+        resolve: Resolve,
+        is_allowed: Callable[[Address], bool] = connecting.is_allowed,
+        connect: Connect = connecting.connect,
+        ports: Container[int] = WEB_PORTS,
+        tls: ssl.SSLContext | None = None,
+        timeout: Callable[[float], asyncio.Timeout] = asyncio.timeout,
+    ) -> None:
+        self._timeout_s = limits.fetch_timeout_s
+        self._places = asyncio.Semaphore(limits.max_parallel_fetches)
+        self._resolve = resolve
+        self._is_allowed = is_allowed
+        self._connect = connect
+        self._ports = ports
+        self._tls = tls
+        self._timeout = timeout
+
+    async def fetch(self, url: str, *, at_most: int) -> Fetched:
+        """Return what an address holds; see `Fetches.fetch`."""
+        target = target_of(url, self._ports)
+        async with self._places:
+            try:
+                async with self._timeout(self._timeout_s):
+                    return await self._follow(target, at_most)
+            except TimeoutError:
+                raise GatewayError(
+                    errors_pb2.REASON_UPSTREAM_TIMEOUT,
+                    f"the address could not be fetched within {self._timeout_s:g} s",
+                    limit="limits.fetch_timeout_s",
+                ) from None
+            except http.TooLargeError:
+                raise _too_large(at_most) from None
+            except http.NotHttpError as error:
+                raise GatewayError(
+                    errors_pb2.REASON_UPSTREAM_ERROR,
+                    "the server of the address answered something that is not HTTP/1.1, or is "
+                    "packed in a way that was not asked for",
+                ) from error
+            except ssl.SSLError as error:
+                raise GatewayError(
+                    errors_pb2.REASON_UPSTREAM_CONNECTION,
+                    "the server of the address has no TLS with a certificate for it that is valid",
+                ) from error
+            except (OSError, http.HttpError) as error:
+                raise GatewayError(
+                    errors_pb2.REASON_UPSTREAM_CONNECTION,
+                    "no connection to the server of the address came about, or it broke",
+                ) from error
+
+    async def _follow(self, target: Target, at_most: int) -> Fetched:
+        for _ in range(MAX_REDIRECTS + 1):
+            connection = await self._open(target, at_most)
+            try:
+                head = f"GET {target.path} HTTP/1.1\r\nhost: {target.origin.authority}\r\n"
+                response = await connection.request(f"{head}{_FIELDS}\r\n".encode(), b"")
+                location = response.headers.get("location")
+                if response.status not in _REDIRECTS or not location:
+                    return await _read(response, target, at_most)
+            finally:
+                connection.close()
+            target = redirected(target, naming.field_text(location), self._ports)
+        raise invalid("", f"the address redirects more than {MAX_REDIRECTS} times")
+
+    async def _open(self, target: Target, at_most: int) -> Connection:
+        host, port, is_secure = target.origin
+        addresses = await self._addresses_of(host)
+        raw = await self._connect(addresses, port)
+        connection = Connection(
+            _MAX_HEAD + _FRAMING * at_most, lambda: read_size(1), Connection.close, lambda _: None
+        )
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.create_connection(
+                lambda: connection,
+                sock=raw,
+                ssl=self._context() if is_secure else None,
+                server_hostname=host if is_secure else None,
+            )
+        except BaseException:
+            raw.close()
+            raise
+        return connection
+
+    async def _addresses_of(self, host: str) -> list[Address]:
+        """Return the addresses of a host, all of them allowed.
+
+        Raises:
+            GatewayError: invalid_request, when there is none or any is not. One message for
+                both: which names a private network knows is nobody's business.
+        """
+        try:
+            addresses = [ipaddress.ip_address(text) for text in await self._resolve(host)]
+        except (OSError, ValueError):
+            addresses = []
+        if not addresses or not all(map(self._is_allowed, addresses)):
+            raise invalid(
+                "",
+                "the host of the address is not one of the public internet, or not known there; "
+                "what it holds can be sent along instead",
+            )
+        return addresses
+
+    def _context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        return self._tls
+
+
+async def _read(response: http.Response, target: Target, at_most: int) -> Fetched:
+    status, headers = response.status, response.headers
+    if not 200 <= status < 300:
+        message = f"the server of the address answered with status {status}"
+        if 400 <= status < 500 and status not in _PASSING:
+            raise invalid("", message)
+        raise GatewayError(errors_pb2.REASON_UPSTREAM_ERROR, message)
+    length = headers.get("content-length", "")
+    if length.isdecimal() and len(length) < 20 and int(length) > at_most:
+        raise _too_large(at_most)
+    body = BytesIO()
+    while piece := await response.read():
+        body.write(piece)
+        if body.tell() > at_most:
+            raise _too_large(at_most)
+    mime_type, charset = naming.type_and_charset(headers.get("content-type", ""))
+    return Fetched(
+        url=str(target.url),
+        content=body.getvalue(),
+        mime_type=mime_type,
+        charset=charset,
+        name=naming.file_name(headers.get("content-disposition", ""), target.path),
+    )
+
+
+def _too_large(at_most: int) -> GatewayError:
+    message = f"the address holds more than {at_most:,} bytes"
+    return GatewayError(
+        errors_pb2.REASON_INVALID_REQUEST, message, limit="limits.max_fetched_bytes"
+    )

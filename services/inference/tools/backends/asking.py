@@ -1,0 +1,144 @@
+"""A request to a search backend, its bounds and its failures."""
+
+import asyncio
+import base64
+from collections.abc import Mapping
+from io import BytesIO
+from typing import Any
+
+import orjson
+from yarl import URL
+
+from gateway.errors.v1 import errors_pb2
+from gateway.errors.v1.errors_pb2 import Reason
+from services.common.errors import GatewayError
+from services.inference import http
+
+# What an operator should check after a refusal.
+CHECK_KEY = "its key (tools.web_search.api_key or api_key_env)"
+
+_MAX_ANSWER = 2 << 20
+_MAX_WAIT_S = 3_600
+
+
+class Backend:
+    """The server of a search backend.
+
+    Args:
+        name: of the backend, for messages.
+        url: what is asked; a user and password in it become Basic authorization.
+        headers: that go with each request, credentials among them.
+        refusals: statuses that say what the operator should check, and what that is.
+        timeout_s: seconds that a search may take.
+        client: the gateway's own, since the operator says where the backend is.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        url: URL,
+        headers: Mapping[str, str],
+        refusals: Mapping[int, str],
+        timeout_s: float,
+        client: http.Client,
+    ) -> None:
+        self.name = name
+        self._url = url
+        self._origin = http.origin_of(url)
+        sent = {"accept": "application/json", "user-agent": "llm-gateway", **headers}
+        if url.user is not None:
+            pair = f"{url.user}:{url.password or ''}".encode()
+            sent.setdefault("authorization", f"Basic {base64.b64encode(pair).decode()}")
+        self._fields = http.fields(sent.items())
+        self._refusals = refusals
+        self._timeout_s = timeout_s
+        self._client = client
+
+    async def get(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """Return the JSON object that answers a query.
+
+        Raises:
+            GatewayError: there is none; see `Searches.search`.
+        """
+        return await self._ask("GET", self._url.update_query(query).raw_path_qs, self._fields)
+
+    async def post(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the JSON object that answers another; see `get`."""
+        fields = f"{self._fields}content-type: application/json\r\n"
+        return await self._ask("POST", self._url.raw_path_qs, fields, orjson.dumps(body))
+
+    async def _ask(
+        self, method: str, target: str, fields: str, body: bytes = b""
+    ) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                response = await self._client.send(self._origin, method, target, fields, body)
+                try:
+                    if response.status != 200:
+                        raise self._refusal(response)
+                    answer = await self._read(response)
+                finally:
+                    response.close()
+        except TimeoutError:
+            raise self.failure(
+                errors_pb2.REASON_UPSTREAM_TIMEOUT,
+                f"did not answer within {self._timeout_s:g} s",
+                limit="tools.web_search.timeout_s",
+            ) from None
+        except http.HttpError as error:
+            raise self.failure(
+                errors_pb2.REASON_UPSTREAM_CONNECTION, "could not be reached, or broke off"
+            ) from error
+        try:
+            value = orjson.loads(answer)
+        except orjson.JSONDecodeError:
+            value = None
+        if not isinstance(value, dict):
+            raise self.failure(
+                errors_pb2.REASON_UPSTREAM_ERROR, "answered something that is no JSON object"
+            )
+        return value
+
+    async def _read(self, response: http.Response) -> bytes:
+        body = BytesIO()
+        while piece := await response.read():
+            body.write(piece)
+            if body.tell() > _MAX_ANSWER:
+                raise self.failure(
+                    errors_pb2.REASON_UPSTREAM_ERROR, f"answered more than {_MAX_ANSWER:,} bytes"
+                )
+        return body.getvalue()
+
+    def _refusal(self, response: http.Response) -> GatewayError:
+        status = response.status
+        if status in self._refusals:
+            return self.failure(
+                errors_pb2.REASON_UPSTREAM_AUTH,
+                f"answered with status {status}: the operator should check "
+                f"{self._refusals[status]}",
+            )
+        if status == 429:
+            wait = response.headers.get("retry-after", "")
+            is_number = wait.isdecimal() and len(wait) < 6
+            return self.failure(
+                errors_pb2.REASON_UPSTREAM_RATE_LIMITED,
+                "has had too many requests",
+                retry_after_s=min(int(wait), _MAX_WAIT_S) if is_number else None,
+            )
+        return self.failure(errors_pb2.REASON_UPSTREAM_ERROR, f"answered with status {status}")
+
+    def failure(
+        self,
+        reason: Reason.ValueType,
+        what: str,
+        *,
+        limit: str = "",
+        retry_after_s: int | None = None,
+    ) -> GatewayError:
+        """Return a failure of the backend."""
+        return GatewayError(
+            reason,
+            f"the web search backend {self.name} {what}",
+            limit=limit,
+            retry_after_s=retry_after_s,
+        )

@@ -1,0 +1,104 @@
+"""Domains in a query, and results made fit. Pure."""
+
+import html
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeGuard
+
+from services.common.errors import invalid
+from services.common.texts import cut
+from services.inference.tools.domains import Domain
+from services.inference.tools.search import SearchResult
+
+_MAX_URL = 2_048
+_MAX_TITLE, _MAX_TEXT, _MAX_AGE = 300, 2_000, 64
+# What words of a query are marked with; other angle brackets are text.
+_MARKUP = re.compile(r"</?(?:strong|b|em|i|mark|span)(?:\s[^<>]*)?>", re.IGNORECASE)
+
+
+def checked_query(query: str, max_characters: int, max_words: int) -> str:
+    """Return a query with single spaces.
+
+    Raises:
+        GatewayError: invalid_request, when it is empty or longer than the backend takes.
+    """
+    words = query.split()
+    found = " ".join(words)
+    if not words or len(found) > max_characters or len(words) > max_words:
+        raise invalid(
+            "",
+            f"a web search takes 1 to {max_characters} characters and at most {max_words} words",
+        )
+    return found
+
+
+def with_sites(
+    query: str,
+    allowed: Sequence[Domain],
+    blocked: Sequence[Domain],
+    max_characters: int,
+    max_words: int,
+) -> str:
+    """Return a query that names domains by the operators that search engines share.
+
+    Allowed domains are all in it or none: some alone would leave out results. Of the blocked
+    ones there are as many as fit. Results are filtered afterwards in any case.
+    """
+    hosts = dict.fromkeys(domain.host for domain in allowed)
+    named = query
+    if hosts:
+        sites = " OR ".join(f"site:{host}" for host in hosts)
+        named = f"{query} ({sites})" if len(hosts) > 1 else f"{query} {sites}"
+    if len(named) > max_characters or len(named.split()) > max_words:
+        named = query
+    for domain in blocked:
+        longer = f"{named} -site:{domain.host}"
+        # A part of a domain is left to the filter, as no operator names it.
+        if domain.path or len(longer) > max_characters or len(longer.split()) > max_words:
+            continue
+        named = longer
+    return named
+
+
+def results(
+    found: object,
+    texts: Callable[[Mapping[str, Any]], tuple[object, object, object]],
+    is_permitted: Callable[[str], bool],
+    count: int,
+) -> list[SearchResult]:
+    """Return the results in a backend's answer that are fit and permitted, each URL once.
+
+    Args:
+        found: what the answer has in place of the list.
+        texts: returns the title, the text and the age of a result.
+        is_permitted: whether a result may be from an address.
+        count: at most.
+    """
+    kept: dict[str, SearchResult] = {}
+    for item in found if isinstance(found, list) else ():
+        url = item.get("url") if isinstance(item, dict) else None
+        if _is_address(url) and url not in kept and is_permitted(url):
+            title, text, age = map(_plain, texts(item))
+            kept[url] = SearchResult(
+                url, cut(title, _MAX_TITLE), cut(text, _MAX_TEXT), cut(age, _MAX_AGE)
+            )
+            if len(kept) == count:
+                break
+    return list(kept.values())
+
+
+def _is_address(value: object) -> TypeGuard[str]:
+    return (
+        isinstance(value, str)
+        and value.startswith(("http://", "https://"))
+        and len(value) <= _MAX_URL
+        and value.isprintable()
+        and " " not in value
+    )
+
+
+def _plain(value: object) -> str:
+    """Return a text without markup, which some backends mark the words of a query with."""
+    if not isinstance(value, str):
+        return ""
+    return " ".join(html.unescape(_MARKUP.sub("", value)).split())

@@ -1,0 +1,110 @@
+"""Addresses made into text: what the tool `web_fetch` does."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from services.common.charsets import decode
+from services.common.errors import invalid
+from services.common.mime import HEAD_SIZE, detect_type, is_text_type
+from services.inference.conversion.converter import Converter
+from services.inference.conversion.parts import Ocr, Source
+from services.inference.fetching.fetched import Fetched, Fetches
+from services.inference.tools.domains import domain_of, permits
+
+MAX_CHARACTERS = 100_000  # of a page's text, unless less is asked for
+_MAX_PAGES = 50
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+_DOCUMENTS = frozenset(
+    {
+        "application/pdf",
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The text that an address holds.
+
+    Attributes:
+        url: where it was in the end, after redirects.
+        title: may be empty.
+        text: Markdown where the page has structure; may be empty.
+        mime_type: of what was fetched, by its content.
+        is_cut: whether there is more text than this.
+    """
+
+    url: str
+    title: str
+    text: str
+    mime_type: str
+    is_cut: bool
+
+
+class Pages:
+    """Reads what addresses hold.
+
+    Args:
+        fetches: what fetches, for this request or for all.
+        converter: what makes HTML and documents into text.
+        max_fetched: bytes that an address may hold.
+    """
+
+    def __init__(self, fetches: Fetches, converter: Converter, max_fetched: int) -> None:
+        self._fetches = fetches
+        self._converter = converter
+        self._max_fetched = max_fetched
+
+    async def read(
+        self,
+        url: str,
+        *,
+        max_characters: int = MAX_CHARACTERS,
+        allowed_domains: Sequence[str] = (),
+        blocked_domains: Sequence[str] = (),
+    ) -> Page:
+        """Return the text that an address holds, `max_characters` at most.
+
+        Raises:
+            GatewayError: invalid_request, when a domain is none, the address is in none that
+                is allowed, also after redirects, or it holds something that is not read; see
+                `Fetches.fetch` and `Converter`.
+        """
+        allowed = [domain_of(rule) for rule in allowed_domains]
+        blocked = [domain_of(rule) for rule in blocked_domains]
+        if not permits(url, allowed, blocked):
+            raise invalid("", "the address is not in a domain that may be fetched from")
+        fetched = await self._fetches.fetch(url, at_most=self._max_fetched)
+        if not permits(fetched.url, allowed, blocked):
+            raise invalid("", "the address redirects to a domain that may not be fetched from")
+        kind = detect_type(fetched.content[:HEAD_SIZE], fetched.mime_type, fetched.name)
+        title, text, has_more = await self._text(fetched, kind)
+        is_cut = has_more or len(text) > max_characters
+        return Page(fetched.url, title, text[:max_characters], kind, is_cut)
+
+    async def _text(self, fetched: Fetched, kind: str) -> tuple[str, str, bool]:
+        """Return the title and the text of what was fetched, and whether there is more text."""
+        if not fetched.content:
+            return "", "", False
+        if kind in _HTML:
+            charset = f"; charset={fetched.charset}" if fetched.charset else ""
+            source = Source(fetched.content, kind + charset, fetched.name)
+            page = await self._converter.web_page(source, url=fetched.url)
+            return page.title, page.text, False
+        source = Source(fetched.content, kind, fetched.name)
+        if is_text_type(kind):
+            text = decode(fetched.content, fetched.charset)
+            if text is not None:
+                return fetched.name, text, False
+        elif kind not in _DOCUMENTS:
+            raise invalid(
+                "", f"the address holds {kind}; HTML, text, PDF, DOCX, PPTX and XLSX are read"
+            )
+        pages = await self._converter.pages_as_text(source, max_pages=_MAX_PAGES + 1, ocr=Ocr.AUTO)
+        if len(pages) == 1:
+            return fetched.name, pages[0].text, False
+        read = pages[:_MAX_PAGES]
+        text = "\n\n".join(f"[Page {page.number}]\n{page.text}" for page in read)
+        return fetched.name, text, len(pages) > _MAX_PAGES

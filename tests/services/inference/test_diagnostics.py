@@ -1,0 +1,17 @@
+from services.common.settings import Settings
+from services.inference.diagnostics import problems
+
+
+def test_a_search_backend_without_its_key_is_a_problem() -> None:
+    settings = Settings.model_validate({"tools": {"web_search": {"backend": "tavily"}}})
+    (problem,) = problems(settings, {})
+    assert problem.startswith("tools.web_search.api_key_env: the variable TAVILY_API_KEY is not")
+    assert problems(settings, {"TAVILY_API_KEY": "x"}) == []
+    named = {"tools": {"web_search": {"backend": "tavily", "api_key_env": "MINE"}}}
+    assert "MINE" in problems(Settings.model_validate(named), {"TAVILY_API_KEY": "x"})[0]
+
+
+def test_searxng_and_no_backend_need_no_key() -> None:
+    searxng = {"tools": {"web_search": {"backend": "searxng", "url": "http://127.0.0.1:8888"}}}
+    assert problems(Settings.model_validate(searxng), {}) == []
+    assert problems(Settings(), {}) == []
