@@ -27,6 +27,7 @@ from services.common.metrics import Gauge
 from services.common.secrets import load_secrets
 from services.common.server import Server
 from services.common.settings import Settings, SettingsError, Storage
+from services.common.sweeping import sweeper_lease
 from services.files import servicer as files
 from services.files.assembly import Files
 from services.inference import servicer as inference
@@ -152,6 +153,7 @@ class Services:
                 CollectorRegistry(),
                 FileStore(channel),
                 MemoryStore(channel),
+                sweeper_lease(database, "conversions", settings.limits.sweep_every_s, source),
             )
             server.add(
                 inference_pb2_grpc.add_InferenceServiceServicer_to_server,

@@ -173,4 +173,10 @@ personal_free = 268435456
 personal_pro = 1073741824
 team_pro = 10737418240
 enterprise = 10737418240
+
+[adaptation]                  # what was made of media for models that do not read them, kept so
+                              # that the next turn of a conversation need not make it again
+kept_s = 604800               # how long
+kept_bytes = 4294967296       # of all users together; the oldest go first
+kept_bytes_per_user = 536870912   # of one user
 """

@@ -1,6 +1,7 @@
 """Makes attempts of one request: for each model the request as that model is to see it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from gateway.conversation.v1 import conversation_pb2
@@ -10,7 +11,10 @@ from gateway.inference.v1.inference_pb2 import (
     ThinkingConfig,
 )
 from services.common.lazy_request import LazyRequest, Source
-from services.inference import extensions, thinking, validation
+from services.inference import thinking, validation
+from services.inference.adaptation.rewriting import found_after, replace_media
+from services.inference.adaptation.rules import Reader, Way, adapts
+from services.inference.adaptation.session import Adapted, Session
 from services.inference.attempt import Attempt, Transform
 from services.inference.fallback.breakers import Key
 from services.inference.fallback.plan import Plan, Step
@@ -20,8 +24,9 @@ from services.inference.fallback.turn import Manner
 from services.inference.files import texts_as_blocks
 from services.inference.media import Found, find_media
 from services.inference.memory.conversation import Conversation
+from services.inference.offload import offload
 from services.inference.providers.base import Provider
-from services.inference.refusals import PREFILL, Refusals, all_refused
+from services.inference.refusals import MEDIA, PREFILL, Refusals, all_refused
 
 
 class Prepared(NamedTuple):
@@ -31,11 +36,15 @@ class Prepared(NamedTuple):
         request: the request.
         dropped: paths of fields.
         left_out: how many remembered turns.
+        media: those in it.
+        adapted: what was converted, as `Served.adapted` tells it.
     """
 
     request: GenerateRequest
     dropped: Sequence[str] = ()
     left_out: int = 0
+    media: Sequence[Found] = ()
+    adapted: Sequence[str] = ()
 
 
 class Asking:
@@ -52,6 +61,10 @@ class Asking:
         conversation: the request's, where the server's memory takes part in it.
         has_thoughts: whether there may be thinking in the request.
         lazy: what completes the request, where it has no conversation yet.
+        adapting: converts the request's media; None where it has none.
+
+    Attributes:
+        adapts: whether media may have to be converted.
     """
 
     def __init__(
@@ -66,6 +79,7 @@ class Asking:
         *,
         has_thoughts: bool = True,
         lazy: LazyRequest | None = None,
+        adapting: Session | None = None,
     ) -> None:
         self._request = request
         self._media = media
@@ -77,13 +91,16 @@ class Asking:
         self._has_thoughts = has_thoughts
         self._lazy = lazy
         self._prepared: tuple[Step, Prepared] | None = None  # the latest
+        self._adapting = adapting
+        self.adapts = adapting is not None
+        # Of steps with converted media, by their ids in this process: what converting took is
+        # not done again.
+        self._adapted: dict[int, Prepared] = {}
 
     def prepare(self, step: Step) -> Prepared:
-        """Return the request as a step's model is to see it.
-
-        Raises:
-            GatewayError: not_implemented, when it has media that the model cannot read.
-        """
+        """Return the request as a step's model is to see it, its media as far as converted."""
+        if self._adapted and (adapted := self._adapted.get(id(step))) is not None:
+            return adapted
         if self._prepared is None or self._prepared[0] is not step:
             self._prepared = step, self._prepare(step)
         return self._prepared[1]
@@ -101,15 +118,60 @@ class Asking:
                 request.ClearField("thinking")
                 dropped = [*dropped, "thinking"]
         elif request is not self._request:
-            media = find_media(request)
+            media = _media_of(request, step)
         elif media and not self._alone and not _reads_documents(step):
             # Texts become blocks for this model; the next may read documents.
             request = copied(request)
             media = find_media(request)
-        if media:
-            rest = texts_as_blocks(media, step.target)
-            extensions.check_media(rest, request.multimodal, step.target)
-        return Prepared(request, dropped, left_out)
+        if not media:
+            return Prepared(request, dropped, left_out)
+        converts = adapts(request.multimodal, conversation_pb2.MEDIA_KIND_DOCUMENT)
+        rest, texts = texts_as_blocks(media, step.target, converts=converts)
+        told = [f"{path}:{Way.TEXT.value}" for path in texts]
+        return Prepared(request, dropped, left_out, rest, told)
+
+    async def adapt(self, step: Step) -> None:
+        """Convert what a step's model does not read; see `fallback.turn.Asks`."""
+        if self._adapting is None:
+            return
+        prepared = await offload(self.prepare, step)
+        if not prepared.media:
+            return
+        adapted = await self._adapting.adapt(prepared.media, self._reader(step))
+        if adapted is not None:
+            self._adapted[id(step)] = await offload(self._rewritten, prepared, adapted)
+
+    def _rewritten(self, prepared: Prepared, adapted: Adapted) -> Prepared:
+        """Return a prepared request with converted media."""
+        request = prepared.request
+        if request is self._request and not self._alone:
+            request = copied(request)
+        replace_media(request.messages, adapted.replacements)
+        return prepared._replace(
+            request=request,
+            dropped=[*prepared.dropped, *dict.fromkeys(adapted.dropped)],
+            media=found_after(request.messages, prepared.media, adapted.replacements),
+            adapted=[*prepared.adapted, *adapted.told],
+        )
+
+    def converts(self, step: Step, field: str) -> bool:
+        """Return whether a step's model is asked without a medium it refuses; see `Asks`."""
+        if self._adapting is None:
+            return False
+        kind = MEDIA[field]
+        if not any(found.block.media.kind == kind for found in self.prepare(step).media):
+            return False
+        reader = self._reader(step)
+        return self._adapting.converts(kind, replace(reader, refused=reader.refused | {kind}))
+
+    def _reader(self, step: Step) -> Reader:
+        target, refused = step.target, self.refused(step)
+        return Reader(
+            target.name,
+            target.inputs,
+            frozenset(kind for name, kind in MEDIA.items() if name in refused),
+            self._providers[target.provider].fetches,
+        )
 
     def attempt(self, step: Step, manner: Manner) -> tuple[Attempt, bool]:
         """Make an attempt; return whether it asks the model to go on with what was sent.
@@ -153,6 +215,8 @@ class Asking:
             left_out=prepared.left_out,
             without=manner.without,
             source=source,
+            adapted=prepared.adapted,
+            helpers=() if self._adapting is None else self._adapting.used,
         )
         return attempt, continues
 
@@ -202,6 +266,15 @@ class Asking:
             ThinkingConfig.MODE_ADAPTIVE,
         )
         return thinks and self._providers[step.target.provider].signs_thinking
+
+
+def _media_of(request: GenerateRequest, step: Step) -> list[Found]:
+    """Return the media of a step's own request, named where the caller wrote them."""
+    found = find_media(request)
+    if step.parameters is None or not step.parameters.messages:
+        return found
+    path = f"{step.path}.parameters."
+    return [replace(one, path=path + one.path) for one in found]
 
 
 def _reads_documents(step: Step) -> bool:

@@ -10,15 +10,22 @@ from typing import Self
 from prometheus_client import CollectorRegistry
 
 from services.common.ids import Source
+from services.common.leases import Lease
 from services.common.secrets import Secrets
 from services.common.settings import Provider, Settings
 from services.inference import diagnostics, discovery
-from services.inference.engine import Engine, Routes
+from services.inference.adaptation.cache import Cache
+from services.inference.adaptation.session import Adaptation
+from services.inference.adaptation.store import open_store
+from services.inference.adaptation.sweeper import ConversionSweeper
+from services.inference.adaptation.wiring import open_converter, open_fetcher
+from services.inference.engine import Engine
 from services.inference.files import Files
 from services.inference.http import Client
 from services.inference.memory.store import Memories
 from services.inference.metrics import Metrics
 from services.inference.providers import registry, sandbox
+from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.thinking import Signer
 
@@ -45,6 +52,7 @@ class Inference:
         client: Client,
         files: Files,
         memories: Memories,
+        lease: Lease,
         environ: Mapping[str, str],
     ) -> None:
         self._settings = settings
@@ -52,6 +60,7 @@ class Inference:
         self._environ = environ
         self._metrics = Metrics(counters)
         self._learnt: dict[str, list[str]] = {}
+        self._conversions = open_store(settings.storage)
         signer = Signer(secrets.signing_keys, secrets.current_signing_key)
         self.engine = Engine(
             self._routes(),
@@ -62,8 +71,13 @@ class Inference:
             settings.memory,
             self._metrics,
             source.monotonic,
+            self._adaptation(),
         )
         self._learning = asyncio.create_task(self._keep_learning())
+        self._sweeper = ConversionSweeper(
+            self._conversions, lease, settings.limits.sweep_every_s, settings.adaptation, source
+        )
+        self._sweeping = asyncio.create_task(self._sweeper.run())
 
     @classmethod
     async def start(
@@ -74,9 +88,13 @@ class Inference:
         counters: CollectorRegistry,
         files: Files,
         memories: Memories,
+        lease: Lease,
         environ: Mapping[str, str] = os.environ,
     ) -> Self:
-        """Build it, over files to read and memories; nothing waits for a provider."""
+        """Build it, over files to read and memories; nothing waits for a provider.
+
+        `lease` is held by the process that clears away old conversions.
+        """
         found = diagnostics.problems(settings, environ) + diagnostics.warnings(settings, environ)
         for problem in found:
             log.warning("settings", extra={"problem": problem})
@@ -88,7 +106,7 @@ class Inference:
             idle_s=limits.upstream_idle_s,
             max_idle=limits.max_idle_upstream_connections,
         )
-        return cls(settings, secrets, source, counters, client, files, memories, environ)
+        return cls(settings, secrets, source, counters, client, files, memories, lease, environ)
 
     def reload(self, settings: Settings) -> None:
         """Take the providers, models and roles of settings that were read again."""
@@ -120,8 +138,18 @@ class Inference:
         """End what is not settled, and close every connection to a provider."""
         await self.settle(0)
         self._learning.cancel()
-        await asyncio.gather(self._learning, return_exceptions=True)
+        self._sweeping.cancel()
+        await asyncio.gather(self._learning, self._sweeping, return_exceptions=True)
+        await self._sweeper.stop()
         await self._client.close()
+
+    def _adaptation(self) -> Adaptation:
+        return Adaptation(
+            open_converter(self._settings),
+            open_fetcher(self._settings),
+            Cache(self._conversions, self._metrics),
+            self._metrics,
+        )
 
     def _configured(self) -> dict[str, Provider]:
         return discovery.configured(self._settings, self._environ)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+from gateway.conversation.v1.conversation_pb2 import MediaKind
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2
 from services.common import settings
@@ -121,6 +122,15 @@ class Models:
                 param="model",
             )
         raise model_not_found(name)
+
+    def first_reading(self, kind: MediaKind.ValueType) -> Target | None:
+        """Return the first model of the settings that is known to read a medium."""
+        for name, model in self._configured.items():
+            if not model.is_wildcard:
+                target = self._targets[name]
+                if target.inputs is not None and kind in target.inputs:
+                    return target
+        return None
 
     def list(self) -> list[inference_pb2.Model]:
         """Return the models worth showing: configured ones in their order, others by name."""

@@ -11,6 +11,7 @@ from services.inference import discovery
 from services.inference.assembly import Inference
 from services.inference.http import Client
 from tests.running import serving
+from tests.services.inference.adapting import Lease
 from tests.services.inference.kept import Kept
 from tests.services.inference.remembering import Memories
 from tests.waiting import until
@@ -167,7 +168,7 @@ async def test_a_providers_models_stay_known_while_it_does_not_answer():
         one = {"kind": "openai", "base_url": f"{url}/v1"}
         settings = parse({"discovery": {"enabled": False}, "providers": {"one": one}}, "test")
         inference = await Inference.start(
-            settings, SECRETS, Source(), CollectorRegistry(), Kept({}), Memories(), {}
+            settings, SECRETS, Source(), CollectorRegistry(), Kept({}), Memories(), Lease(), {}
         )
 
         def is_listed() -> bool:
@@ -230,7 +231,14 @@ async def test_a_local_server_joins_with_its_models(monkeypatch):
     async with serving(server({"data": [{"id": "llama"}]})) as url:
         monkeypatch.setattr(discovery, "LOCAL_SERVERS", {"ollama": f"{url}/v1"})
         inference = await Inference.start(
-            parse({}, "test"), SECRETS, Source(), CollectorRegistry(), Kept({}), Memories(), {}
+            parse({}, "test"),
+            SECRETS,
+            Source(),
+            CollectorRegistry(),
+            Kept({}),
+            Memories(),
+            Lease(),
+            {},
         )
         try:
             await inference.learn()
@@ -243,7 +251,14 @@ async def test_a_local_server_joins_with_its_models(monkeypatch):
 async def test_settings_read_again_take_effect():
     closed = {"discovery": {"enabled": False}}
     inference = await Inference.start(
-        parse(closed, "test"), SECRETS, Source(), CollectorRegistry(), Kept({}), Memories(), {}
+        parse(closed, "test"),
+        SECRETS,
+        Source(),
+        CollectorRegistry(),
+        Kept({}),
+        Memories(),
+        Lease(),
+        {},
     )
     try:
         mine = {"name": "mine", "provider": "sandbox", "upstream": "echo"}
