@@ -141,6 +141,11 @@ class Asking:
         if adapted is not None:
             self._adapted[id(step)] = await offload(self._rewritten, prepared, adapted)
 
+    @property
+    def guesses(self) -> bool:
+        """Whether what helper models would say was guessed, as no more than a count is wanted."""
+        return self._adapting is not None and self._adapting.guesses
+
     def _rewritten(self, prepared: Prepared, adapted: Adapted) -> Prepared:
         """Return a prepared request with converted media."""
         request = prepared.request

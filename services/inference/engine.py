@@ -163,11 +163,12 @@ class Engine:
         mark(request)
         admitted = await offload(self._admit, request)
         if not admitted.is_remembered:
-            return await self._counted(await self._ready(request, admitted))
+            return await self._counted(await self._ready(request, admitted, counts=True))
         async with taking(
             request, self._memories, self._memory.inject_tokens, reads_only=True
         ) as taken:
-            counted = await self._counted(await self._ready(request, admitted, taken))
+            ready = await self._ready(request, admitted, taken, counts=True)
+            counted = await self._counted(ready)
             await taken.turn.close()
         return counted
 
@@ -227,7 +228,9 @@ class Engine:
         )
         tell_head(served, call, provider.dialect)
         return CountTokensResponse(
-            input_tokens=input_tokens, estimated=counted is None, served=served
+            input_tokens=input_tokens,
+            estimated=counted is None or ready.asking.guesses,
+            served=served,
         )
 
     def _admit(self, request: GenerateRequest, lazy: LazyRequest | None = None) -> _Admitted:
@@ -256,8 +259,12 @@ class Engine:
         taken: Taken | None = None,
         *,
         lazy: LazyRequest | None = None,
+        counts: bool = False,
     ) -> _Ready:
-        """Make a request one that the models of its plan can be asked."""
+        """Make a request one that the models of its plan can be asked.
+
+        `counts` tells that no more than its tokens are wanted.
+        """
         plan, providers = admitted.plan, admitted.providers
         media = admitted.media
         conversation = None if taken is None else taken.conversation
@@ -284,7 +291,11 @@ class Engine:
         adapting: Session | None = None
         if named or (conversation is not None and conversation.has_media):
             adapting = self._adaptation.session(
-                request.multimodal, self.routes, self.generate, self._limits.max_body
+                request.multimodal,
+                self.routes,
+                self.generate,
+                self._limits.max_body,
+                counts=counts,
             )
         asking = Asking(
             request,

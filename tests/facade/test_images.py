@@ -278,3 +278,45 @@ async def test_four_images_at_once_at_most(media):
     )
     assert told.status == 200
     assert len(told.helpers) == 6
+
+
+async def test_an_unknown_model_that_refuses_an_image_is_not_sent_another(media):
+    """Nothing is known of `openai/text` until its provider says no."""
+    for expected in (["text", "vision", "text"], ["vision", "text"]):
+        told = await media.ask(CHAT, "openai/text", [by_value(CHAT, image(7), "image/png")])
+        assert told.status == 200, told.text
+        assert [one["body"]["model"] for one in await media.sent()] == expected
+        assert told.adapted == ["messages[0].content[1]:image-described"]
+
+
+async def test_an_unknown_model_that_refuses_is_told_of_where_nothing_is_converted(media):
+    part = by_value(MESSAGES, PICTURE, "image/png")
+    told = await media.ask(MESSAGES, "anthropic/text", [part], multimodal={"enabled": False})
+    assert told.status == 400
+    assert "does not read images" in told.text
+    assert len(await media.sent()) == 1
+
+
+async def test_tokens_are_counted_of_what_the_model_will_read(media):
+    part = by_value(MESSAGES, image(7), "image/png")
+    body = {
+        "model": "blind-anthropic",
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "See"}, part]}],
+    }
+    url = f"{media.gateway.url}{MESSAGES}/count_tokens"
+    headers = media.gateway.api_key()
+    counts = []
+    for _ in range(2):
+        async with media.gateway.http.post(url, headers=headers, json=body) as answer:
+            assert answer.status == 200
+            counts.append((answer.headers.get("x-gateway-estimate"), await answer.json()))
+        # No model was asked to describe it.
+        assert "vision" not in [one["body"]["model"] for one in await media.sent()]
+        if len(counts) == 1:
+            told = await media.ask(MESSAGES, "blind-anthropic", [part])
+            assert told.status == 200
+            await media.sent()
+    assert counts[0][0] == "true"
+    # It has been described since.
+    assert counts[1][0] is None
+    assert counts[1][1]["input_tokens"] > 20

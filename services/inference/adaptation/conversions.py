@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from gateway.conversation.v1.conversation_pb2 import Block, Media
+from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Multimodal, PdfAdaptation
 from services.common.errors import GatewayError
 from services.inference.adaptation import wording
@@ -17,6 +18,7 @@ from services.inference.adaptation.rules import (
     DEFAULT_FRAMES,
     DEFAULT_MAX_PAGES,
     IMAGE,
+    MAX_FRAMES,
     Reader,
     Way,
 )
@@ -29,6 +31,8 @@ _OCR = {
 }
 _EMBEDDED_ENGINE = "the embedded engine"
 _AT_ONCE = 4  # conversions of one request
+# About as many as a model says of an image.
+_SOME_WORDS = "word " * 300
 
 T = TypeVar("T")
 
@@ -43,15 +47,28 @@ class Conversions:
         cache: keeps what was made.
         helpers: the models that describe and transcribe.
         multimodal: how the request wants it done.
+        counts: whether tokens are counted alone: no helper model is asked then, and where
+            nothing is kept of what one said before, some words stand for it.
+
+    Attributes:
+        guesses: whether such words stand somewhere.
     """
 
     def __init__(
-        self, converter: Converter, cache: Cache, helpers: Helpers, multimodal: Multimodal
+        self,
+        converter: Converter,
+        cache: Cache,
+        helpers: Helpers,
+        multimodal: Multimodal,
+        *,
+        counts: bool,
     ) -> None:
         self._converter = converter
         self._cache = cache
         self._helpers = helpers
         self._multimodal = multimodal
+        self._counts = counts
+        self.guesses = False
         self._once = Once()
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
@@ -112,6 +129,7 @@ class Conversions:
             lambda: self._helpers.describe(helper, media, prompt, path),
             path,
             (content, "description", helper.key, prompt),
+            _SOME_WORDS,
         )
 
     async def _facts(self, source: Source, path: str) -> ImageFacts:
@@ -183,6 +201,7 @@ class Conversions:
             lambda: self._helpers.transcribe(helper, source, language, path),
             path,
             (source.content, "transcript", language, helper.key),
+            _SOME_WORDS,
         )
         return helper.by, text
 
@@ -191,6 +210,13 @@ class Conversions:
     ) -> list[Block]:
         video = self._multimodal.video
         count = video.frames if video.HasField("frames") else DEFAULT_FRAMES
+        if not 1 <= count <= MAX_FRAMES:
+            where = "multimodal.video.frames"
+            raise AdaptationError(
+                errors_pb2.REASON_INVALID_REQUEST,
+                f"{where}: takes 1 to {MAX_FRAMES}",
+                param=where,
+            )
         helper: Helper | None = None
         if not sees:
             # Before the film is taken apart: it takes a while.
@@ -219,12 +245,19 @@ class Conversions:
         make: Callable[[], Awaitable[M]],
         path: str,
         key: tuple[bytes, str, *tuple[str | int, ...]],
+        guess: M | None = None,
     ) -> M:
-        """Return what is kept of a conversion, or make it and keep it."""
+        """Return what is kept of a conversion, or make it and keep it.
+
+        `guess` stands for what only a model could make, where tokens are counted.
+        """
         name = await self._cache.key(*key)
 
         async def make_and_keep() -> M:
             made = await self._cache.get(name, kind)
+            if made is None and guess is not None and self._counts:
+                self.guesses = True
+                return guess
             if made is None:
                 made = await make()
                 await self._cache.put(name, made)

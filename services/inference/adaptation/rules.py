@@ -28,6 +28,7 @@ NAMES: Mapping[MediaKind.ValueType, str] = {
 DEFAULT_MAX_IMAGES = 20
 DEFAULT_MAX_PAGES = 50
 DEFAULT_FRAMES = 8
+MAX_FRAMES = 100
 
 _EVERYTHING = frozenset(NAMES)
 

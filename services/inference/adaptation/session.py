@@ -49,7 +49,13 @@ class Adaptation:
     metrics: Metrics
 
     def session(
-        self, multimodal: Multimodal, routes: Routes, generate: Generate, max_bytes: int
+        self,
+        multimodal: Multimodal,
+        routes: Routes,
+        generate: Generate,
+        max_bytes: int,
+        *,
+        counts: bool = False,
     ) -> "Session":
         """Return what converts the media of one request.
 
@@ -58,8 +64,9 @@ class Adaptation:
             routes: the models that can help.
             generate: asks one of them.
             max_bytes: that all it fetches may have together.
+            counts: whether tokens are counted alone; see `Conversions`.
         """
-        return Session(self, multimodal, routes, generate, max_bytes)
+        return Session(self, multimodal, routes, generate, max_bytes, counts=counts)
 
 
 @dataclass(slots=True)
@@ -100,13 +107,15 @@ class Session:
         routes: Routes,
         generate: Generate,
         max_bytes: int,
+        *,
+        counts: bool,
     ) -> None:
         self._metrics = adaptation.metrics
         self._fetches = adaptation.fetches
         self._multimodal = multimodal
         self.helpers = Helpers(routes, generate, adaptation.metrics)
         self._conversions = Conversions(
-            adaptation.converter, adaptation.cache, self.helpers, multimodal
+            adaptation.converter, adaptation.cache, self.helpers, multimodal, counts=counts
         )
         self._fetched = Once()
         self._fetching = asyncio.Semaphore(_AT_ONCE)
@@ -116,6 +125,11 @@ class Session:
     def used(self) -> Sequence[HelperUsage]:
         """What helper models were asked so far."""
         return self.helpers.used
+
+    @property
+    def guesses(self) -> bool:
+        """Whether some words stand for what a helper model would say."""
+        return self._conversions.guesses
 
     def converts(self, kind: MediaKind.ValueType, reader: Reader) -> bool:
         """Return whether media of a kind are converted for a target."""

@@ -60,10 +60,14 @@ class Converting:
         if DAMAGED in source.content:
             raise invalid("", "the film is damaged")
         taken = tuple(
-            Picture(number, picture(b"frame %d" % number), "image/png", number - 0.5)
+            Picture(number, picture(source.content + b" %d" % number), "image/png", number - 0.5)
             for number in range(1, frames + 1)
         )
-        sound = None if b"silent" in source.content else b"RIFFsound"
+        sound = (
+            None
+            if b"silent" in source.content
+            else b"RIFF" + hashlib.sha256(source.content).digest()[:5]
+        )
         return Film(float(frames), taken, sound)
 
     async def web_page(self, source: Source, *, url: str) -> WebPage:

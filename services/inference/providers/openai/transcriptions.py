@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from services.common.errors import unsupported
 from services.inference.conversion.parts import Source
 from services.inference.providers.base import Heard
 from services.inference.providers.bounds import tokens
@@ -32,14 +33,20 @@ _KNOWN = frozenset(_SUFFIXES.values()) | {".mp4", ".mpga", ".oga"}
 def form(model: str, sound: Source, language: str, boundary: str) -> bytes:
     """Return the body of a request, `multipart/form-data` (RFC 7578).
 
+    Raises:
+        GatewayError: unsupported, for a name of a model that a form cannot hold.
+
     Args:
         model: as the provider calls it.
         sound: the recording.
         language: a BCP 47 tag, of which servers take the first part; or "".
         boundary: what no part holds.
     """
+    if not model.isprintable():
+        raise unsupported("model", "the model's name has characters that a form cannot hold")
     fields = {"model": model, "response_format": "json"}
-    if code := language.partition("-")[0].lower():
+    code = language.partition("-")[0].lower()
+    if code.isascii() and code.isalpha():
         fields["language"] = code
     parts = [
         f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
