@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 from prometheus_client import CollectorRegistry
@@ -13,12 +13,13 @@ from services.common.ids import Source
 from services.common.leases import Lease
 from services.common.secrets import Secrets
 from services.common.settings import Provider, Settings
-from services.inference import diagnostics, discovery
+from services.inference import abilities, diagnostics, discovery
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import Adaptation
 from services.inference.adaptation.store import open_store
 from services.inference.adaptation.sweeper import ConversionSweeper
 from services.inference.adaptation.wiring import open_converter, open_fetcher
+from services.inference.catalogue import Inputs
 from services.inference.engine import Engine
 from services.inference.files import Files
 from services.inference.http import Client
@@ -60,6 +61,8 @@ class Inference:
         self._environ = environ
         self._metrics = Metrics(counters)
         self._learnt: dict[str, list[str]] = {}
+        self._abilities: dict[tuple[str, str], Inputs] = {}
+        self._shown: set[tuple[str, str]] = set()  # models that were asked about
         self._conversions = open_store(settings.storage)
         signer = Signer(secrets.signing_keys, secrets.current_signing_key)
         self.engine = Engine(
@@ -125,10 +128,30 @@ class Inference:
         found = await discovery.learn(self._client, asked)
         known = {name: self._learnt[name] for name in self._configured() if name in self._learnt}
         learnt = known | found
-        if learnt != self._learnt:
+        told = await self._abilities_of(asked, found)
+        if learnt != self._learnt or told != self._abilities:
             self._learnt = learnt
+            self._abilities = told
             self.engine.routes = self._routes()
             log.info("models learnt", extra={"providers": sorted(learnt)})
+
+    async def _abilities_of(
+        self, asked: Mapping[str, Provider], found: Mapping[str, Sequence[str]]
+    ) -> dict[tuple[str, str], Inputs]:
+        """Return what local servers tell of their models; each is asked about when it is new.
+
+        A server that was gone is asked about all of them again.
+        """
+        gone = asked.keys() - found.keys()
+        self._shown = {one for one in self._shown if one[0] not in gone}
+        new = {
+            provider: [name for name in names if (provider, name) not in self._shown]
+            for provider, names in found.items()
+        }
+        told = await abilities.learn(self._client, asked, new)
+        self._shown.update((provider, name) for provider in new for name in new[provider])
+        kept = {one: reads for one, reads in self._abilities.items() if one in self._shown}
+        return kept | told
 
     async def settle(self, within_s: float) -> None:
         """Wait for answers that are still to be remembered, so many seconds at most."""
@@ -168,7 +191,9 @@ class Inference:
         joined = {name: local[name] for name in self._learnt if name in local}
         everyone = {**joined, **configured}
         return Routes(
-            models=Models(self._settings.models, everyone, sandbox.MODELS, self._learnt),
+            models=Models(
+                self._settings.models, everyone, sandbox.MODELS, self._learnt, self._abilities
+            ),
             providers=registry.build(
                 everyone, self._client, self._settings.limits, self._metrics.live_upstream_calls
             ),

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import HelperUsage
+from gateway.conversation.v1.conversation_pb2 import HelperUsage, Usage
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, Served
 from services.common.errors import UpstreamError
 from services.common.lazy_request import Source
@@ -149,7 +149,17 @@ class _WithHelpers:
         self._helpers = helpers
 
     def feed(self, batch: Batch) -> Batch:
-        return [self._with_helpers(one) if one.HasField("usage") else one for one in batch]
+        """Return a batch with them; clients of messages read them at the head of a stream."""
+        told: list[Event] = []
+        begins = False
+        for event in batch:
+            if event.HasField("usage"):
+                event, begins = self._with_helpers(event), False
+            told.append(event)
+            begins = begins or event.HasField("start")
+        if begins:
+            told.insert(1, self._with_helpers(Event(usage=Usage())))
+        return told
 
     def _with_helpers(self, event: Event) -> Event:
         told = Event()

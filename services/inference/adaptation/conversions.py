@@ -75,11 +75,14 @@ class Conversions:
     async def blocks(
         self, way: Way, media: Media, label: wording.Label, path: str, reader: Reader
     ) -> list[Block]:
-        """Return the blocks for the place of a medium, whose bytes are there."""
+        """Return the blocks for the place of a medium, none where nothing is known of it.
+
+        Its bytes are there, unless it is to be recalled.
+        """
         source = Source(media.data, media.mime_type, media.name)
         match way:
             case Way.RECALL:
-                return [await self._recalled(media, label, path)]
+                return await self._recalled(media, label, path)
             case Way.DESCRIBE:
                 return [await self._described(media, label, path)]
             case Way.PAGES:
@@ -106,15 +109,17 @@ class Conversions:
         text = await self._description(helper, media.data, media.mime_type, image.prompt, path)
         return wording.description(label, helper.by, text)
 
-    async def _recalled(self, media: Media, label: wording.Label, path: str) -> Block:
-        """Return what was said of an image whose bytes are gone."""
+    async def _recalled(self, media: Media, label: wording.Label, path: str) -> list[Block]:
+        """Return what was said of an image before, if that is known."""
         image = self._multimodal.image
         helper = self._helpers.describer("multimodal.image.model", image.model, path)
-        key = self._cache.key_of(media.sha256, "description", helper.key, image.prompt)
+        what = ("description", helper.key, image.prompt)
+        if media.HasField("sha256"):
+            key = self._cache.key_of(media.sha256, *what)
+        else:
+            key = await self._cache.key(media.data, *what)
         text = await self._cache.get(key, str)
-        if text is None:
-            return Block(text=wording.gone(media))
-        return wording.description(label, helper.by, text)
+        return [] if text is None else [wording.description(label, helper.by, text)]
 
     async def _description(
         self, helper: Helper, content: bytes, mime_type: str, prompt: str, path: str

@@ -29,6 +29,7 @@ from services.inference.routes import Routes
 # Bytes of one medium that is fetched.
 _MAX_FETCHED = 20 << 20
 _AT_ONCE = 4  # fetches of one request
+_IMAGE = conversation_pb2.MEDIA_KIND_IMAGE
 _PREFIX = "messages[].content[]."
 
 
@@ -160,35 +161,39 @@ class Session:
             way = way_of(found.block.media, self._multimodal, reader)
             if way is not None:
                 jobs.append(_Job(place, found, numbers[kind], way))
-        self._check_images(jobs, reader)
-        return jobs
+        return self._within_bounds(jobs, reader)
 
-    def _check_images(self, jobs: Sequence[_Job], reader: Reader) -> None:
-        """Check that no more images than asked for are to be described."""
+    def _within_bounds(self, jobs: Sequence[_Job], reader: Reader) -> list[_Job]:
+        """Return the jobs, no more images to be described among them than asked for.
+
+        Too many of the caller's are an error. Of the remembered ones the newest are described,
+        and of others what was said of them before is told.
+        """
+        if reader.reads(_IMAGE):
+            return list(jobs)
         image = self._multimodal.image
         most = image.max_images if image.HasField("max_images") else DEFAULT_MAX_IMAGES
         images = [
-            job.found
-            for job in jobs
-            if job.found.block.media.kind == conversation_pb2.MEDIA_KIND_IMAGE
-            and not reader.reads(conversation_pb2.MEDIA_KIND_IMAGE)
-            and job.way != Way.RECALL
-            and not job.found.is_remembered
+            job for job in jobs if job.found.block.media.kind == _IMAGE and job.way != Way.RECALL
         ]
-        if len(images) > most:
+        own = [job.found for job in images if not job.found.is_remembered]
+        if len(own) > most:
             raise of_part(
-                images[most].path,
+                own[most].path,
                 errors_pb2.REASON_INVALID_REQUEST,
-                f"{reader.name} reads no images, and {len(images)} are to be described for it; "
+                f"{reader.name} reads no images, and {len(own)} are to be described for it; "
                 f"multimodal.image.max_images is {most}",
             )
+        remembered = [job.place for job in images if job.found.is_remembered]
+        older = frozenset(remembered[: max(0, len(images) - most)])
+        return [job._replace(way=Way.RECALL) if job.place in older else job for job in jobs]
 
     async def _done(self, job: _Job, reader: Reader) -> tuple[Way, list[Block]]:
         """Return what was done with a medium in the end, and the blocks for its place."""
         found, way = job.found, job.way
         try:
             media = found.block.media
-            if media.HasField("url"):
+            if media.HasField("url") and way != Way.RECALL:
                 media = await self._at_address(media, found.path)
                 decided = way_of(media, self._multimodal, reader)
                 if decided is None:
@@ -200,8 +205,9 @@ class Session:
             self._count(way, "failed")
             if not found.is_remembered:
                 raise
-            # What is only remembered fails no request.
-            return way, [Block(text=wording.gone(found.block.media))]
+            blocks = []  # what is only remembered fails no request
+        if not blocks:
+            return Way.INLINE, [Block(text=wording.gone(found.block.media))]
         self._count(way, "made")
         return way, blocks
 
@@ -218,7 +224,7 @@ class Session:
         if not content:
             raise of_part(path, errors_pb2.REASON_INVALID_REQUEST, "its address holds nothing")
         kind = kind_of(mime_type, media.kind)
-        if media.kind == conversation_pb2.MEDIA_KIND_IMAGE and kind != media.kind:
+        if media.kind == _IMAGE and kind != media.kind:
             raise of_part(
                 path,
                 errors_pb2.REASON_INVALID_REQUEST,
@@ -243,8 +249,9 @@ class Session:
         if block.cache_control:
             blocks[-1].cache_control = block.cache_control
         if way == Way.INLINE:
-            # The same medium in other clothes.
-            blocks[0].extra.CopyFrom(block.extra)
+            # The same medium, or that it is gone.
+            if blocks[0].HasField("media") and block.HasField("extra"):
+                blocks[0].extra.CopyFrom(block.extra)
         else:
             adapted.told.append(f"{job.found.path}:{way.value}")
             if block.HasField("extra"):

@@ -213,8 +213,9 @@ def _describe(block: Block) -> None:
 def _put_back(messages: Iterable[Message], apart: Apart, *, is_present: bool) -> list[str | None]:
     """Put the caller's media in their places; return the paths of the media there are then.
 
-    A file may still be had from the store, and an address of the present turn is some
-    moments old. What was at an older one may be gone, and would fail every request.
+    A file may still be had from the store, what was said of an image may still be known by its
+    hash, and an address of the present turn is some moments old. What was at an older one may
+    be gone, and would fail every request.
     """
     paths: list[str | None] = []
     for block in list(media_blocks(messages)):
@@ -223,7 +224,7 @@ def _put_back(messages: Iterable[Message], apart: Apart, *, is_present: bool) ->
             paths.append(path)
             if itself.HasField("data"):
                 block.media.data = itself.data
-        elif block.media.file_id or (is_present and block.media.url):
+        elif block.media.file_id or block.media.sha256 or (is_present and block.media.url):
             paths.append(None)
         else:
             _describe(block)

@@ -180,7 +180,9 @@ def test_words_stand_for_what_is_not_at_hand(media: Media, told: str) -> None:
     block = Block(
         media=media, extra=Opaque(dialect=conversation.DIALECT_ANTHROPIC, json=b'{"title":"x"}')
     )
-    shown = seen(request(user("Hi")), context(user("Hi"), turns=[[user(block)]]), SEES)
+    asked = request(user("Hi"))
+    asked.multimodal.enabled = False
+    shown = seen(asked, context(user("Hi"), turns=[[user(block)]]), SEES)
     assert shown.request.messages[0] == user(told)
     assert shown.media == []
 
