@@ -24,7 +24,7 @@ from services.inference.fallback.turn import Manner
 from services.inference.files import texts_as_blocks
 from services.inference.media import Found, find_media
 from services.inference.memory.conversation import Conversation
-from services.inference.offload import offload
+from services.inference.offload import mark, offload
 from services.inference.providers.base import Provider
 from services.inference.refusals import MEDIA, PREFILL, Refusals, all_refused
 
@@ -139,7 +139,10 @@ class Asking:
             return
         adapted = await self._adapting.adapt(prepared.media, self._reader(step))
         if adapted is not None:
-            self._adapted[id(step)] = await offload(self._rewritten, prepared, adapted)
+            rewritten = await offload(self._rewritten, prepared, adapted)
+            self._adapted[id(step)] = rewritten
+            # Pages are many times as large as the file's id that the caller sent.
+            mark(rewritten.request)
 
     @property
     def guesses(self) -> bool:

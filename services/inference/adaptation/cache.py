@@ -9,6 +9,7 @@ of the conversions. A store that does not work costs the work, and fails nothing
 import asyncio
 import hashlib
 import logging
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 import orjson
@@ -28,6 +29,13 @@ _MANY_BYTES = 256 << 10
 log = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=Made)
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+async def _aside(function: Callable[[A], B], given: A, *, is_much: bool) -> B:
+    """Return what a function returns, called in a thread where that takes a while."""
+    return await asyncio.to_thread(function, given) if is_much else function(given)
 
 
 class Store(Protocol):
@@ -81,7 +89,7 @@ class Cache:
         try:
             kept = await self._store.get(key)
             if kept is not None:
-                made = load(kept)
+                made = await _aside(load, kept, is_much=len(kept) > _MANY_BYTES)
         except GatewayError as error:
             log.warning("a conversion could not be read", extra={"error": error.message})
         except ValueError as error:
@@ -94,7 +102,7 @@ class Cache:
         """Keep what was made, if that is possible now."""
         if key.startswith("/"):
             return
-        content = dump(made)
+        content = await _aside(dump, made, is_much=not isinstance(made, str))
         if len(content) > _MOST_BYTES:
             return
         try:

@@ -86,7 +86,9 @@ class Conversions:
             case Way.DESCRIBE:
                 return [await self._described(media, label, path)]
             case Way.PAGES:
-                return list(wording.page_pictures(label, await self._pictures(source, path)))
+                pictures = await self._pictures(source, path)
+                # In a thread: they may have many megabytes.
+                return await asyncio.to_thread(wording.page_pictures, label, pictures)
             case Way.DESCRIBED_PAGES:
                 return [await self._described_pages(source, label, path)]
             case Way.TEXT:

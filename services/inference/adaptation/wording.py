@@ -71,13 +71,14 @@ def pages(label: Label, read: Sequence[PageText]) -> Block:
     return text_of(label, "text taken from the file", lines)
 
 
-def page_pictures(label: Label, pictures: Sequence[Picture]) -> Iterator[Block]:
+def page_pictures(label: Label, pictures: Sequence[Picture]) -> list[Block]:
     """Return the blocks for a document whose pages are shown."""
-    yield Block(text=label.opening(f"{len(pictures)} pages as images"))
+    blocks = [Block(text=label.opening(f"{len(pictures)} pages as images"))]
     for picture in pictures:
-        yield Block(text=f"[Page {picture.number} of {len(pictures)}]")
-        yield image(picture)
-    yield Block(text=label.closing())
+        blocks.append(Block(text=f"[Page {picture.number} of {len(pictures)}]"))
+        blocks.append(image(picture))
+    blocks.append(Block(text=label.closing()))
+    return blocks
 
 
 def described_pages(label: Label, by: str, texts: Sequence[tuple[Picture, str]]) -> Block:
