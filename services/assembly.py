@@ -154,6 +154,7 @@ class Services:
                 FileStore(channel),
                 MemoryStore(channel),
                 sweeper_lease(database, "conversions", settings.limits.sweep_every_s, source),
+                for_blobs,
             )
             server.add(
                 inference_pb2_grpc.add_InferenceServiceServicer_to_server,

@@ -9,6 +9,7 @@ from typing import Self
 
 from prometheus_client import CollectorRegistry
 
+from services.common.disk import DiskReserve
 from services.common.ids import Source
 from services.common.leases import Lease
 from services.common.secrets import Secrets
@@ -54,6 +55,7 @@ class Inference:
         files: Files,
         memories: Memories,
         lease: Lease,
+        reserve: DiskReserve,
         environ: Mapping[str, str],
     ) -> None:
         self._settings = settings
@@ -63,7 +65,7 @@ class Inference:
         self._learnt: dict[str, list[str]] = {}
         self._abilities: dict[tuple[str, str], Inputs] = {}
         self._shown: set[tuple[str, str]] = set()  # models that were asked about
-        self._conversions = open_store(settings.storage)
+        self._conversions = open_store(settings.storage, reserve)
         signer = Signer(secrets.signing_keys, secrets.current_signing_key)
         self.engine = Engine(
             self._routes(),
@@ -92,11 +94,13 @@ class Inference:
         files: Files,
         memories: Memories,
         lease: Lease,
+        reserve: DiskReserve,
         environ: Mapping[str, str] = os.environ,
     ) -> Self:
         """Build it, over files to read and memories; nothing waits for a provider.
 
-        `lease` is held by the process that clears away old conversions.
+        `lease` is held by the process that clears away old conversions; `reserve` is the free
+        space that is left where they are kept.
         """
         found = diagnostics.problems(settings, environ) + diagnostics.warnings(settings, environ)
         for problem in found:
@@ -109,7 +113,9 @@ class Inference:
             idle_s=limits.upstream_idle_s,
             max_idle=limits.max_idle_upstream_connections,
         )
-        return cls(settings, secrets, source, counters, client, files, memories, lease, environ)
+        return cls(
+            settings, secrets, source, counters, client, files, memories, lease, reserve, environ
+        )
 
     def reload(self, settings: Settings) -> None:
         """Take the providers, models and roles of settings that were read again."""

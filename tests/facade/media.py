@@ -52,12 +52,15 @@ class Media:
     fetching: Fetching
 
     async def sent(self) -> list[dict[str, Any]]:
-        """Return what the provider was sent since this was asked last, oldest first."""
+        """Return what the provider was asked since this was called last, oldest first.
+
+        That the gateway looks which models there are is left out.
+        """
         url = f"{self.gateway.upstream}/sandbox/log"
         async with self.gateway.http.get(url) as answer:
             entries = await answer.json()
         async with self.gateway.http.delete(url):
-            return entries
+            return [entry for entry in entries if entry["body"] is not None]
 
     async def keep(self, name: str, content: bytes, mime_type: str = "") -> str:
         """Upload a file; return its id."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.errors.v1 import errors_pb2
+from services.common.disk import DiskReserve
 from services.common.errors import GatewayError
 from services.common.settings import Adaptation, Storage
 
@@ -69,19 +70,25 @@ class KeptConversions(ABC):
         """
 
 
-def open_store(storage: Storage) -> KeptConversions:
+def open_store(storage: Storage, reserve: DiskReserve) -> KeptConversions:
     """Return the store beside that of files; nothing is made or connected yet."""
     if not storage.blob_url:
-        return Folder(storage.data_dir / FOLDER)
+        return Folder(storage.data_dir / FOLDER, reserve)
     bucket, _, prefix = storage.blob_url.partition("://")[2].partition("/")
     return Bucket(bucket, f"{prefix.strip('/')}/{FOLDER}".lstrip("/"))
 
 
 class Folder(KeptConversions):
-    """Conversions as files of one folder, which only the gateway's own user can enter."""
+    """Conversions as files of one folder, which only the gateway's own user can enter.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: is made when there is something to keep.
+        reserve: the free space that is left to others.
+    """
+
+    def __init__(self, folder: Path, reserve: DiskReserve) -> None:
         self._folder = folder
+        self._reserve = reserve
 
     async def get(self, key: str) -> bytes | None:
         """Read a file."""
@@ -94,6 +101,7 @@ class Folder(KeptConversions):
 
     async def put(self, key: str, content: bytes) -> None:
         """Write a file beside its place, and move it there."""
+        self._reserve.check()
         try:
             await asyncio.to_thread(_write, self._folder / key, content)
         except OSError as error:

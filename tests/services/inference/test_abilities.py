@@ -1,10 +1,13 @@
 """What models of local servers read, as the servers tell it."""
 
+from pathlib import Path
+
 import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from gateway.conversation.v1 import conversation_pb2
+from services.common.disk import DiskReserve
 from services.common.ids import Source
 from services.common.secrets import Secrets
 from services.common.settings import Provider, parse
@@ -109,6 +112,7 @@ async def test_a_local_model_is_asked_about_once_and_what_it_reads_is_known(monk
             Kept({}),
             Memories(),
             Lease(),
+            DiskReserve(Path(), 0),
             {},
         )
         try:

@@ -1,9 +1,12 @@
 """Providers that join by themselves, with real servers to find."""
 
+from pathlib import Path
+
 import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from services.common.disk import DiskReserve
 from services.common.ids import Source
 from services.common.secrets import Secrets
 from services.common.settings import Provider, Server, parse
@@ -168,7 +171,15 @@ async def test_a_providers_models_stay_known_while_it_does_not_answer():
         one = {"kind": "openai", "base_url": f"{url}/v1"}
         settings = parse({"discovery": {"enabled": False}, "providers": {"one": one}}, "test")
         inference = await Inference.start(
-            settings, SECRETS, Source(), CollectorRegistry(), Kept({}), Memories(), Lease(), {}
+            settings,
+            SECRETS,
+            Source(),
+            CollectorRegistry(),
+            Kept({}),
+            Memories(),
+            Lease(),
+            DiskReserve(Path(), 0),
+            {},
         )
 
         def is_listed() -> bool:
@@ -238,6 +249,7 @@ async def test_a_local_server_joins_with_its_models(monkeypatch):
             Kept({}),
             Memories(),
             Lease(),
+            DiskReserve(Path(), 0),
             {},
         )
         try:
@@ -258,6 +270,7 @@ async def test_settings_read_again_take_effect():
         Kept({}),
         Memories(),
         Lease(),
+        DiskReserve(Path(), 0),
         {},
     )
     try:

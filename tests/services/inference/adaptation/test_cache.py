@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from gateway.accounts.v1 import accounts_pb2
 from gateway.errors.v1 import errors_pb2
 from services.common.authentication import Caller, caller
+from services.common.disk import DiskReserve
 from services.common.errors import GatewayError
 from services.common.ids import Source
 from services.common.settings import Adaptation
@@ -89,7 +91,7 @@ async def test_a_store_that_does_not_work_costs_the_work_alone():
 
 
 async def test_damaged_bytes_are_a_conversion_to_make_again(tmp_path):
-    store = Folder(tmp_path / "kept")
+    store = Folder(tmp_path / "kept", ROOM)
     one = cache(store)
     serve("anna")
     key = await one.key(b"image", "description")
@@ -98,7 +100,7 @@ async def test_damaged_bytes_are_a_conversion_to_make_again(tmp_path):
 
 
 async def test_a_folder_holds_what_was_put_for_its_user_alone(tmp_path):
-    store = Folder(tmp_path / "kept")
+    store = Folder(tmp_path / "kept", ROOM)
     assert await store.get("a/1") is None
     assert await store.entries() == []
     await store.put("a/1", b"one")
@@ -113,7 +115,7 @@ async def test_a_folder_holds_what_was_put_for_its_user_alone(tmp_path):
 
 async def test_a_folder_that_cannot_be_written_is_told_of(tmp_path):
     (tmp_path / "kept").write_text("no folder")
-    store = Folder(tmp_path / "kept")
+    store = Folder(tmp_path / "kept", ROOM)
     for attempt in (store.put("a/1", b"one"), store.get("a/1")):
         with pytest.raises(GatewayError) as told:
             await attempt
@@ -124,6 +126,7 @@ def entry(owner: str, number: int, size: int, age_s: float) -> Entry:
     return Entry(f"{owner}/{number}", size, 1000.0 - age_s)
 
 
+ROOM = DiskReserve(Path(), 0)
 BOUNDS = Adaptation(kept_s=100, kept_bytes=100, kept_bytes_per_user=60)
 
 
@@ -141,7 +144,7 @@ def test_the_oldest_go_where_there_is_too_much(entries, going):
 
 
 async def test_the_sweeper_clears_the_folder(tmp_path):
-    store = Folder(tmp_path / "kept")
+    store = Folder(tmp_path / "kept", ROOM)
     await store.put("a/1", b"x" * 10)
     await store.put("a/2", b"x" * 10)
     old = time.time() - 1000
@@ -149,3 +152,11 @@ async def test_the_sweeper_clears_the_folder(tmp_path):
     sweeper = ConversionSweeper(store, Lease(), 60, BOUNDS, Source())
     assert await sweeper.sweep()
     assert [one.key for one in await store.entries()] == ["a/1"]
+
+
+async def test_nothing_is_kept_where_the_disk_is_almost_full(tmp_path):
+    full = DiskReserve(tmp_path, 100, read=lambda folder: 99)
+    one = cache(Folder(tmp_path / "kept", full))
+    serve("anna")
+    await one.put(await one.key(b"image", "description"), "a cat")
+    assert not (tmp_path / "kept").exists()
