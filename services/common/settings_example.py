@@ -63,8 +63,9 @@ max_output_tokens = 16384
 fallbacks = []                # what `auto` may try, in order
 
 [roles]                       # which model does a side job; empty: the embedded way, or none
-describe_image = ""
-transcribe_audio = ""
+describe_image = ""           # "embedded": size, colours and OCR, without a model; empty: the first
+                              # of [[models]] that is known to read images
+transcribe_audio = ""         # of a provider of kind openai; empty or "embedded": without a model
 summarise = ""
 embed = ""
 

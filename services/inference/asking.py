@@ -1,6 +1,6 @@
 """Makes attempts of one request: for each model the request as that model is to see it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from gateway.inference.v1.inference_pb2 import (
 from services.common.lazy_request import LazyRequest, Source
 from services.inference import thinking, validation
 from services.inference.adaptation.rewriting import found_after, replace_media
-from services.inference.adaptation.rules import Reader, Way, adapts
+from services.inference.adaptation.rules import Reader, Way, adapts, way_of
 from services.inference.adaptation.session import Adapted, Session
 from services.inference.attempt import Attempt, Transform
 from services.inference.fallback.breakers import Key
@@ -61,10 +61,7 @@ class Asking:
         conversation: the request's, where the server's memory takes part in it.
         has_thoughts: whether there may be thinking in the request.
         lazy: what completes the request, where it has no conversation yet.
-        adapting: converts the request's media; None where it has none.
-
-    Attributes:
-        adapts: whether media may have to be converted.
+        session: opens what converts the request's media; None where it has none.
     """
 
     def __init__(
@@ -79,7 +76,7 @@ class Asking:
         *,
         has_thoughts: bool = True,
         lazy: LazyRequest | None = None,
-        adapting: Session | None = None,
+        session: Callable[[], Session] | None = None,
     ) -> None:
         self._request = request
         self._media = media
@@ -91,8 +88,8 @@ class Asking:
         self._has_thoughts = has_thoughts
         self._lazy = lazy
         self._prepared: tuple[Step, Prepared] | None = None  # the latest
-        self._adapting = adapting
-        self.adapts = adapting is not None
+        self._open_session = session
+        self._session: Session | None = None  # once there is something to convert
         # Of steps with converted media, by their ids in this process: what converting took is
         # not done again.
         self._adapted: dict[int, Prepared] = {}
@@ -125,19 +122,37 @@ class Asking:
             media = find_media(request)
         if not media:
             return Prepared(request, dropped, left_out)
-        converts = adapts(request.multimodal, conversation_pb2.MEDIA_KIND_DOCUMENT)
-        rest, texts = texts_as_blocks(media, step.target, converts=converts)
+        rest, texts = texts_as_blocks(media, step.target, request.multimodal)
         told = [f"{path}:{Way.TEXT.value}" for path in texts]
         return Prepared(request, dropped, left_out, rest, told)
 
+    def may_convert(self, step: Step) -> bool:
+        """Return whether a step's model may not read all media; see `fallback.turn.Asks`."""
+        if self._open_session is None:
+            return False
+        if step.parameters is not None or self._conversation is not None:
+            return True
+        inputs = step.target.inputs
+        for found in self._media:
+            media = found.block.media
+            kind = media.kind
+            if (
+                kind == conversation_pb2.MEDIA_KIND_DOCUMENT
+                or media.WhichOneof("source") != "data"
+                or (inputs is not None and kind not in inputs)
+            ):
+                return True
+        return not self.refused(step).isdisjoint(MEDIA)
+
     async def adapt(self, step: Step) -> None:
         """Convert what a step's model does not read; see `fallback.turn.Asks`."""
-        if self._adapting is None:
-            return
         prepared = await offload(self.prepare, step)
         if not prepared.media:
             return
-        adapted = await self._adapting.adapt(prepared.media, self._reader(step))
+        multimodal, reader = prepared.request.multimodal, self._reader(step)
+        if all(way_of(one.block.media, multimodal, reader) is None for one in prepared.media):
+            return
+        adapted = await self._opened().adapt(prepared.media, reader)
         if adapted is not None:
             rewritten = await offload(self._rewritten, prepared, adapted)
             self._adapted[id(step)] = rewritten
@@ -147,7 +162,7 @@ class Asking:
     @property
     def guesses(self) -> bool:
         """Whether what helper models would say was guessed, as no more than a count is wanted."""
-        return self._adapting is not None and self._adapting.guesses
+        return self._session is not None and self._session.guesses
 
     def _rewritten(self, prepared: Prepared, adapted: Adapted) -> Prepared:
         """Return a prepared request with converted media."""
@@ -164,20 +179,23 @@ class Asking:
 
     def converts(self, step: Step, field: str) -> bool:
         """Return whether a step's model is asked without a medium it refuses; see `Asks`."""
-        if self._adapting is None:
-            return False
-        kind = MEDIA[field]
-        if not any(found.block.media.kind == kind for found in self.prepare(step).media):
-            return False
-        reader = self._reader(step)
-        return self._adapting.converts(kind, replace(reader, refused=reader.refused | {kind}))
+        kind, prepared = MEDIA[field], self.prepare(step)
+        return adapts(prepared.request.multimodal, kind) and any(
+            found.block.media.kind == kind for found in prepared.media
+        )
+
+    def _opened(self) -> Session:
+        if self._session is None:
+            assert self._open_session is not None, "the request has no media"
+            self._session = self._open_session()
+        return self._session
 
     def _reader(self, step: Step) -> Reader:
         target, refused = step.target, self.refused(step)
         return Reader(
             target.name,
             target.inputs,
-            frozenset(kind for name, kind in MEDIA.items() if name in refused),
+            frozenset(MEDIA[name] for name in refused & MEDIA.keys()),
             self._providers[target.provider].fetches,
         )
 
@@ -224,7 +242,7 @@ class Asking:
             without=manner.without,
             source=source,
             adapted=prepared.adapted,
-            helpers=() if self._adapting is None else self._adapting.used,
+            helpers=() if self._session is None else self._session.used,
         )
         return attempt, continues
 

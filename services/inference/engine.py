@@ -7,6 +7,7 @@ how a provider is spoken to, in `providers`; what is tried when one fails, in `f
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import NamedTuple
 
 from gateway.errors.v1 import errors_pb2
@@ -200,7 +201,7 @@ class Engine:
     async def _counted(self, ready: _Ready) -> CountTokensResponse:
         step = ready.plan.steps[0]
         provider = ready.providers[step.target.provider]
-        if ready.asking.adapts:
+        if ready.asking.may_convert(step):
             await ready.asking.adapt(step)
         prepared = await offload(ready.asking.prepare, step)
         request = await offload(ready.asking.seen_by, provider, prepared.request)
@@ -288,9 +289,10 @@ class Engine:
                 at_most=at_most,
                 keep_foreign=keep_foreign,
             )
-        adapting: Session | None = None
+        session: Callable[[], Session] | None = None
         if named or (conversation is not None and conversation.has_media):
-            adapting = self._adaptation.session(
+            session = partial(
+                self._adaptation.session,
                 request.multimodal,
                 self.routes,
                 self.generate,
@@ -307,7 +309,7 @@ class Engine:
             conversation,
             has_thoughts=admitted.has_thoughts,
             lazy=lazy,
-            adapting=adapting,
+            session=session,
         )
         return _Ready(plan, providers, asking)
 

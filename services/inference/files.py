@@ -18,11 +18,13 @@ from gateway.conversation.v1.conversation_pb2 import Block, MediaKind
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1 import files_pb2, files_pb2_grpc
 from gateway.files.v1.files_pb2 import File
+from gateway.inference.v1.inference_pb2 import Multimodal
 from services.common import logs
 from services.common.authentication import caller_key
 from services.common.channels import call_metadata
 from services.common.errors import GatewayError, from_rpc_error
 from services.inference.adaptation.media_types import utf8
+from services.inference.adaptation.rules import adapts
 from services.inference.media import Found
 from services.inference.providers.base import Target
 
@@ -126,15 +128,15 @@ async def place_files(
 
 
 def texts_as_blocks(
-    found: Iterable[Found], target: Target, *, converts: bool = False
+    found: Iterable[Found], target: Target, multimodal: Multimodal
 ) -> tuple[list[Found], list[str]]:
     """Make text files text blocks unless the target is known to read documents.
 
     Args:
         found: the media.
         target: the model.
-        converts: whether texts in another charset than UTF-8 are converted later; they are read
-            as Windows-1252 here, which reads all, where they are not.
+        multimodal: says whether texts in another charset than UTF-8 are converted later; where
+            they are not they are read as Windows-1252 here, which reads all.
 
     Returns:
         The other media, and the paths of those that are text now.
@@ -148,7 +150,7 @@ def texts_as_blocks(
         text: str | None = None
         if media.mime_type.startswith("text/") and media.HasField("data"):
             text = utf8(media.data)
-            if text is None and not converts:
+            if text is None and not adapts(multimodal, media.kind):
                 text = media.data.decode("cp1252", "replace")
         if text is None:
             rest.append(one)

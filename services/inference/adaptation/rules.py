@@ -100,6 +100,8 @@ def way_of(media: Media, multimodal: Multimodal, reader: Reader) -> Way | None:
     """
     kind = media.kind
     source = media.WhichOneof("source")
+    if source == "data" and kind != DOCUMENT and reader.reads(kind):
+        return None  # nearly all are like this
     if source == "sha256" and kind == IMAGE:
         return Way.RECALL
     if source not in ("data", "url") or not adapts(multimodal, kind):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import orjson
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Block, HelperUsage, Media, MediaKind
+from gateway.conversation.v1.conversation_pb2 import Block, HelperUsage, Media
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Multimodal
 from services.common.errors import GatewayError
@@ -131,11 +131,6 @@ class Session:
     def guesses(self) -> bool:
         """Whether some words stand for what a helper model would say."""
         return self._conversions.guesses
-
-    def converts(self, kind: MediaKind.ValueType, reader: Reader) -> bool:
-        """Return whether media of a kind are converted for a target."""
-        media = Media(kind=kind, data=b"-")
-        return way_of(media, self._multimodal, reader) is not None
 
     async def adapt(self, media: Sequence[Found], reader: Reader) -> Adapted | None:
         """Convert what a target does not read; None where it reads everything.

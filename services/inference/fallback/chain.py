@@ -111,7 +111,7 @@ class Chain:
         while True:
             hedge = self._hedge(turn, spoken) if turn.is_hedged else None
             try:
-                if self._course.asks.adapts:
+                if turn.may_convert:
                     # Before its silence is measured.
                     await turn.adapt()
                 if hedge is None:

@@ -52,13 +52,10 @@ class Manner:
 
 
 class Asks(Protocol):
-    """Makes attempts of a request.
+    """Makes attempts of a request."""
 
-    Attributes:
-        adapts: whether media may have to be converted before a model is asked.
-    """
-
-    adapts: bool
+    def may_convert(self, step: Step) -> bool:
+        """Return whether media may have to be converted before a step's model is asked."""
 
     async def adapt(self, step: Step) -> None:
         """Convert what a step's model does not read, unless that was done before.
@@ -195,10 +192,15 @@ class Turn:
                 return await self._ask(spoken)
             except UpstreamError as error:
                 if self._asks_otherwise(error):
-                    if self._course.asks.adapts:
+                    if self.may_convert:
                         await self.adapt()
                 elif not await self.retries(error):
                     raise
+
+    @property
+    def may_convert(self) -> bool:
+        """Whether media may have to be converted before the model is asked."""
+        return self._course.asks.may_convert(self.step)
 
     async def adapt(self) -> None:
         """Convert the media that the model does not read, in the time of the step.

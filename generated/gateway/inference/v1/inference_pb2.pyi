@@ -796,7 +796,9 @@ class ImageAdaptation(_message.Message):
     enabled: _builtins.bool
     """Optional, true when absent."""
     model: _builtins.str
-    """Optional. Name of the model that describes them."""
+    """Optional. Name of the model that describes them; `embedded`: their size, colours and the text
+    that OCR reads, without a model.
+    """
     prompt: _builtins.str
     """Optional. What the describing model is asked."""
     max_images: _builtins.int
@@ -937,7 +939,7 @@ class VideoAdaptation(_message.Message):
     model: _builtins.str
     """Optional. Name of the model that describes frames."""
     frames: _builtins.int
-    """Optional, at least 1; 8 when absent. Frames taken from a film."""
+    """Optional, 1 to 100; 8 when absent. Frames taken from a film."""
     def __init__(
         self,
         *,
@@ -972,7 +974,7 @@ class AudioAdaptation(_message.Message):
     enabled: _builtins.bool
     """Optional, true when absent."""
     model: _builtins.str
-    """Optional. Name of the model that transcribes."""
+    """Optional. Name of the model that transcribes; `embedded`: the gateway itself."""
     language: _builtins.str
     """Optional. Language spoken, as a BCP 47 tag."""
     def __init__(

@@ -29,7 +29,9 @@ contents = st.binary(max_size=50)
 pictures = st.builds(Picture, st.integers(1, 999), contents, words, st.none() | st.floats(0, 9))
 made = st.one_of(
     words,
-    st.builds(ImageFacts, st.integers(1), st.integers(1), words, st.tuples(words), words),
+    st.builds(
+        ImageFacts, st.integers(1, 99_999), st.integers(1, 99_999), words, st.tuples(words), words
+    ),
     st.lists(st.builds(PageText, st.integers(1, 999), words, st.booleans())).map(tuple),
     st.lists(pictures, min_size=1).map(tuple),
     st.builds(Film, st.floats(0, 99), st.lists(pictures).map(tuple), st.none() | contents),
