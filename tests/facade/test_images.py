@@ -320,3 +320,30 @@ async def test_tokens_are_counted_of_what_the_model_will_read(media):
     # It has been described since.
     assert counts[1][0] is None
     assert counts[1][1]["input_tokens"] > 20
+
+
+async def test_a_step_whose_images_are_not_described_in_time_is_followed_by_the_next(media):
+    steps = [
+        {"step_id": "a", "model": "blind-openai", "timeout_ms": 200},
+        {"step_id": "b", "model": "sees-anthropic"},
+    ]
+    told = await media.ask(
+        CHAT,
+        "x",
+        [by_value(CHAT, image(7), "image/png")],
+        fallback="strict",
+        fallback_config={"strategy": {"mode": "sequential"}, "steps": steps},
+        multimodal={"image": {"model": "sandbox/stall"}},
+    )
+    assert (told.status, told.headers["x-gateway-step"]) == (200, "b"), told.text
+    steps[1:] = []
+    told = await media.ask(
+        CHAT,
+        "x",
+        [by_value(CHAT, image(7), "image/png")],
+        fallback="strict",
+        fallback_config={"strategy": {"mode": "sequential"}, "steps": steps},
+        multimodal={"image": {"model": "sandbox/stall"}},
+    )
+    assert told.status == 504
+    assert "not converted within the time limit" in told.text
