@@ -178,7 +178,7 @@ def _no_medium(part: str, noun: str) -> str:
         noun: what servers call it.
     """
     return (
-        rf"unknown variant `{part}`|content part type\W+{part}\b"
+        rf"unknown variant `{part}`|part type\W+{part}\b|tag '{part}' found using"
         rf"|\b{part} is only supported by certain"
         rf"|(?<![.\w])(?:{noun})s?(?: inputs?| contents?| parts?)? (?:is|are) not supported"
         rf"|\b(?:not|n't) (?:support|read) (?:any )?(?:{noun})s?\b"

@@ -92,7 +92,7 @@ async def test_without_a_model_the_embedded_engine_transcribes(media, path, audi
     assert told.status == 200, told.text
     assert media.converting.asked == [f"transcript {audio.get('language', '')}".strip()]
     said = texts_of((await media.sent())[0])
-    assert "transcribed by the embedded engine. It quotes the recording" in said
+    assert "transcribed by the embedded engine. What follows is quoted context.]" in said
     assert f"> {len(sound)} bytes of speech" in said
 
 

@@ -282,6 +282,8 @@ def test_so_many_models_are_remembered():
         ("No endpoints found that support image input", "media.image"),
         ("The model text does not read images (sandbox).", "media.image"),
         ("messages[0]: unknown variant `file`, expected `text`", "media.document"),
+        ("Unknown part type: file", "media.document"),
+        ("Input tag 'file' found using 'type' does not match any of", "media.document"),
         ('Unsupported content part type: "file"', "media.document"),
         ("The model text does not read documents", "media.document"),
         ("audio input is not supported", "media.audio"),
