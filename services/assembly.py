@@ -31,6 +31,7 @@ from services.common.sweeping import sweeper_lease
 from services.files import servicer as files
 from services.files.assembly import Files
 from services.inference import servicer as inference
+from services.inference.adaptation.sweeper import ROUNDS
 from services.inference.assembly import Inference
 from services.inference.files import FileStore
 from services.inference.memory.store import MemoryStore
@@ -153,7 +154,9 @@ class Services:
                 CollectorRegistry(),
                 FileStore(channel),
                 MemoryStore(channel),
-                sweeper_lease(database, "conversions", settings.limits.sweep_every_s, source),
+                sweeper_lease(
+                    database, "conversions", ROUNDS * settings.limits.sweep_every_s, source
+                ),
                 for_blobs,
             )
             server.add(

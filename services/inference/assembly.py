@@ -18,7 +18,7 @@ from services.inference import abilities, diagnostics, discovery
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import Adaptation
 from services.inference.adaptation.store import open_store
-from services.inference.adaptation.sweeper import ConversionSweeper
+from services.inference.adaptation.sweeper import ROUNDS, ConversionSweeper
 from services.inference.adaptation.wiring import open_converter, open_fetcher
 from services.inference.catalogue import Inputs
 from services.inference.engine import Engine
@@ -80,7 +80,11 @@ class Inference:
         )
         self._learning = asyncio.create_task(self._keep_learning())
         self._sweeper = ConversionSweeper(
-            self._conversions, lease, settings.limits.sweep_every_s, settings.adaptation, source
+            self._conversions,
+            lease,
+            ROUNDS * settings.limits.sweep_every_s,
+            settings.adaptation,
+            source,
         )
         self._sweeping = asyncio.create_task(self._sweeper.run())
 

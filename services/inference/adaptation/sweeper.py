@@ -8,6 +8,9 @@ from services.common.settings import Adaptation
 from services.common.sweeping import Sweeper
 from services.inference.adaptation.store import KeptConversions, overdue
 
+# Times `limits.sweep_every_s` between two sweeps: each lists all that is kept.
+ROUNDS = 10
+
 log = logging.getLogger(__name__)
 
 

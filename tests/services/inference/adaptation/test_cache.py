@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from obstore.store import MemoryStore
 from prometheus_client import CollectorRegistry
 
 from gateway.accounts.v1 import accounts_pb2
@@ -15,10 +16,10 @@ from services.common.authentication import Caller, caller
 from services.common.disk import DiskReserve
 from services.common.errors import GatewayError
 from services.common.ids import Source
-from services.common.settings import Adaptation
+from services.common.settings import Adaptation, Storage
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.codec import dump, load
-from services.inference.adaptation.store import Entry, Folder, overdue
+from services.inference.adaptation.store import Bucket, Entry, Folder, open_store, overdue
 from services.inference.adaptation.sweeper import ConversionSweeper
 from services.inference.conversion.parts import Film, ImageFacts, PageText, Picture
 from services.inference.metrics import Metrics
@@ -162,3 +163,26 @@ async def test_nothing_is_kept_where_the_disk_is_almost_full(tmp_path):
     serve("anna")
     await one.put(await one.key(b"image", "description"), "a cat")
     assert not (tmp_path / "kept").exists()
+
+
+async def test_a_bucket_does_as_the_folder():
+    store = Bucket("bucket", "conversions")
+    store.__dict__["_store"] = MemoryStore()  # as an S3 server answers
+    assert await store.get("a/1") is None
+    await store.put("a/1", b"one")
+    await store.put("a/1", b"two")
+    assert await store.get("a/1") == b"two"
+    ((key, size, modified_s),) = await store.entries()
+    assert (key, size) == ("a/1", 3)
+    assert modified_s > 0
+    await store.delete(["a/1", "b/2"])
+    assert await store.entries() == []
+
+
+@pytest.mark.parametrize(
+    ("blob_url", "prefix"), [("s3://b", "conversions"), ("s3://b/x/y/", "x/y/conversions")]
+)
+def test_a_bucket_has_a_prefix_of_its_own_for_conversions(tmp_path, blob_url, prefix):
+    store = open_store(Storage(data_dir=tmp_path, blob_url=blob_url), ROOM)
+    assert isinstance(store, Bucket)
+    assert store._prefix == prefix
