@@ -27,6 +27,7 @@ _LIMITS = ("limit", "remaining", "reset")
 EXPOSED = (
     *("x-request-id", "request-id", "retry-after", "x-should-retry", "x-gateway-model"),
     *("x-gateway-provider", "x-gateway-step", "x-gateway-attempts", "x-gateway-dropped"),
+    "x-gateway-adapted",
     *("x-gateway-estimate", "x-memory-truncated", "accept-ranges", "content-disposition"),
     *("content-range", "etag", "x-upstream-request-id", "openai-processing-ms"),
     # The rate limits that most providers tell; there are more.

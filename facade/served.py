@@ -20,6 +20,9 @@ UPSTREAM_REQUEST_ID = "x-upstream-request-id"
 def served_headers(served: Served) -> dict[str, str]:
     """Return `x-gateway-model`, `-provider`, `-step`, `-attempts`, and `-dropped` if there is any.
 
+    `x-gateway-adapted` lists media that were converted for the model, as many as a header holds:
+    the path of each part, and what was made of it.
+
     `x-upstream-request-id` is the provider's id of the request; those headers of its answer
     that are of the caller's dialect stand beside it as they came.
     `x-memory-truncated` tells how many turns of a memory the model could not be sent.
@@ -34,6 +37,8 @@ def served_headers(served: Served) -> dict[str, str]:
     }
     if served.dropped:
         headers["x-gateway-dropped"] = _listed(served.dropped)
+    if served.adapted:
+        headers["x-gateway-adapted"] = _listed(served.adapted)
     if served.memory_truncated:
         headers["x-memory-truncated"] = str(served.memory_truncated)
     if upstream_id := served.upstream_request_id:

@@ -27,9 +27,11 @@ from services.common.metrics import Gauge
 from services.common.secrets import load_secrets
 from services.common.server import Server
 from services.common.settings import Settings, SettingsError, Storage
+from services.common.sweeping import sweeper_lease
 from services.files import servicer as files
 from services.files.assembly import Files
 from services.inference import servicer as inference
+from services.inference.adaptation.sweeper import ROUNDS
 from services.inference.assembly import Inference
 from services.inference.files import FileStore
 from services.inference.memory.store import MemoryStore
@@ -152,6 +154,10 @@ class Services:
                 CollectorRegistry(),
                 FileStore(channel),
                 MemoryStore(channel),
+                sweeper_lease(
+                    database, "conversions", ROUNDS * settings.limits.sweep_every_s, source
+                ),
+                for_blobs,
             )
             server.add(
                 inference_pb2_grpc.add_InferenceServiceServicer_to_server,

@@ -33,6 +33,7 @@ MAX_STOP_SEQUENCES = 1_000
 Count = Annotated[int, Field(ge=0, le=UINT32_MAX)]
 Positive = Annotated[int, Field(ge=1, le=UINT32_MAX)]
 Name = Annotated[str, Field(min_length=1, max_length=256)]
+_LANGUAGE = r"^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8}){0,8}$"
 
 # Reads what a step's `parameters` (the mapping) at a path override: a request in which
 # the overridden fields alone are set. Raises GatewayError.
@@ -49,7 +50,11 @@ class ImageAdaptation(_Extension):
     """How images are described for models that cannot see."""
 
     enabled: bool = Field(True, description="Whether images are described.")
-    model: Name | None = Field(None, description="Name of the model that describes images.")
+    model: Name | None = Field(
+        None,
+        description="Name of the model that describes images; `embedded`: their size, colours "
+        "and the text that OCR reads, without a model.",
+    )
     prompt: str | None = Field(None, description="What the describing model is asked.")
     max_images: Positive = Field(20, description="More images in one request are an error.")
 
@@ -71,15 +76,19 @@ class VideoAdaptation(_Extension):
 
     enabled: bool = Field(True, description="Whether films are converted.")
     model: Name | None = Field(None, description="Name of the model that describes frames.")
-    frames: Positive = Field(8, description="Frames taken from a film.")
+    frames: Annotated[int, Field(ge=1, le=100)] = Field(8, description="Frames taken from a film.")
 
 
 class AudioAdaptation(_Extension):
     """How recordings are transcribed."""
 
     enabled: bool = Field(True, description="Whether recordings are transcribed.")
-    model: Name | None = Field(None, description="Name of the model that transcribes.")
-    language: str | None = Field(None, description="Language spoken, as a BCP 47 tag.")
+    model: Name | None = Field(
+        None, description="Name of the model that transcribes; `embedded`: the gateway itself."
+    )
+    language: Annotated[str, Field(pattern=_LANGUAGE)] | None = Field(
+        None, description="Language spoken, as a BCP 47 tag."
+    )
 
 
 class Multimodal(_Extension):

@@ -64,6 +64,7 @@ _STATUSES: dict[Reason.ValueType, tuple[grpc.StatusCode, int]] = {
     errors_pb2.REASON_UPSTREAM_ERROR: (grpc.StatusCode.UNAVAILABLE, 502),
     errors_pb2.REASON_UPSTREAM_CONNECTION: (grpc.StatusCode.UNAVAILABLE, 502),
     errors_pb2.REASON_UPSTREAM_TIMEOUT: (grpc.StatusCode.DEADLINE_EXCEEDED, 504),
+    errors_pb2.REASON_NO_VISION_MODEL: (grpc.StatusCode.INVALID_ARGUMENT, 400),
     errors_pb2.REASON_LOOP_DETECTED: (grpc.StatusCode.FAILED_PRECONDITION, 508),
 }
 

@@ -352,6 +352,14 @@ class Memory(_Section):
     storage: MemoryStorage = MemoryStorage()
 
 
+class Adaptation(_Section):
+    """What was made of media, kept for later turns."""
+
+    kept_s: Annotated[float, Field(ge=0)] = 7 * 86_400
+    kept_bytes: Annotated[int, Field(ge=0)] = 4 << 30
+    kept_bytes_per_user: Annotated[int, Field(ge=0)] = 512 << 20
+
+
 class Settings(_Section):
     """All settings of a gateway."""
 
@@ -366,6 +374,7 @@ class Settings(_Section):
     articles: Articles = Articles()
     memory: Memory = Memory()
     tools: Tools = Tools()
+    adaptation: Adaptation = Adaptation()
 
     @field_validator("providers", mode="before")
     @classmethod

@@ -63,8 +63,9 @@ max_output_tokens = 16384
 fallbacks = []                # what `auto` may try, in order
 
 [roles]                       # which model does a side job; empty: the embedded way, or none
-describe_image = ""
-transcribe_audio = ""
+describe_image = ""           # "embedded": size, colours and OCR, without a model; empty: the first
+                              # of [[models]] that is known to read images
+transcribe_audio = ""         # of a provider of kind openai; empty or "embedded": without a model
 summarise = ""
 embed = ""
 
@@ -185,4 +186,10 @@ api_key_env = ""              # or api_key = "…"; empty: BRAVE_API_KEY or TAVI
 api_key = ""                  # SearXNG a bearer token, where a proxy before it wants one
 max_results = 8               # of a search, at most 20
 timeout_s = 10
+
+[adaptation]                  # what was made of media for models that do not read them, kept so
+                              # that the next turn of a conversation need not make it again
+kept_s = 604800               # how long
+kept_bytes = 4294967296       # of all users together; the oldest go first
+kept_bytes_per_user = 536870912   # of one user
 """

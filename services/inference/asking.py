@@ -1,6 +1,7 @@
 """Makes attempts of one request: for each model the request as that model is to see it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from gateway.conversation.v1 import conversation_pb2
@@ -10,7 +11,10 @@ from gateway.inference.v1.inference_pb2 import (
     ThinkingConfig,
 )
 from services.common.lazy_request import LazyRequest, Source
-from services.inference import extensions, thinking, validation
+from services.inference import thinking, validation
+from services.inference.adaptation.rewriting import found_after, replace_media
+from services.inference.adaptation.rules import Reader, Way, adapts, way_of
+from services.inference.adaptation.session import Adapted, Session
 from services.inference.attempt import Attempt, Transform
 from services.inference.fallback.breakers import Key
 from services.inference.fallback.plan import Plan, Step
@@ -20,8 +24,9 @@ from services.inference.fallback.turn import Manner
 from services.inference.files import texts_as_blocks
 from services.inference.media import Found, find_media
 from services.inference.memory.conversation import Conversation
+from services.inference.offload import mark, offload
 from services.inference.providers.base import Provider
-from services.inference.refusals import PREFILL, Refusals, all_refused
+from services.inference.refusals import MEDIA, PREFILL, Refusals, all_refused
 
 
 class Prepared(NamedTuple):
@@ -31,11 +36,15 @@ class Prepared(NamedTuple):
         request: the request.
         dropped: paths of fields.
         left_out: how many remembered turns.
+        media: those in it.
+        adapted: what was converted, as `Served.adapted` tells it.
     """
 
     request: GenerateRequest
     dropped: Sequence[str] = ()
     left_out: int = 0
+    media: Sequence[Found] = ()
+    adapted: Sequence[str] = ()
 
 
 class Asking:
@@ -52,6 +61,7 @@ class Asking:
         conversation: the request's, where the server's memory takes part in it.
         has_thoughts: whether there may be thinking in the request.
         lazy: what completes the request, where it has no conversation yet.
+        session: opens what converts the request's media; None where it has none.
     """
 
     def __init__(
@@ -66,6 +76,7 @@ class Asking:
         *,
         has_thoughts: bool = True,
         lazy: LazyRequest | None = None,
+        session: Callable[[], Session] | None = None,
     ) -> None:
         self._request = request
         self._media = media
@@ -77,13 +88,16 @@ class Asking:
         self._has_thoughts = has_thoughts
         self._lazy = lazy
         self._prepared: tuple[Step, Prepared] | None = None  # the latest
+        self._open_session = session
+        self._session: Session | None = None  # once there is something to convert
+        # Of steps with converted media, by their ids in this process: what converting took is
+        # not done again.
+        self._adapted: dict[int, Prepared] = {}
 
     def prepare(self, step: Step) -> Prepared:
-        """Return the request as a step's model is to see it.
-
-        Raises:
-            GatewayError: not_implemented, when it has media that the model cannot read.
-        """
+        """Return the request as a step's model is to see it, its media as far as converted."""
+        if self._adapted and (adapted := self._adapted.get(id(step))) is not None:
+            return adapted
         if self._prepared is None or self._prepared[0] is not step:
             self._prepared = step, self._prepare(step)
         return self._prepared[1]
@@ -101,15 +115,89 @@ class Asking:
                 request.ClearField("thinking")
                 dropped = [*dropped, "thinking"]
         elif request is not self._request:
-            media = find_media(request)
+            media = _media_of(request, step)
         elif media and not self._alone and not _reads_documents(step):
             # Texts become blocks for this model; the next may read documents.
             request = copied(request)
             media = find_media(request)
-        if media:
-            rest = texts_as_blocks(media, step.target)
-            extensions.check_media(rest, request.multimodal, step.target)
-        return Prepared(request, dropped, left_out)
+        if not media:
+            return Prepared(request, dropped, left_out)
+        rest, texts = texts_as_blocks(media, step.target, request.multimodal)
+        told = [f"{path}:{Way.TEXT.value}" for path in texts]
+        return Prepared(request, dropped, left_out, rest, told)
+
+    def may_convert(self, step: Step) -> bool:
+        """Return whether a step's model may not read all media; see `fallback.turn.Asks`."""
+        if self._open_session is None:
+            return False
+        if step.parameters is not None or self._conversation is not None:
+            return True
+        inputs = step.target.inputs
+        for found in self._media:
+            media = found.block.media
+            kind = media.kind
+            if (
+                kind == conversation_pb2.MEDIA_KIND_DOCUMENT
+                or media.WhichOneof("source") != "data"
+                or (inputs is not None and kind not in inputs)
+            ):
+                return True
+        return not self.refused(step).isdisjoint(MEDIA)
+
+    async def adapt(self, step: Step) -> None:
+        """Convert what a step's model does not read; see `fallback.turn.Asks`."""
+        prepared = await offload(self.prepare, step)
+        if not prepared.media:
+            return
+        multimodal, reader = prepared.request.multimodal, self._reader(step)
+        if all(way_of(one.block.media, multimodal, reader) is None for one in prepared.media):
+            return
+        adapted = await self._opened().adapt(prepared.media, reader)
+        if adapted is not None:
+            rewritten = await offload(self._rewritten, prepared, adapted)
+            self._adapted[id(step)] = rewritten
+            # Pages are many times as large as the file's id that the caller sent.
+            mark(rewritten.request)
+
+    @property
+    def guesses(self) -> bool:
+        """Whether what helper models would say was guessed, as no more than a count is wanted."""
+        return self._session is not None and self._session.guesses
+
+    def _rewritten(self, prepared: Prepared, adapted: Adapted) -> Prepared:
+        """Return a prepared request with converted media."""
+        request = prepared.request
+        if request is self._request and not self._alone:
+            request = copied(request)
+        replace_media(request.messages, adapted.replacements)
+        return prepared._replace(
+            request=request,
+            dropped=[*prepared.dropped, *dict.fromkeys(adapted.dropped)],
+            media=found_after(request.messages, prepared.media, adapted.replacements),
+            adapted=[*prepared.adapted, *adapted.told],
+        )
+
+    def converts(self, step: Step, field: str) -> bool:
+        """Return whether a step's model is asked without a medium it refuses; see `Asks`."""
+        kind, prepared = MEDIA[field], self.prepare(step)
+        return adapts(prepared.request.multimodal, kind) and any(
+            found.block.media.kind == kind for found in prepared.media
+        )
+
+    def _opened(self) -> Session:
+        if self._session is None:
+            assert self._open_session is not None, "the request has no media"
+            self._session = self._open_session()
+        return self._session
+
+    def _reader(self, step: Step) -> Reader:
+        target, refused = step.target, self.refused(step)
+        return Reader(
+            target.name,
+            target.inputs,
+            frozenset(MEDIA[name] for name in refused & MEDIA.keys()),
+            self._providers[target.provider].fetches,
+        )
 
     def attempt(self, step: Step, manner: Manner) -> tuple[Attempt, bool]:
         """Make an attempt; return whether it asks the model to go on with what was sent.
@@ -153,6 +241,8 @@ class Asking:
             left_out=prepared.left_out,
             without=manner.without,
             source=source,
+            adapted=prepared.adapted,
+            helpers=() if self._session is None else self._session.used,
         )
         return attempt, continues
 
@@ -202,6 +292,15 @@ class Asking:
             ThinkingConfig.MODE_ADAPTIVE,
         )
         return thinks and self._providers[step.target.provider].signs_thinking
+
+
+def _media_of(request: GenerateRequest, step: Step) -> list[Found]:
+    """Return the media of a step's own request, named where the caller wrote them."""
+    found = find_media(request)
+    if step.parameters is None or not step.parameters.messages:
+        return found
+    path = f"{step.path}.parameters."
+    return [replace(one, path=path + one.path) for one in found]
 
 
 def _reads_documents(step: Step) -> bool:

@@ -4,21 +4,30 @@ import asyncio
 import itertools
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 from prometheus_client import CollectorRegistry
 
+from services.common.disk import DiskReserve
 from services.common.ids import Source
+from services.common.leases import Lease
 from services.common.secrets import Secrets
 from services.common.settings import Provider, Settings
-from services.inference import diagnostics, discovery
-from services.inference.engine import Engine, Routes
+from services.inference import abilities, diagnostics, discovery
+from services.inference.adaptation.cache import Cache
+from services.inference.adaptation.session import Adaptation
+from services.inference.adaptation.store import open_store
+from services.inference.adaptation.sweeper import ROUNDS, ConversionSweeper
+from services.inference.adaptation.wiring import open_converter, open_fetcher
+from services.inference.catalogue import Inputs
+from services.inference.engine import Engine
 from services.inference.files import Files
 from services.inference.http import Client
 from services.inference.memory.store import Memories
 from services.inference.metrics import Metrics
 from services.inference.providers import registry, sandbox
+from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.thinking import Signer
 
@@ -45,6 +54,8 @@ class Inference:
         client: Client,
         files: Files,
         memories: Memories,
+        lease: Lease,
+        reserve: DiskReserve,
         environ: Mapping[str, str],
     ) -> None:
         self._settings = settings
@@ -52,6 +63,9 @@ class Inference:
         self._environ = environ
         self._metrics = Metrics(counters)
         self._learnt: dict[str, list[str]] = {}
+        self._abilities: dict[tuple[str, str], Inputs] = {}
+        self._shown: set[tuple[str, str]] = set()  # models that were asked about
+        self._conversions = open_store(settings.storage, reserve)
         signer = Signer(secrets.signing_keys, secrets.current_signing_key)
         self.engine = Engine(
             self._routes(),
@@ -62,8 +76,17 @@ class Inference:
             settings.memory,
             self._metrics,
             source.monotonic,
+            self._adaptation(),
         )
         self._learning = asyncio.create_task(self._keep_learning())
+        self._sweeper = ConversionSweeper(
+            self._conversions,
+            lease,
+            ROUNDS * settings.limits.sweep_every_s,
+            settings.adaptation,
+            source,
+        )
+        self._sweeping = asyncio.create_task(self._sweeper.run())
 
     @classmethod
     async def start(
@@ -74,9 +97,15 @@ class Inference:
         counters: CollectorRegistry,
         files: Files,
         memories: Memories,
+        lease: Lease,
+        reserve: DiskReserve,
         environ: Mapping[str, str] = os.environ,
     ) -> Self:
-        """Build it, over files to read and memories; nothing waits for a provider."""
+        """Build it, over files to read and memories; nothing waits for a provider.
+
+        `lease` is held by the process that clears away old conversions; `reserve` is the free
+        space that is left where they are kept.
+        """
         found = diagnostics.problems(settings, environ) + diagnostics.warnings(settings, environ)
         for problem in found:
             log.warning("settings", extra={"problem": problem})
@@ -88,7 +117,9 @@ class Inference:
             idle_s=limits.upstream_idle_s,
             max_idle=limits.max_idle_upstream_connections,
         )
-        return cls(settings, secrets, source, counters, client, files, memories, environ)
+        return cls(
+            settings, secrets, source, counters, client, files, memories, lease, reserve, environ
+        )
 
     def reload(self, settings: Settings) -> None:
         """Take the providers, models and roles of settings that were read again."""
@@ -107,10 +138,30 @@ class Inference:
         found = await discovery.learn(self._client, asked)
         known = {name: self._learnt[name] for name in self._configured() if name in self._learnt}
         learnt = known | found
-        if learnt != self._learnt:
+        told = await self._abilities_of(asked, found)
+        if learnt != self._learnt or told != self._abilities:
             self._learnt = learnt
+            self._abilities = told
             self.engine.routes = self._routes()
             log.info("models learnt", extra={"providers": sorted(learnt)})
+
+    async def _abilities_of(
+        self, asked: Mapping[str, Provider], found: Mapping[str, Sequence[str]]
+    ) -> dict[tuple[str, str], Inputs]:
+        """Return what local servers tell of their models; each is asked about when it is new.
+
+        A server that was gone is asked about all of them again.
+        """
+        gone = asked.keys() - found.keys()
+        self._shown = {one for one in self._shown if one[0] not in gone}
+        new = {
+            provider: [name for name in names if (provider, name) not in self._shown]
+            for provider, names in found.items()
+        }
+        told = await abilities.learn(self._client, asked, new)
+        self._shown.update((provider, name) for provider in new for name in new[provider])
+        kept = {one: reads for one, reads in self._abilities.items() if one in self._shown}
+        return kept | told
 
     async def settle(self, within_s: float) -> None:
         """Wait for answers that are still to be remembered, so many seconds at most."""
@@ -120,8 +171,18 @@ class Inference:
         """End what is not settled, and close every connection to a provider."""
         await self.settle(0)
         self._learning.cancel()
-        await asyncio.gather(self._learning, return_exceptions=True)
+        self._sweeping.cancel()
+        await asyncio.gather(self._learning, self._sweeping, return_exceptions=True)
+        await self._sweeper.stop()
         await self._client.close()
+
+    def _adaptation(self) -> Adaptation:
+        return Adaptation(
+            open_converter(self._settings),
+            open_fetcher(self._settings),
+            Cache(self._conversions, self._metrics),
+            self._metrics,
+        )
 
     def _configured(self) -> dict[str, Provider]:
         return discovery.configured(self._settings, self._environ)
@@ -140,7 +201,9 @@ class Inference:
         joined = {name: local[name] for name in self._learnt if name in local}
         everyone = {**joined, **configured}
         return Routes(
-            models=Models(self._settings.models, everyone, sandbox.MODELS, self._learnt),
+            models=Models(
+                self._settings.models, everyone, sandbox.MODELS, self._learnt, self._abilities
+            ),
             providers=registry.build(
                 everyone, self._client, self._settings.limits, self._metrics.live_upstream_calls
             ),

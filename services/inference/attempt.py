@@ -5,6 +5,7 @@ from contextlib import aclosing
 from functools import lru_cache
 
 from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import HelperUsage, Usage
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, Served
 from services.common.errors import UpstreamError
 from services.common.lazy_request import Source
@@ -37,6 +38,8 @@ class Attempt:
         without: what the model refuses, names of `services.inference.refusals`.
         source: the conversation as its caller wrote it, where it goes so; the request has no
             messages and tools then.
+        adapted: what was converted for the model.
+        helpers: what the models used that did so.
 
     Attributes:
         stream: whether it is `batches` that asks, and not `whole`.
@@ -55,9 +58,12 @@ class Attempt:
         left_out: int = 0,
         without: frozenset[str] = frozenset(),
         source: Source | None = None,
+        adapted: Sequence[str] = (),
+        helpers: Sequence[HelperUsage] = (),
     ) -> None:
         self._provider = provider
         self._left_out = left_out
+        self._adapted = adapted
         self._ending = None
         if _finds_stops_itself(request, provider):
             self._ending = _Ending(request)
@@ -73,6 +79,8 @@ class Attempt:
             self._transforms.append(self._ending.feed)
         if last is not None:
             self._transforms.append(last)
+        if helpers:
+            self._transforms.append(_WithHelpers(helpers).feed)
         as_it_is = not (stream or self._transforms) and _takes_verbatim(request, provider)
         self._call = Call(request, target, stream, list(dropped), as_it_is, without, source)
         if not provider.checks_signatures:
@@ -126,6 +134,8 @@ class Attempt:
             served.dropped.extend(self._call.dropped)
         if self._left_out:
             served.memory_truncated = self._left_out
+        if self._adapted:
+            served.adapted.extend(self._adapted)
         tell_head(served, self._call, self._provider.dialect)
 
 
@@ -133,6 +143,32 @@ class Attempt:
 @lru_cache(maxsize=1024)
 def _served(model: str, provider: str, step: str, attempts: int) -> Served:
     return Served(model=model, provider=provider, step=step, attempts=attempts)
+
+
+class _WithHelpers:
+    """Adds what helper models used to the usage of an answer."""
+
+    def __init__(self, helpers: Sequence[HelperUsage]) -> None:
+        self._helpers = helpers
+
+    def feed(self, batch: Batch) -> Batch:
+        """Return a batch with them; clients of messages read them at the head of a stream."""
+        told: list[Event] = []
+        begins = False
+        for event in batch:
+            if event.HasField("usage"):
+                event, begins = self._with_helpers(event), False
+            told.append(event)
+            begins = begins or event.HasField("start")
+        if begins:
+            told.insert(1, self._with_helpers(Event(usage=Usage())))
+        return told
+
+    def _with_helpers(self, event: Event) -> Event:
+        told = Event()
+        told.CopyFrom(event)
+        told.usage.helpers.extend(self._helpers)
+        return told
 
 
 class _Ending:

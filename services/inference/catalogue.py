@@ -22,6 +22,8 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import MediaKind
 
 Inputs = frozenset[MediaKind.ValueType]
+# What models read, by the provider's name and the model's.
+Abilities = Mapping[tuple[str, str], Inputs]
 
 # What media are called in this table and in the settings.
 MEDIA: Mapping[str, MediaKind.ValueType] = {

@@ -8,12 +8,15 @@ from services.common.errors import GatewayError
 from services.common.settings import Settings
 from services.common.settings_tools import WebSearch
 from services.inference import discovery
+from services.inference.adaptation.helpers import EMBEDDED
 from services.inference.providers import sandbox
 from services.inference.refusals import NAMES
 from services.inference.routing import Models
 
 # The efforts that the models of the catalogue can be asked for.
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+# Tasks that the gateway does without a model where that is said in place of one's name.
+_EMBEDDED_TASKS = ("describe_image", "transcribe_audio")
 
 
 def problems(settings: Settings, environ: Mapping[str, str]) -> list[str]:
@@ -95,7 +98,7 @@ def _unknown_models(settings: Settings, environ: Mapping[str, str]) -> Iterator[
         for index, fallback in enumerate(model.fallbacks)
     }
     for task, model_name in settings.roles:
-        if model_name:
+        if model_name and not (task in _EMBEDDED_TASKS and model_name == EMBEDDED):
             named[f"roles.{task}"] = model_name
     for path, model_name in named.items():
         try:

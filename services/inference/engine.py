@@ -7,7 +7,7 @@ how a provider is spoken to, in `providers`; what is tried when one fails, in `f
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from gateway.errors.v1 import errors_pb2
@@ -20,9 +20,10 @@ from gateway.inference.v1.inference_pb2 import (
 from services.common import ids
 from services.common.errors import UpstreamError
 from services.common.lazy_request import LazyRequest
-from services.common.settings import Limits, Memory, Roles
+from services.common.settings import Limits, Memory
 from services.inference import estimate, extensions, thinking, validation
 from services.inference.accumulator import whole_of
+from services.inference.adaptation.session import Adaptation, Session
 from services.inference.asking import Asking
 from services.inference.attempt import Batches
 from services.inference.fallback.backoff import Uniform
@@ -42,22 +43,7 @@ from services.inference.offload import mark, offload
 from services.inference.providers.base import Call, Provider
 from services.inference.providers.heads import add_head, tell_head
 from services.inference.refusals import Refusals
-from services.inference.routing import Models
-
-
-@dataclass(frozen=True, slots=True)
-class Routes:
-    """What can be reached: replaced as a whole when the settings are read again.
-
-    Attributes:
-        models: those that callers can name.
-        providers: who has them, by name.
-        roles: which of the models do the gateway's side jobs.
-    """
-
-    models: Models
-    providers: Mapping[str, Provider]
-    roles: Roles = field(default_factory=Roles)
+from services.inference.routes import Routes
 
 
 class _Admitted(NamedTuple):
@@ -98,6 +84,7 @@ class Engine:
         memory: how memory takes part.
         metrics: what is counted.
         monotonic: seconds of a clock that never goes back.
+        adaptation: converts media for models that do not read them.
         uniform: throws the dice for the jitter of waits.
 
     Attributes:
@@ -115,6 +102,7 @@ class Engine:
         memory: Memory,
         metrics: Metrics,
         monotonic: Callable[[], float],
+        adaptation: Adaptation,
         uniform: Uniform = ids.uniform,
     ) -> None:
         self._limits = limits
@@ -128,6 +116,7 @@ class Engine:
         self._tellings = Tellings(memory.leave_drain_s)
         self.failure_log = FailureLog(monotonic)
         self._ledger = Ledger(self.breakers, metrics, self.failure_log, monotonic)
+        self._adaptation = adaptation
         self._uniform = uniform
         self._refusals = Refusals()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -173,11 +162,12 @@ class Engine:
         mark(request)
         admitted = await offload(self._admit, request)
         if not admitted.is_remembered:
-            return await self._counted(await self._ready(request, admitted))
+            return await self._counted(await self._ready(request, admitted, counts=True))
         async with taking(
             request, self._memories, self._memory.inject_tokens, reads_only=True
         ) as taken:
-            counted = await self._counted(await self._ready(request, admitted, taken))
+            ready = await self._ready(request, admitted, taken, counts=True)
+            counted = await self._counted(ready)
             await taken.turn.close()
         return counted
 
@@ -209,6 +199,8 @@ class Engine:
     async def _counted(self, ready: _Ready) -> CountTokensResponse:
         step = ready.plan.steps[0]
         provider = ready.providers[step.target.provider]
+        if ready.asking.may_convert(step):
+            await ready.asking.adapt(step)
         prepared = await offload(ready.asking.prepare, step)
         request = await offload(ready.asking.seen_by, provider, prepared.request)
         call = Call(request, step.target, stream=False, without=ready.asking.refused(step))
@@ -231,10 +223,13 @@ class Engine:
             attempts=1,
             dropped=call.dropped,
             memory_truncated=prepared.left_out,
+            adapted=prepared.adapted,
         )
         tell_head(served, call, provider.dialect)
         return CountTokensResponse(
-            input_tokens=input_tokens, estimated=counted is None, served=served
+            input_tokens=input_tokens,
+            estimated=counted is None or ready.asking.guesses,
+            served=served,
         )
 
     async def _admitted(self, request: GenerateRequest, lazy: LazyRequest | None) -> _Admitted:
@@ -267,8 +262,12 @@ class Engine:
         taken: Taken | None = None,
         *,
         lazy: LazyRequest | None = None,
+        counts: bool = False,
     ) -> _Ready:
-        """Make a request one that the models of its plan can be asked."""
+        """Make a request one that the models of its plan can be asked.
+
+        `counts` tells that no more than its tokens are wanted.
+        """
         plan, providers = admitted.plan, admitted.providers
         media = admitted.media
         conversation = None if taken is None else taken.conversation
@@ -285,7 +284,22 @@ class Engine:
             await place_files(named, self._files, at_most=at_most, keep_foreign=keep_foreign)
             targets = [step.target for step in plan.steps]
             await place_remembered(
-                remembered, self._files, targets, at_most=at_most, keep_foreign=keep_foreign
+                remembered,
+                self._files,
+                targets,
+                request.multimodal,
+                at_most=at_most,
+                keep_foreign=keep_foreign,
+            )
+        session: Callable[[], Session] | None = None
+        if named or (conversation is not None and conversation.has_media):
+            session = partial(
+                self._adaptation.session,
+                request.multimodal,
+                self.routes,
+                self.generate,
+                self._limits.max_body,
+                counts=counts,
             )
         asking = Asking(
             request,
@@ -297,6 +311,7 @@ class Engine:
             conversation,
             has_thoughts=admitted.has_thoughts,
             lazy=lazy,
+            session=session,
         )
         return _Ready(plan, providers, asking)
 

@@ -18,10 +18,13 @@ from gateway.conversation.v1.conversation_pb2 import Block, MediaKind
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1 import files_pb2, files_pb2_grpc
 from gateway.files.v1.files_pb2 import File
+from gateway.inference.v1.inference_pb2 import Multimodal
 from services.common import logs
 from services.common.authentication import caller_key
 from services.common.channels import call_metadata
 from services.common.errors import GatewayError, from_rpc_error
+from services.inference.adaptation.media_types import utf8
+from services.inference.adaptation.rules import adapts
 from services.inference.media import Found
 from services.inference.providers.base import Target
 
@@ -124,29 +127,37 @@ async def place_files(
     raise failure
 
 
-def texts_as_blocks(found: Iterable[Found], target: Target) -> list[Found]:
-    """Make text files text blocks unless the target is known to read documents; return the rest."""
+def texts_as_blocks(
+    found: Iterable[Found], target: Target, multimodal: Multimodal
+) -> tuple[list[Found], list[str]]:
+    """Make text files text blocks unless the target is known to read documents.
+
+    Args:
+        found: the media.
+        target: the model.
+        multimodal: says whether texts in another charset than UTF-8 are converted later; where
+            they are not they are read as Windows-1252 here, which reads all.
+
+    Returns:
+        The other media, and the paths of those that are text now.
+    """
     if conversation_pb2.MEDIA_KIND_DOCUMENT in (target.inputs or ()):
-        return list(found)
+        return list(found), []
     rest: list[Found] = []
+    paths: list[str] = []
     for one in found:
         media = one.block.media
+        text: str | None = None
         if media.mime_type.startswith("text/") and media.HasField("data"):
-            text = decoded(media.data)
-            one.block.text = f"[{media.name}]\n{text}" if media.name else text
-        else:
+            text = utf8(media.data)
+            if text is None and not adapts(multimodal, media.kind):
+                text = media.data.decode("cp1252", "replace")
+        if text is None:
             rest.append(one)
-    return rest
-
-
-def decoded(content: bytes) -> str:
-    """Read text: by its byte order mark, else as UTF-8, else as Windows-1252, which reads all."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return content.decode("utf-16", "replace")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("cp1252", "replace")
+            continue
+        one.block.text = f"[{media.name}]\n{text}" if media.name else text
+        paths.append(one.path)
+    return rest, paths
 
 
 def _put(block: Block, file: File, content: bytes) -> None:

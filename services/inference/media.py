@@ -16,10 +16,12 @@ class Found:
         path: where it is in the caller's own JSON, as far as that is known: messages
             that were empty, and so dropped on the way in, are not counted.
         block: the block that holds it; what is set there is set in the request.
+        is_remembered: whether it comes from the server's memory alone; it fails no request.
     """
 
     path: str
     block: Block
+    is_remembered: bool = False
 
 
 def find_media(request: GenerateRequest) -> list[Found]:

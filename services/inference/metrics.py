@@ -37,6 +37,24 @@ class Metrics:
             ("outcome",),
             registry=registry,
         )
+        self.adaptations = Counter(
+            "gateway_adaptations",
+            "Media converted for models, by what was done and outcome: made, failed.",
+            ("conversion", "outcome"),
+            registry=registry,
+        )
+        self.adaptation_cache = Counter(
+            "gateway_adaptation_cache",
+            "Conversions looked for among those that were made before: hit, miss.",
+            ("result",),
+            registry=registry,
+        )
+        self.helper_tokens = Counter(
+            "gateway_helper_tokens",
+            "Tokens of models that described images or transcribed recordings for others.",
+            ("task", "provider", "direction"),
+            registry=registry,
+        )
         self._unknown: set[Key] = set()
         self._breakers = Gauge(
             "gateway_breaker_open",

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import MediaKind
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
 from services.inference.fallback.breakers import Key
@@ -68,6 +70,13 @@ DEFAULTS: Mapping[str, Sequence[object]] = {
 RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 _KNOWN = frozenset((*_OPTIONAL, *RENAMED, *DEFAULTS))
+# Media that a model reads none of, and the kinds that they are.
+MEDIA: Mapping[str, MediaKind.ValueType] = {
+    "media.image": conversation_pb2.MEDIA_KIND_IMAGE,
+    "media.document": conversation_pb2.MEDIA_KIND_DOCUMENT,
+    "media.audio": conversation_pb2.MEDIA_KIND_AUDIO,
+}
+
 # All names that mean something here; a model may refuse other fields of a request's body too.
 NAMES = _KNOWN | {
     *(PREFILL, UNSIGNED_THINKING, ANY_THINKING, THINKING_BUDGET, CALLS_WITHOUT_THOUGHTS),
@@ -161,6 +170,45 @@ _ASKS_TO_THINK = frozenset({"thinking", "reasoning", "reasoning_effort"})
 _MAX_MODELS = 1_000
 
 
+def _no_medium(part: str, noun: str) -> str:
+    """Return a pattern of refusals of a medium.
+
+    Args:
+        part: the type of its content parts, as OpenAI's dialect has it.
+        noun: what servers call it.
+    """
+    return (
+        rf"unknown variant `{part}`|part type\W+{part}\b|tag '{part}' found using"
+        rf"|\b{part} is only supported by certain"
+        rf"|(?<![.\w])(?:{noun})s?(?: inputs?| contents?| parts?)? (?:is|are) not supported"
+        rf"|\b(?:not|n't) (?:support|read) (?:any )?(?:{noun})s?\b"
+        r"(?!/| (?:of|with|in|over|larger|format|type)\b)"
+        rf"|found that support (?:{noun}) input"
+    )
+
+
+_MEDIA_REFUSALS = (
+    (
+        "media.image",
+        re.compile(
+            _no_medium("image_url", "image|vision")
+            + r"|at most 0 image\(s\)|is not a multimodal model",
+            re.IGNORECASE,
+        ),
+    ),
+    ("media.document", re.compile(_no_medium("file", "file|pdf|document"), re.IGNORECASE)),
+    ("media.audio", re.compile(_no_medium("input_audio", "audio"), re.IGNORECASE)),
+)
+# Servers tell of a medium that nobody reads also as a fault of theirs, or as a missing model.
+_OF_MEDIA = frozenset(
+    {
+        errors_pb2.REASON_UPSTREAM_REJECTED,
+        errors_pb2.REASON_UPSTREAM_ERROR,
+        errors_pb2.REASON_MODEL_NOT_FOUND,
+    }
+)
+
+
 class Refusals:
     """What each model has refused, by names of `new_refusal`."""
 
@@ -203,13 +251,20 @@ def new_refusal(error: UpstreamError, known: frozenset[str]) -> str:
     another of the names above. A value out of bounds is no refusal of the field: the caller
     reads of that.
     """
-    name = _refused(error)
+    name = _refused_medium(error) or _refused(error)
     if name in known:
         return ""
     if name.startswith(OF_MESSAGES):
         others = sum(other.startswith(OF_MESSAGES) for other in known)
         return name if others < _MAX_OF_MESSAGES else ""
     return name
+
+
+def _refused_medium(error: UpstreamError) -> str:
+    if error.reason not in _OF_MEDIA or not error.body:
+        return ""
+    words = _read(error.body)[2]
+    return next((name for name, told in _MEDIA_REFUSALS if told.search(words)), "")
 
 
 def _refused(error: UpstreamError) -> str:

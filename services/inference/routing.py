@@ -12,15 +12,17 @@ server that speaks the same dialect does not get to see what was meant for OpenA
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
+from gateway.conversation.v1.conversation_pb2 import MediaKind
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2
 from services.common import settings
 from services.common.errors import GatewayError, model_not_found
 from services.common.texts import MAX_NAME, quoted
 from services.inference import catalogue
-from services.inference.catalogue import MEDIA, Facts
+from services.inference.catalogue import MEDIA, Abilities, Facts, Inputs
 from services.inference.providers.base import Target
 
 SANDBOX = "sandbox"
@@ -44,6 +46,7 @@ class Models:
         providers: the providers there are, by name; the sandbox is always there.
         sandbox: the sandbox's models, by their names behind `sandbox/`.
         learnt: what providers said they have, by provider.
+        abilities: what local servers said their models read, where no table knows it.
     """
 
     def __init__(
@@ -52,8 +55,10 @@ class Models:
         providers: Mapping[str, settings.Provider],
         sandbox: Mapping[str, Facts],
         learnt: Mapping[str, Sequence[str]],
+        abilities: Abilities = MappingProxyType({}),
     ) -> None:
         self._sandbox = sandbox
+        self._abilities = abilities
         self._kinds = {SANDBOX: SANDBOX} | {name: one.kind for name, one in providers.items()}
         self._servers = {
             name: catalogue.server_facts(one.kind, one.base_url) for name, one in providers.items()
@@ -121,6 +126,15 @@ class Models:
                 param="model",
             )
         raise model_not_found(name)
+
+    def first_reading(self, kind: MediaKind.ValueType) -> Target | None:
+        """Return the first model of the settings that is known to read a medium."""
+        for name, model in self._configured.items():
+            if not model.is_wildcard:
+                target = self._targets[name]
+                if target.inputs is not None and kind in target.inputs:
+                    return target
+        return None
 
     def list(self) -> list[inference_pb2.Model]:
         """Return the models worth showing: configured ones in their order, others by name."""
@@ -197,11 +211,18 @@ class Models:
         facts, server = catalogue.facts_of(kind, upstream), self._servers[provider]
         return replace(
             facts,
+            inputs=self._told(provider, upstream) if facts.inputs is None else facts.inputs,
             context_window=facts.context_window or catalogue.context_window(server, upstream),
             efforts=facts.efforts or server.efforts,
             refuses=facts.refuses | server.refuses,
             thinking_off=server.thinking_off or facts.thinking_off,
         )
+
+    def _told(self, provider: str, upstream: str) -> Inputs | None:
+        """Return what a local server said that its model reads."""
+        told = self._abilities.get((provider, upstream))
+        # What Ollama calls a model whose name has no tag.
+        return self._abilities.get((provider, f"{upstream}:latest")) if told is None else told
 
     def _describe(self, target: Target) -> inference_pb2.Model:
         facts = self._facts(target.provider, target.upstream)

@@ -179,8 +179,9 @@ class TestExtensions:
             }
         )
         body = {**GOOD, "model": "sandbox/text", "messages": [{"role": "user", "content": [part]}]}
-        answer, told = await ask(gateway, path, json=body)
-        assert_refused(path, answer, told, 501, "messages[0].content[0]")
+        blind = {**body, "multimodal": {"image": {"model": "sandbox/text"}}}
+        answer, told = await ask(gateway, path, json=blind)
+        assert_refused(path, answer, told, 400, "multimodal.image.model")
         passed = {**body, "multimodal": {"enabled": False}}
         answer, told = await ask(gateway, path, json=passed)
         assert "does not read images" in assert_refused(path, answer, told, 400)

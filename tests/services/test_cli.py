@@ -156,6 +156,7 @@ def test_fallbacks_and_roles_without_a_model_are_named(gateway: Command) -> None
     gateway.config.write_text(
         '[[models]]\nname = "a"\nprovider = "sandbox"\nupstream = "echo"\n'
         'fallbacks = ["sandbox/echo", "b", "ollama/x"]\n[roles]\nsummarise = "c"\n'
+        'describe_image = "embedded"\ntranscribe_audio = "embedded"\n'
     )
     _, errors = gateway("config check", status=2)
     assert errors.splitlines() == [

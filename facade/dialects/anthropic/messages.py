@@ -35,6 +35,11 @@ _SOURCES = {
     "image": ("base64", "url", "file"),
     "document": ("base64", "url", "file", "text"),
 }
+_KINDS: dict[str, pb.MediaKind.ValueType] = {
+    "image": pb.MEDIA_KIND_IMAGE,
+    "audio": pb.MEDIA_KIND_AUDIO,
+    "video": pb.MEDIA_KIND_VIDEO,
+}
 
 
 def add_system(target: MessageList, system: str | list[types.TextBlock], path: str) -> None:
@@ -165,6 +170,10 @@ def _set_media(target: pb.Media, block: Mapping[str, Any], path: str) -> None:
             if is_image and not target.mime_type.lower().startswith("image/"):
                 where = f"{path}.source.media_type"
                 raise invalid(where, f"{where}: must be that of an image, such as image/png")
+            if not is_image:
+                # The dialect has no blocks of other media.
+                major = target.mime_type.lower().partition("/")[0]
+                target.kind = _KINDS.get(major, target.kind)
             target.data = _decoded(source["data"], f"{path}.source.data")
         case "text":
             target.mime_type = source["media_type"]

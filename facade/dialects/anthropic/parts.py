@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from facade.dialects.helpers import helpers_json
 from gateway.conversation.v1 import conversation_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Finish
 
@@ -61,11 +62,13 @@ def stop_fields(finish: Finish, refused: bool) -> dict[str, Any]:
 
 def usage_json(usage: pb.Usage) -> dict[str, Any]:
     """Return the tokens of an answer."""
-    details = (
+    details: dict[str, Any] = (
         {"output_tokens_details": {"thinking_tokens": usage.reasoning_tokens}}
         if usage.reasoning_tokens
         else {}
     )
+    if usage.helpers:
+        details["gateway"] = {"helpers": helpers_json(usage.helpers)}
     return {
         **details,
         **own_fields(usage.extra),

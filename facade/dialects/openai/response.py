@@ -4,6 +4,7 @@ from typing import Any
 
 import orjson
 
+from facade.dialects.helpers import helpers_json
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, FinishReason, Opaque, Thinking, Usage
 from gateway.inference.v1.inference_pb2 import Choice, GenerateResponse
@@ -77,6 +78,8 @@ def usage_object(usage: Usage) -> dict[str, Any]:
     cached, cache_writes = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
     prompt = usage.input_tokens + cached + cache_writes
     further = unnamed(usage.extra)
+    if usage.helpers:
+        further["gateway"] = {"helpers": helpers_json(usage.helpers)}
     return {
         **further,
         "prompt_tokens": prompt,

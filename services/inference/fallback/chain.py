@@ -11,6 +11,7 @@ from typing import Any
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, UpstreamError
+from services.inference.adaptation.errors import AdaptationError
 from services.inference.attempt import Batch, Batches
 from services.inference.fallback.backoff import Uniform
 from services.inference.fallback.failures import moves_on
@@ -110,6 +111,9 @@ class Chain:
         while True:
             hedge = self._hedge(turn, spoken) if turn.is_hedged else None
             try:
+                if turn.may_convert:
+                    # Before its silence is measured.
+                    await turn.adapt()
                 if hedge is None:
                     return await turn.open(spoken)
                 return await hedge.race(turn.open, partial(self._ends, turn))
@@ -136,6 +140,8 @@ class Chain:
             return True
         if isinstance(error, UpstreamError):
             return not moves_on(error, turn.step.fail_on)
+        if isinstance(error, AdaptationError):
+            return False  # the next model may read the medium as it is
         if not isinstance(error, GatewayError):
             return True
         if error.reason == errors_pb2.REASON_INVALID_REQUEST:

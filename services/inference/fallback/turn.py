@@ -9,6 +9,7 @@ from gateway.errors.v1 import errors_pb2
 from services.common.deadline import Deadline
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.accumulator import Accumulator, events_of
+from services.inference.adaptation.errors import AdaptationError
 from services.inference.attempt import Attempt, Batch, Batches
 from services.inference.content import is_content
 from services.inference.fallback.backoff import LONGEST_DELAY_S, Uniform
@@ -20,7 +21,13 @@ from services.inference.fallback.plan import Plan, Step
 from services.inference.fallback.recovery import Sent
 from services.inference.offload import offload
 from services.inference.providers.failures import cut_off
-from services.inference.refusals import PREFILL, UNSIGNED_THINKING, new_refusal, refuses_value
+from services.inference.refusals import (
+    MEDIA,
+    PREFILL,
+    UNSIGNED_THINKING,
+    new_refusal,
+    refuses_value,
+)
 
 # Refusals of one request that are answered with a changed one. Servers that tell one field at a
 # time refuse a few; what is learnt from those counts for the next request.
@@ -46,6 +53,19 @@ class Manner:
 
 class Asks(Protocol):
     """Makes attempts of a request."""
+
+    def may_convert(self, step: Step) -> bool:
+        """Return whether media may have to be converted before a step's model is asked."""
+
+    async def adapt(self, step: Step) -> None:
+        """Convert what a step's model does not read, unless that was done before.
+
+        Raises:
+            AdaptationError: a medium cannot be converted.
+        """
+
+    def converts(self, step: Step, field: str) -> bool:
+        """Return whether a step's model can be asked without a medium that it refuses."""
 
     def attempt(self, step: Step, manner: Manner) -> tuple[Attempt, bool]:
         """Make an attempt; return whether it asks the model to go on with what was sent.
@@ -171,8 +191,43 @@ class Turn:
             try:
                 return await self._ask(spoken)
             except UpstreamError as error:
-                if not (self._asks_otherwise(error) or await self.retries(error)):
+                if self._asks_otherwise(error):
+                    if self.may_convert:
+                        await self.adapt()
+                elif not await self.retries(error):
                     raise
+
+    @property
+    def may_convert(self) -> bool:
+        """Whether media may have to be converted before the model is asked."""
+        return self._course.asks.may_convert(self.step)
+
+    async def adapt(self) -> None:
+        """Convert the media that the model does not read, in the time of the step.
+
+        Raises:
+            AdaptationError: a medium cannot be converted.
+            GatewayError: the plan's time is over.
+        """
+        course = self._course
+        deadline = self._deadline()
+        try:
+            try:
+                with Deadline(course.loop, deadline):
+                    await course.asks.adapt(self.step)
+            except TimeoutError:
+                if deadline == course.bounds.deadline:
+                    raise out_of_time() from None
+                raise AdaptationError(
+                    errors_pb2.REASON_UPSTREAM_TIMEOUT,
+                    f"the media for {self.step.target.name} were not converted within the time "
+                    "limit; send fewer or smaller ones, or allow the step more time",
+                ) from None
+        except GatewayError as error:
+            record = course.ledger.begin(self.step)
+            course.records.append(record)
+            record.refused(error)
+            raise
 
     def _asks_otherwise(self, error: UpstreamError) -> bool:
         """Return whether the model is to be asked at once in another way, so many times at most."""
@@ -188,6 +243,8 @@ class Turn:
             self._continues = False
             return True
         if field := new_refusal(error, self._manner.without):
+            if field in MEDIA and not self._course.asks.converts(self.step, field):
+                return False
             if refuses_value(error):
                 self._left_out |= {field}  # the next caller's value may do
             else:

@@ -11,15 +11,16 @@ from itertools import chain
 from typing import NamedTuple
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Block, MediaKind, Message
-from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory
+from gateway.conversation.v1.conversation_pb2 import Block, Media, Message
+from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory, Multimodal
 from gateway.memory.v1.memory_pb2 import TurnContext
 from services.common.tokens import estimate_tokens
 from services.inference import thinking
+from services.inference.adaptation import wording
+from services.inference.adaptation.media_types import essence
+from services.inference.adaptation.rules import DOCUMENT, IMAGE, adapts, is_plain_text
 from services.inference.estimate import MESSAGE, estimate_input_tokens, estimate_messages
-from services.inference.extensions import can_read
 from services.inference.fallback.requests import copied
-from services.inference.files import texts_as_blocks
 from services.inference.media import Found, media_blocks
 from services.inference.memory import injected
 from services.inference.memory.apart import (
@@ -32,12 +33,8 @@ from services.inference.providers.base import Target
 
 # What a caller reads as the path of a medium that its own request does not hold.
 _MEMORY = "memory_id"
-_NAMES: dict[MediaKind.ValueType, str] = {
-    conversation_pb2.MEDIA_KIND_IMAGE: "image",
-    conversation_pb2.MEDIA_KIND_DOCUMENT: "document",
-    conversation_pb2.MEDIA_KIND_AUDIO: "recording",
-    conversation_pb2.MEDIA_KIND_VIDEO: "film",
-}
+# Documents that readers of documents read; of what comes by reference the type may be unknown.
+_READ_AS_THEY_ARE = frozenset({"", "application/pdf"})
 # The part of a model's window that goes beside the turns at most, and that an answer is
 # left which nobody bounds.
 _PART = 4
@@ -125,6 +122,11 @@ class Conversation:
             and said[-1].blocks[0].WhichOneof("kind") not in thinking.KINDS
         )
 
+    @property
+    def has_media(self) -> bool:
+        """Whether there are any, sent or remembered."""
+        return bool(self._media)
+
     def callers_media(self) -> list[Found]:
         """Return the media that the caller's request holds, in all places where they are used."""
         return [Found(path, block) for path, block in self._media if path is not None]
@@ -166,7 +168,8 @@ class Conversation:
             seen.messages.extend(turn.messages)
         seen.messages.extend(self._present_with(quotes))
         paths = chain.from_iterable(part.paths for part in (before, *turns, self._present))
-        media = _adapted(zip(paths, media_blocks(seen.messages), strict=True), target)
+        blocks = zip(paths, media_blocks(seen.messages), strict=True)
+        media = _shown(blocks, target, request.multimodal)
         return Seen(seen, media, len(self._turns) - len(turns))
 
     def _injected(self, target: Target, room: int | None) -> tuple[str, str]:
@@ -202,9 +205,7 @@ def _instructed(messages: Sequence[Message]) -> _Part:
 
 def _describe(block: Block) -> None:
     """Put words in the place of a medium that cannot be shown."""
-    media = block.media
-    named = (_NAMES.get(media.kind, "file"), media.name or media.url, media.mime_type)
-    text = f"[{', '.join(filter(None, named))}: {media.description or 'no longer kept'}]"
+    text = wording.gone(block.media)
     block.ClearField("extra")
     block.text = text
 
@@ -212,8 +213,9 @@ def _describe(block: Block) -> None:
 def _put_back(messages: Iterable[Message], apart: Apart, *, is_present: bool) -> list[str | None]:
     """Put the caller's media in their places; return the paths of the media there are then.
 
-    A file may still be had from the store, and an address of the present turn is some
-    moments old. What was at an older one may be gone, and would fail every request.
+    A file may still be had from the store, what was said of an image may still be known by its
+    hash, and an address of the present turn is some moments old. What was at an older one may
+    be gone, and would fail every request.
     """
     paths: list[str | None] = []
     for block in list(media_blocks(messages)):
@@ -222,24 +224,36 @@ def _put_back(messages: Iterable[Message], apart: Apart, *, is_present: bool) ->
             paths.append(path)
             if itself.HasField("data"):
                 block.media.data = itself.data
-        elif block.media.file_id or (is_present and block.media.url):
+        elif block.media.file_id or block.media.sha256 or (is_present and block.media.url):
             paths.append(None)
         else:
             _describe(block)
     return paths
 
 
-def _adapted(media: Iterable[tuple[str | None, Block]], target: Target) -> list[Found]:
-    """Return the caller's media; describe others that the model cannot read."""
-    own: list[Found] = []
-    remembered: list[Found] = []
+def _shown(
+    media: Iterable[tuple[str | None, Block]], target: Target, multimodal: Multimodal
+) -> list[Found]:
+    """Return the media of a conversation; put words in the places of those nobody can show."""
+    found: list[Found] = []
     for path, block in media:
-        (remembered if path is None else own).append(Found(path or _MEMORY, block))
-    for one in texts_as_blocks(remembered, target):
-        is_gone = one.block.media.HasField("sha256")
-        if is_gone or not can_read(target, one.block.media):
-            _describe(one.block)
-    return own
+        if path is None and not _can_be_shown(block.media, target, multimodal):
+            _describe(block)
+        else:
+            found.append(Found(path or _MEMORY, block, path is None))
+    return found
+
+
+def _can_be_shown(media: Media, target: Target, multimodal: Multimodal) -> bool:
+    """Return whether a remembered medium is there, and read or converted for a model."""
+    if media.HasField("sha256"):
+        # What a model has said of it may still be known.
+        return media.sha256 != b"" and media.kind == IMAGE and adapts(multimodal, IMAGE)
+    if adapts(multimodal, media.kind) or is_plain_text(media):
+        return True
+    if not target.reads(media.kind):
+        return False
+    return media.kind != DOCUMENT or essence(media.mime_type) in _READ_AS_THEY_ARE
 
 
 def _room(request: GenerateRequest, target: Target, taken: int) -> int | None:

@@ -8,9 +8,10 @@ import orjson
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Message, Opaque
-from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse
+from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse, Multimodal
 from gateway.memory.v1.memory_pb2 import OpenTurn
 from services.common.errors import GatewayError
+from services.inference.adaptation.rules import adapts
 from services.inference.files import Files, place_files
 from services.inference.media import Found
 from services.inference.memory.apart import take_apart
@@ -111,6 +112,7 @@ async def place_remembered(
     named: Mapping[str, list[Found]],
     files: Files,
     targets: Iterable[Target],
+    multimodal: Multimodal,
     *,
     at_most: int,
     keep_foreign: bool,
@@ -122,7 +124,9 @@ async def place_remembered(
     Args:
         named: places by the file's id; the first ones go first while there is room.
         files: where files are read.
-        targets: the models that may be asked; what none reads is left alone.
+        targets: the models that may be asked; what none reads, and is not converted for it, is
+            left alone.
+        multimodal: how the request wants media converted.
         at_most: bytes that all of them together may have.
         keep_foreign: whether ids that are not the gateway's are left as they are.
     """
@@ -130,9 +134,8 @@ async def place_remembered(
     for places in named.values():
         kind = places[0].block.media.kind
         # Text that a document holds is read by every model.
-        if kind != conversation_pb2.MEDIA_KIND_DOCUMENT and not any(
-            target.reads(kind) for target in targets
-        ):
+        is_read = kind == conversation_pb2.MEDIA_KIND_DOCUMENT or adapts(multimodal, kind)
+        if not is_read and not any(target.reads(kind) for target in targets):
             continue
         try:
             await place_files(places, files, at_most=left, keep_foreign=keep_foreign)

@@ -6,7 +6,10 @@ from typing import Any, Protocol
 
 from gateway.conversation.v1.conversation_pb2 import Dialect, MediaKind
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
-from services.common.lazy_request import LazyRequest, Source
+from services.common.errors import GatewayError, unsupported
+from services.common.lazy_request import LazyRequest
+from services.common.lazy_request import Source as ConversationSource
+from services.inference.conversion.parts import Source
 from services.inference.refusals import DEFAULTS, PREFILL, RENAMED, STREAM_OPTIONS, all_refused
 
 
@@ -48,6 +51,23 @@ class Target:
         return self.inputs is None or kind in self.inputs
 
 
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a model heard in a recording.
+
+    Attributes:
+        text: what is said; may be empty.
+        input_tokens: as the provider counts them, or 0.
+        output_tokens: the same.
+        seconds: of sound, where the provider counts those, or 0.
+    """
+
+    text: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float = 0.0
+
+
 @dataclass(slots=True)
 class Call:
     """One attempt at a provider.
@@ -76,7 +96,7 @@ class Call:
     dropped: list[str] = field(default_factory=list)
     takes_verbatim: bool = False
     without: frozenset[str] = frozenset()
-    source: Source | None = None
+    source: ConversationSource | None = None
     tool_names: dict[str, str] = field(default_factory=dict)
     answer_headers: Mapping[str, str] | None = None
 
@@ -116,6 +136,15 @@ class Call:
         return dropped
 
 
+def no_transcripts(provider: str) -> GatewayError:
+    """Return the refusal of a provider that transcribes nothing."""
+    return unsupported(
+        "model",
+        f"the provider {provider} transcribes no recordings; one of kind `openai` with "
+        "/audio/transcriptions does",
+    )
+
+
 class Provider(Protocol):
     """A server that has models.
 
@@ -127,6 +156,7 @@ class Provider(Protocol):
         prefills: whether it continues an assistant message at the end by itself.
         tells_stop_sequence: whether it tells which stop sequence ended an answer.
         pass_stateful: whether callers may name things kept at the provider.
+        fetches: the media that it fetches by their addresses.
     """
 
     name: str
@@ -136,6 +166,7 @@ class Provider(Protocol):
     prefills: bool
     tells_stop_sequence: bool
     pass_stateful: bool
+    fetches: frozenset[MediaKind.ValueType]
 
     def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
         """Return whether it may be sent a conversation of its dialect as its caller wrote it.
@@ -190,6 +221,15 @@ class Provider(Protocol):
 
         Raises:
             GatewayError: unsupported, when the provider makes no vectors.
+            UpstreamError: the provider failed.
+        """
+        ...
+
+    async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
+        """Return what is said in a recording; `language` is a BCP 47 tag, or "".
+
+        Raises:
+            GatewayError: unsupported, when the provider transcribes nothing.
             UpstreamError: the provider failed.
         """
         ...

@@ -38,12 +38,13 @@ from services.common import ids
 from services.common.errors import UpstreamError, invalid, unsupported
 from services.common.lazy_request import LazyRequest
 from services.inference.catalogue import Facts
+from services.inference.conversion.parts import Source
 from services.inference.media import block_path
 from services.inference.offload import offload
 from services.inference.providers import failures, forms
 from services.inference.providers.base import Call as ProviderCall
-from services.inference.providers.base import Target
-from services.inference.sandbox import behaviours, models, openai_wire, vectors
+from services.inference.providers.base import Heard, Target
+from services.inference.sandbox import behaviours, models, openai_wire, transcripts, vectors
 from services.inference.sandbox.anthropic_wire import redact
 from services.inference.sandbox.conversation import (
     Answer,
@@ -123,6 +124,7 @@ class SandboxProvider:
     prefills = False
     tells_stop_sequence = True
     pass_stateful = False
+    fetches = frozenset(_KINDS)  # it names addresses
 
     def __init__(
         self,
@@ -174,6 +176,14 @@ class SandboxProvider:
         """Return vectors; see `base.Provider.embed`."""
         try:
             return vectors.embed(texts, models.find_model(target.upstream))
+        except SandboxError as error:
+            raise self._failure(error) from error
+
+    async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
+        """Return what a recording is; see `base.Provider.transcribe`."""
+        try:
+            model = models.find_model(target.upstream)
+            return Heard(transcripts.transcribe(sound.content, language, model))
         except SandboxError as error:
             raise self._failure(error) from error
 

@@ -122,6 +122,7 @@ class Upstream:
             sent.setdefault("authorization", f"Basic {base64.b64encode(pair).decode()}")
         sent = {"content-type": "application/json", "user-agent": "llm-gateway", **sent}
         # By the number of gateways that a request has passed before this one.
+        self._sent = sent
         self._fields = [
             http.fields((sent | {HOPS_KEY: str(passed + 1)}).items())
             for passed in range(MAX_HOPS + 1)
@@ -144,6 +145,7 @@ class Upstream:
         *,
         headers: Collection[tuple[str, str]] = (),
         heard: Heard | None = None,
+        content_type: str = "",
     ) -> bytes:
         """Post JSON and give the body of a whole 2xx answer.
 
@@ -151,7 +153,9 @@ class Upstream:
         """
         try:
             async with asyncio.timeout(self.limits.step_timeout_s):
-                return await self.post_unbounded(path, body, headers=headers, heard=heard)
+                return await self.post_unbounded(
+                    path, body, headers=headers, heard=heard, content_type=content_type
+                )
         except TimeoutError as error:
             raise self._failure(error) from error
 
@@ -162,6 +166,7 @@ class Upstream:
         *,
         headers: Collection[tuple[str, str]] = (),
         heard: Heard | None = None,
+        content_type: str = "",
     ) -> bytes:
         """Post JSON and give the body of a whole 2xx answer; the caller bounds the time.
 
@@ -171,6 +176,7 @@ class Upstream:
             headers: for this request alone, names in lower case; those that the provider's
                 own headers have are left out.
             heard: is called with the headers of the answer.
+            content_type: of a body that is no JSON.
 
         Raises:
             UpstreamError: no answer, none in time, one that is too large or not 2xx.
@@ -178,7 +184,7 @@ class Upstream:
         self._live.inc()
         response: http.Response | None = None
         try:
-            response = await self._send(path, body, headers)
+            response = await self._send(path, body, headers, content_type)
             if heard is not None:
                 heard(response.headers)
             if not 200 <= response.status < 300:
@@ -290,7 +296,11 @@ class Upstream:
         return value
 
     def _send(
-        self, path: str, body: bytes, headers: Collection[tuple[str, str]]
+        self,
+        path: str,
+        body: bytes,
+        headers: Collection[tuple[str, str]],
+        content_type: str = "",
     ) -> Coroutine[Any, Any, http.Response]:
         """Send the request; return the answer with its body unread."""
         if self._missing_key:
@@ -299,7 +309,11 @@ class Upstream:
                 f"the provider {self.name} has no key: providers.{self.name}.api_key_env names "
                 f"{self._missing_key}, which is not set in the gateway's environment",
             )
-        fields = self._fields[min(hops.get(), MAX_HOPS)]
+        passed = min(hops.get(), MAX_HOPS)
+        fields = self._fields[passed]
+        if content_type:
+            own = {"content-type": content_type, HOPS_KEY: str(passed + 1)}
+            fields = http.fields((self._sent | own).items())
         if headers:
             fields += http.fields([pair for pair in headers if pair[0] not in self._own])
         return self._client.send(self._origin, "POST", self._target(path), fields, body)

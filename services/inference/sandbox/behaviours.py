@@ -15,6 +15,7 @@ cut        breaks off in the middle of the answer
 =========  ====================================================================
 
 `embed` makes vectors of texts, and does not chat: texts that share words are near.
+`transcribe` tells how long a recording is.
 
 Further names, for tests of what a provider can do to a gateway: `fail-401`,
 `fail-403`, `fail-503`, `fail-529`, `fail-context` (the prompt is too long), `small`
@@ -77,7 +78,7 @@ def answer(prompt: Prompt, model: Model) -> Answer:
         SandboxError: the model refuses the prompt, or failing is what it does.
     """
     refuse_failing(model)
-    if model.embeds:
+    if model.embeds or model.transcribes:
         raise not_made_for(model, "does not chat")
     _check(prompt, model)
     replies = tuple(_reply(prompt, model, choice) for choice in range(prompt.n))

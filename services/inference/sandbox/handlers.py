@@ -9,7 +9,13 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from services.inference.sandbox import behaviours, gemini_wire, openai_embeddings, vectors
+from services.inference.sandbox import (
+    behaviours,
+    gemini_wire,
+    openai_embeddings,
+    transcripts,
+    vectors,
+)
 from services.inference.sandbox.checks import Body
 from services.inference.sandbox.conversation import Answer
 from services.inference.sandbox.dialects import Dialect
@@ -89,6 +95,38 @@ class Server:
             return response
 
         return handle
+
+    def transcriber(self, dialect: Dialect) -> Handler:
+        """Return a handler that transcribes the recording of a form."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            entry = self._log.add(request.path, dialect.name, request.headers.items())
+            exchange = Exchange(request, dialect, self._new_id("req_"), entry)
+            with self._counted():
+                try:
+                    response = await self._transcribe(exchange)
+                except SandboxError as error:
+                    response = exchange.failure(error)
+            entry.status = response.status
+            return response
+
+        return handle
+
+    async def _transcribe(self, exchange: Exchange) -> web.StreamResponse:
+        form = dict(await exchange.request.post())
+        file = form.pop("file", None)
+        exchange.dialect.authenticate(exchange.request.headers)
+        if not isinstance(file, web.FileField):
+            raise SandboxError("invalid", 400, "A file is needed", path=("file",))
+        content = file.file.read()
+        told = {"filename": file.filename, "type": file.content_type, "bytes": len(content)}
+        self._log.keep_body(exchange.entry, {**form, "file": told}, 0)
+        if unknown := form.keys() - {"model", "language", "response_format"}:
+            raise SandboxError("invalid", 400, f"Unknown fields: {sorted(unknown)}")
+        model = find_model(str(form.get("model", "")))
+        text = transcripts.transcribe(content, str(form.get("language", "")), model)
+        usage = {"type": "tokens", "input_tokens": 14, "output_tokens": len(text.split())}
+        return exchange.json({"text": text, "usage": usage})
 
     @contextmanager
     def _counted(self) -> Iterator[None]:

@@ -102,6 +102,7 @@ class Model:
         disturbance: what goes wrong while the answer goes out, or None.
         failure: kind, status and message of the failure that is its only answer, or None.
         embeds: whether it makes vectors of texts, and nothing else.
+        transcribes: whether it transcribes recordings, and nothing else.
     """
 
     name: str
@@ -113,6 +114,7 @@ class Model:
     disturbance: Disturbance | None = None
     failure: tuple[Kind, int, str] | None = None
     embeds: bool = False
+    transcribes: bool = False
 
 
 TOO_LONG = "This model's maximum context length is exceeded: the prompt is too long"
@@ -151,6 +153,7 @@ _ALL = (
         disturbance=Disturbance("error", "half"),
     ),
     Model("embed", "Sandbox vectors", reads=frozenset(), listed=False, embeds=True),
+    Model("transcribe", "Sandbox transcripts", reads=frozenset(), listed=False, transcribes=True),
     _failing("fail-401", "authentication", 401, "Incorrect API key provided"),
     _failing("fail-403", "permission", 403, "You may not use this model"),
     _failing("fail-503", "server", 503, "The server is down for a while"),

@@ -3,6 +3,7 @@
 ==============================  ================================================
 POST /v1/chat/completions       OpenAI's chat completions
 POST /v1/embeddings             OpenAI's vectors of texts
+POST /v1/audio/transcriptions   OpenAI's transcripts of recordings
 POST /v1/messages               Anthropic's messages
 POST /v1/messages/count_tokens  Anthropic's count of what it would read
 GET /v1/models[/{id}]           Anthropic's shape where `anthropic-version` came
@@ -162,6 +163,7 @@ def _add_openai(
     for prefix in (f"{below}/v1", below):
         router.add_post(f"{prefix}/chat/completions", server.handler(chat, server.generate))
         router.add_post(f"{prefix}/embeddings", server.handler(embeddings, server.embed))
+        router.add_post(f"{prefix}/audio/transcriptions", server.transcriber(chat))
 
 
 def _add_anthropic(

@@ -161,6 +161,8 @@ TABLE: list[tuple[dict[str, Any], str, str]] = [
     ({"multimodal": {"pdf": {"ocr": True}}}, "multimodal.pdf.ocr", "'always' or 'never'"),
     ({"multimodal": {"pdf": {"max_pages": 1.5}}}, "multimodal.pdf.max_pages", "an integer"),
     ({"multimodal": {"video": {"frames": -1}}}, "multimodal.video.frames", "at least 1"),
+    ({"multimodal": {"video": {"frames": 101}}}, "multimodal.video.frames", "at most 100"),
+    ({"multimodal": {"audio": {"language": "a\r\nb"}}}, "multimodal.audio.language", "match"),
     ({"multimodal": {"audio": {"language": 5}}}, "multimodal.audio.language", "a string"),
     ({"fallback": "maybe"}, "fallback", "'disabled', 'auto', 'enabled' or 'strict'"),
     ({"fallback": True}, "fallback", "'disabled'"),

@@ -1,9 +1,12 @@
 """Providers that join by themselves, with real servers to find."""
 
+from pathlib import Path
+
 import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from services.common.disk import DiskReserve
 from services.common.ids import Source
 from services.common.secrets import Secrets
 from services.common.settings import Provider, Server, parse
@@ -11,6 +14,7 @@ from services.inference import discovery
 from services.inference.assembly import Inference
 from services.inference.http import Client
 from tests.running import serving
+from tests.services.inference.adapting import Lease
 from tests.services.inference.kept import Kept
 from tests.services.inference.remembering import Memories
 from tests.waiting import until
@@ -167,7 +171,15 @@ async def test_a_providers_models_stay_known_while_it_does_not_answer():
         one = {"kind": "openai", "base_url": f"{url}/v1"}
         settings = parse({"discovery": {"enabled": False}, "providers": {"one": one}}, "test")
         inference = await Inference.start(
-            settings, SECRETS, Source(), CollectorRegistry(), Kept({}), Memories(), {}
+            settings,
+            SECRETS,
+            Source(),
+            CollectorRegistry(),
+            Kept({}),
+            Memories(),
+            Lease(),
+            DiskReserve(Path(), 0),
+            {},
         )
 
         def is_listed() -> bool:
@@ -230,7 +242,15 @@ async def test_a_local_server_joins_with_its_models(monkeypatch):
     async with serving(server({"data": [{"id": "llama"}]})) as url:
         monkeypatch.setattr(discovery, "LOCAL_SERVERS", {"ollama": f"{url}/v1"})
         inference = await Inference.start(
-            parse({}, "test"), SECRETS, Source(), CollectorRegistry(), Kept({}), Memories(), {}
+            parse({}, "test"),
+            SECRETS,
+            Source(),
+            CollectorRegistry(),
+            Kept({}),
+            Memories(),
+            Lease(),
+            DiskReserve(Path(), 0),
+            {},
         )
         try:
             await inference.learn()
@@ -243,7 +263,15 @@ async def test_a_local_server_joins_with_its_models(monkeypatch):
 async def test_settings_read_again_take_effect():
     closed = {"discovery": {"enabled": False}}
     inference = await Inference.start(
-        parse(closed, "test"), SECRETS, Source(), CollectorRegistry(), Kept({}), Memories(), {}
+        parse(closed, "test"),
+        SECRETS,
+        Source(),
+        CollectorRegistry(),
+        Kept({}),
+        Memories(),
+        Lease(),
+        DiskReserve(Path(), 0),
+        {},
     )
     try:
         mine = {"name": "mine", "provider": "sandbox", "upstream": "echo"}

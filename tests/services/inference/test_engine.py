@@ -13,11 +13,13 @@ from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Event, Finish, GenerateRequest, Start
 from services.common.errors import GatewayError, UpstreamError
 from services.common.settings import Limits, Memory, Model, Provider
-from services.inference.engine import Engine, Routes
+from services.inference.engine import Engine
 from services.inference.metrics import Metrics
 from services.inference.providers.base import Call
+from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.thinking import Signer
+from tests.services.inference.adapting import adaptation
 from tests.services.inference.kept import Kept
 from tests.services.inference.remembering import Memories
 
@@ -34,6 +36,7 @@ class Played:
     prefills = False
     tells_stop_sequence = False
     pass_stateful = False
+    fetches = frozenset()
 
     def __init__(self, *answers: Sequence[Sequence[Event] | Exception]) -> None:
         self.answers = list(answers)
@@ -85,7 +88,15 @@ def engine(provider: Played, **model: object) -> Engine:
     routes = Routes(models, {"played": provider})
     metrics = Metrics(CollectorRegistry())
     return Engine(
-        routes, SIGNER, Kept({}), Memories(), Limits(), Memory(), metrics, lambda: next(clock)
+        routes,
+        SIGNER,
+        Kept({}),
+        Memories(),
+        Limits(),
+        Memory(),
+        metrics,
+        lambda: next(clock),
+        adaptation(metrics),
     )
 
 

@@ -4,14 +4,15 @@ import pytest
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, ToolResult
-from gateway.inference.v1.inference_pb2 import GenerateRequest
+from gateway.inference.v1.inference_pb2 import GenerateRequest, Multimodal
 from services.common.errors import GatewayError
-from services.inference.files import decoded, place_files, texts_as_blocks
+from services.inference.files import place_files, texts_as_blocks
 from services.inference.media import find_media
 from services.inference.providers.base import Target
 from tests.services.inference.kept import Kept
 
 DOCUMENT = conversation.MEDIA_KIND_DOCUMENT
+OFF = Multimodal(enabled=False)
 PICTURE = f"file-{'1' * 26}"
 NOTES = f"file-{'2' * 26}"
 STORE = {
@@ -92,7 +93,7 @@ async def test_all_files_of_a_request_together_are_bounded():
 async def test_text_is_a_text_block_for_who_reads_no_documents():
     request = asked(named(NOTES), named(PICTURE))
     await placed(request)
-    rest = texts_as_blocks(find_media(request), Target("t", "p", "t"))
+    rest, _ = texts_as_blocks(find_media(request), Target("t", "p", "t"), OFF)
     assert request.messages[0].blocks[0].text == "[notes.md]\nGrüße"
     assert [one.block for one in rest] == [request.messages[0].blocks[1]]
 
@@ -100,14 +101,31 @@ async def test_text_is_a_text_block_for_who_reads_no_documents():
 async def test_text_stays_a_document_for_who_reads_them():
     request = asked(named(NOTES))
     await placed(request)
-    texts_as_blocks(find_media(request), Target("t", "p", "t", inputs=frozenset({DOCUMENT})))
+    texts_as_blocks(find_media(request), Target("t", "p", "t", inputs=frozenset({DOCUMENT})), OFF)
     assert request.messages[0].blocks[0].media.mime_type == "text/markdown"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 def test_text_is_read_in_the_encoding_it_shows(encoding):
-    assert decoded("Grüße, café".encode(encoding)) == "Grüße, café"
+    assert text_of("Grüße, café".encode(encoding)) == "Grüße, café"
 
 
 def test_any_bytes_are_read_as_some_text():
-    assert decoded(bytes(range(256)))
+    assert text_of(bytes(range(256)))
+
+
+def test_text_in_an_unknown_charset_is_left_to_who_converts_it():
+    request = asked(text("Grüße".encode("cp1252")), text(b"plain"))
+    rest, paths = texts_as_blocks(find_media(request), Target("t", "p", "t"), Multimodal())
+    assert [one.block for one in rest] == [request.messages[0].blocks[0]]
+    assert paths == ["messages[0].content[1]"]
+
+
+def text(content: bytes) -> Block:
+    return Block(media=Media(kind=DOCUMENT, data=content, mime_type="text/plain"))
+
+
+def text_of(content: bytes) -> str:
+    request = asked(text(content))
+    texts_as_blocks(find_media(request), Target("t", "p", "t"), OFF)
+    return request.messages[0].blocks[0].text

@@ -242,7 +242,9 @@ def test_so_many_fields_of_messages_are_remembered():
         anthropic("temperature: range: -1..1"),
         openai("Unsupported parameter: 'tools'", "tools", "unsupported_parameter"),
         anthropic("max_tokens: 64000 > 32000, which is the maximum allowed number"),
-        openai("The model does not support image input"),
+        openai("The model does not support images of this size"),
+        openai("Image format is not supported"),
+        openai("image/tiff is not supported"),
         "",
         "[1]",
         '{"error": 7}',
@@ -264,3 +266,30 @@ def test_so_many_models_are_remembered():
     refusals.add(Key("p", "1000"), "seed")
     assert refusals.of(Key("p", "0")) == frozenset()
     assert refusals.of(Key("p", "1000")) == {"top_p", "seed"}
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        # OpenAI, Ollama, DeepSeek, llama.cpp, vLLM, OpenRouter, as their users report them.
+        ("Invalid content type. image_url is only supported by certain models.", "media.image"),
+        ("this model does not support image input (ref: b8bd630e)", "media.image"),
+        ("messages[137]: unknown variant `image_url`, expected `text`", "media.image"),
+        ("image input is not supported - hint: you may need to provide the mmproj", "media.image"),
+        ('Failed to parse messages: Unsupported content part type: "image_url"', "media.image"),
+        ("At most 0 image(s) may be provided in one request.", "media.image"),
+        ("m is not a multimodal model", "media.image"),
+        ("No endpoints found that support image input", "media.image"),
+        ("The model text does not read images (sandbox).", "media.image"),
+        ("messages[0]: unknown variant `file`, expected `text`", "media.document"),
+        ("Unknown part type: file", "media.document"),
+        ("Input tag 'file' found using 'type' does not match any of", "media.document"),
+        ('Unsupported content part type: "file"', "media.document"),
+        ("The model text does not read documents", "media.document"),
+        ("audio input is not supported", "media.audio"),
+        ('Unsupported content part type: "input_audio"', "media.audio"),
+    ],
+)
+def test_a_medium_that_a_model_does_not_read_is_learnt(words, name):
+    assert field(openai(words)) == name
+    assert field(openai(words), known=[name]) == ""

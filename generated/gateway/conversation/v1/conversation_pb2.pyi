@@ -468,6 +468,7 @@ class Usage(_message.Message):
     CACHE_READ_INPUT_TOKENS_FIELD_NUMBER: _builtins.int
     REASONING_TOKENS_FIELD_NUMBER: _builtins.int
     EXTRA_FIELD_NUMBER: _builtins.int
+    HELPERS_FIELD_NUMBER: _builtins.int
     input_tokens: _builtins.int
     """Required. Tokens read that came from no cache and went into none."""
     output_tokens: _builtins.int
@@ -482,6 +483,12 @@ class Usage(_message.Message):
     def extra(self) -> Global___Opaque:
         """Optional. The provider's further figures."""
 
+    @_builtins.property
+    def helpers(self) -> _containers.RepeatedCompositeFieldContainer[Global___HelperUsage]:
+        """Optional, in answers. What other models read and wrote to convert media of the request. No
+        part of the figures above.
+        """
+
     def __init__(
         self,
         *,
@@ -491,11 +498,54 @@ class Usage(_message.Message):
         cache_read_input_tokens: _builtins.int = ...,
         reasoning_tokens: _builtins.int = ...,
         extra: Global___Opaque | None = ...,
+        helpers: _abc.Iterable[Global___HelperUsage] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_creation_input_tokens", b"cache_creation_input_tokens", "cache_read_input_tokens", b"cache_read_input_tokens", "extra", b"extra", "input_tokens", b"input_tokens", "output_tokens", b"output_tokens", "reasoning_tokens", b"reasoning_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_creation_input_tokens", b"cache_creation_input_tokens", "cache_read_input_tokens", b"cache_read_input_tokens", "extra", b"extra", "helpers", b"helpers", "input_tokens", b"input_tokens", "output_tokens", b"output_tokens", "reasoning_tokens", b"reasoning_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Usage: _TypeAlias = Usage  # noqa: Y015
+
+@_typing.final
+class HelperUsage(_message.Message):
+    """Tokens of a model that converted media of a request, in one call."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    PROVIDER_FIELD_NUMBER: _builtins.int
+    INPUT_TOKENS_FIELD_NUMBER: _builtins.int
+    OUTPUT_TOKENS_FIELD_NUMBER: _builtins.int
+    SECONDS_FIELD_NUMBER: _builtins.int
+    task: _builtins.str
+    """Required. What it did: `describe_image` or `transcribe_audio`."""
+    model: _builtins.str
+    """Required. The model, as callers write it."""
+    provider: _builtins.str
+    """Required. Name of its provider."""
+    input_tokens: _builtins.int
+    """Optional. Tokens read; 0 where the provider tells none."""
+    output_tokens: _builtins.int
+    """Optional. Tokens written; 0 where the provider tells none."""
+    seconds: _builtins.float
+    """Optional. Seconds of sound, where the provider counts those."""
+    def __init__(
+        self,
+        *,
+        task: _builtins.str = ...,
+        model: _builtins.str = ...,
+        provider: _builtins.str = ...,
+        input_tokens: _builtins.int = ...,
+        output_tokens: _builtins.int = ...,
+        seconds: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["input_tokens", b"input_tokens", "model", b"model", "output_tokens", b"output_tokens", "provider", b"provider", "seconds", b"seconds", "task", b"task"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HelperUsage: _TypeAlias = HelperUsage  # noqa: Y015

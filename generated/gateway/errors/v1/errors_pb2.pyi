@@ -82,6 +82,10 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """UNAVAILABLE, 503: the disk is almost full, so that nothing new is stored; reading and
     deleting go on. Try again after `retry_after_s`.
     """
+    REASON_NO_VISION_MODEL: _Reason.ValueType  # 50
+    """INVALID_ARGUMENT, 400: an image is to be described for a model that reads none, and no model
+    is known that could; the message says what to set.
+    """
     REASON_UPSTREAM_REJECTED: _Reason.ValueType  # 20
     """INVALID_ARGUMENT, 400: the provider refused the request; the message holds its words."""
     REASON_CONTEXT_LENGTH_EXCEEDED: _Reason.ValueType  # 21
@@ -159,6 +163,10 @@ REASON_MEMORY_STORAGE_EXCEEDED: Reason.ValueType  # 33
 REASON_STORAGE_FULL: Reason.ValueType  # 40
 """UNAVAILABLE, 503: the disk is almost full, so that nothing new is stored; reading and
 deleting go on. Try again after `retry_after_s`.
+"""
+REASON_NO_VISION_MODEL: Reason.ValueType  # 50
+"""INVALID_ARGUMENT, 400: an image is to be described for a model that reads none, and no model
+is known that could; the message says what to set.
 """
 REASON_UPSTREAM_REJECTED: Reason.ValueType  # 20
 """INVALID_ARGUMENT, 400: the provider refused the request; the message holds its words."""

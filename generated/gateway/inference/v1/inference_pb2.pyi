@@ -796,7 +796,9 @@ class ImageAdaptation(_message.Message):
     enabled: _builtins.bool
     """Optional, true when absent."""
     model: _builtins.str
-    """Optional. Name of the model that describes them."""
+    """Optional. Name of the model that describes them; `embedded`: their size, colours and the text
+    that OCR reads, without a model.
+    """
     prompt: _builtins.str
     """Optional. What the describing model is asked."""
     max_images: _builtins.int
@@ -937,7 +939,7 @@ class VideoAdaptation(_message.Message):
     model: _builtins.str
     """Optional. Name of the model that describes frames."""
     frames: _builtins.int
-    """Optional, at least 1; 8 when absent. Frames taken from a film."""
+    """Optional, 1 to 100; 8 when absent. Frames taken from a film."""
     def __init__(
         self,
         *,
@@ -972,7 +974,7 @@ class AudioAdaptation(_message.Message):
     enabled: _builtins.bool
     """Optional, true when absent."""
     model: _builtins.str
-    """Optional. Name of the model that transcribes."""
+    """Optional. Name of the model that transcribes; `embedded`: the gateway itself."""
     language: _builtins.str
     """Optional. Language spoken, as a BCP 47 tag."""
     def __init__(
@@ -1258,6 +1260,7 @@ class Served(_message.Message):
     MEMORY_TRUNCATED_FIELD_NUMBER: _builtins.int
     HEADERS_FIELD_NUMBER: _builtins.int
     UPSTREAM_REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ADAPTED_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Required. Name of the model as callers write it."""
     provider: _builtins.str
@@ -1283,6 +1286,12 @@ class Served(_message.Message):
         `openai-*` and `x-ratelimit-*`. None that names an account at the provider.
         """
 
+    @_builtins.property
+    def adapted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional. Media that were converted for the model: of each the path of its part and what was
+        made of it, as `messages[0].content[1]:image-described`.
+        """
+
     def __init__(
         self,
         *,
@@ -1294,10 +1303,11 @@ class Served(_message.Message):
         memory_truncated: _builtins.int = ...,
         headers: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         upstream_request_id: _builtins.str = ...,
+        adapted: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "dropped", b"dropped", "headers", b"headers", "memory_truncated", b"memory_truncated", "model", b"model", "provider", b"provider", "step", b"step", "upstream_request_id", b"upstream_request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapted", b"adapted", "attempts", b"attempts", "dropped", b"dropped", "headers", b"headers", "memory_truncated", b"memory_truncated", "model", b"model", "provider", b"provider", "step", b"step", "upstream_request_id", b"upstream_request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -12,6 +12,7 @@ from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import unsupported
 from services.common.lazy_request import LazyRequest
+from services.inference.conversion.parts import Source
 from services.inference.offload import offload
 from services.inference.providers.anthropic.events import StreamReader, events_from_whole
 from services.inference.providers.anthropic.request import (
@@ -20,7 +21,7 @@ from services.inference.providers.anthropic.request import (
     build_request,
 )
 from services.inference.providers.anthropic.verbatim import verbatim
-from services.inference.providers.base import Call, Target
+from services.inference.providers.base import Call, Heard, Target, no_transcripts
 from services.inference.providers.billing import BILLING
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
@@ -32,6 +33,7 @@ _VERSION = "2023-06-01"
 _MESSAGES = "/v1/messages"
 _KEPT_THERE = b'"file_id"'
 _COUNT = "/v1/messages/count_tokens"
+_BY_ADDRESS = (conversation_pb2.MEDIA_KIND_IMAGE, conversation_pb2.MEDIA_KIND_DOCUMENT)
 
 
 def headers(key: str) -> Mapping[str, str]:
@@ -70,6 +72,7 @@ class AnthropicProvider:
         self.checks_signatures = official
         self._upstream = upstream
         self.pass_stateful = pass_stateful
+        self.fetches = frozenset(_BY_ADDRESS if fetches_urls else ())
         self._rules = {
             "pass_stateful": pass_stateful,
             "fetches_urls": fetches_urls,
@@ -130,6 +133,10 @@ class AnthropicProvider:
     async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
         """Refuse: the API makes no vectors."""
         raise unsupported("model", f"model: the provider {self.name} makes no vectors")
+
+    async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
+        """Refuse: the API transcribes nothing."""
+        raise no_transcripts(self.name)
 
     async def close(self) -> None:
         """Do nothing: connections belong to the session that providers share."""

@@ -60,7 +60,10 @@ class Counts:
 
     def usage(self) -> Usage:
         """Return all that is known."""
-        return Usage(**self._known, extra=_opaque_or_none(self._extra))
+        usage = Usage(extra=_opaque_or_none(self._extra))
+        for name, count in self._known.items():
+            setattr(usage, name, count)
+        return usage
 
 
 def start_of(message: Json, but: tuple[str, ...] = ()) -> Start:

@@ -12,8 +12,9 @@ from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.ids import new_id
 from services.common.lazy_request import LazyRequest
+from services.inference.conversion.parts import Source
 from services.inference.offload import offload
-from services.inference.providers.base import Call, Target
+from services.inference.providers.base import Call, Heard, Target, no_transcripts
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
 from services.inference.providers.gemini import shaping
@@ -27,6 +28,13 @@ from services.inference.providers.gemini.vectors import (
 from services.inference.providers.openai.vectors import MAX_LENGTH
 from services.inference.providers.reading import read_events
 from services.inference.providers.upstream import Upstream
+
+_BY_ADDRESS = (
+    conversation_pb2.MEDIA_KIND_IMAGE,
+    conversation_pb2.MEDIA_KIND_DOCUMENT,
+    conversation_pb2.MEDIA_KIND_AUDIO,
+    conversation_pb2.MEDIA_KIND_VIDEO,
+)
 
 
 def headers(key: str) -> Mapping[str, str]:
@@ -64,6 +72,7 @@ class GeminiProvider:
         self._upstream = upstream
         self.pass_stateful = pass_stateful
         self._fetches_urls = fetches_urls
+        self.fetches = frozenset(_BY_ADDRESS if fetches_urls else ())
         self._new_id = new_id
 
     def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
@@ -123,6 +132,10 @@ class GeminiProvider:
             parsed = self._upstream.json_object_of(answer, at_most)
             vectors += read_embedding(parsed, len(batch), self.name)
         return vectors
+
+    async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
+        """Refuse: the API transcribes nothing by itself."""
+        raise no_transcripts(self.name)
 
     async def close(self) -> None:
         """Do nothing: connections belong to the client that providers share."""

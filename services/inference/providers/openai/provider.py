@@ -9,12 +9,14 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.ids import new_id
 from services.common.lazy_request import LazyRequest
+from services.inference.conversion.parts import Source
 from services.inference.offload import offload
-from services.inference.providers.base import Call, Target
+from services.inference.providers.base import Call, Heard, Target
 from services.inference.providers.heads import caller_headers
 from services.inference.providers.openai.caller import Server
 from services.inference.providers.openai.events import StreamReader, events_from_whole
 from services.inference.providers.openai.request import build_request
+from services.inference.providers.openai.transcriptions import form, read_transcript
 from services.inference.providers.openai.vectors import MAX_LENGTH, read_vectors
 from services.inference.providers.openai.verbatim import verbatim
 from services.inference.providers.reading import read_events
@@ -23,6 +25,7 @@ from services.inference.refusals import changes_messages
 
 _PATH = "/chat/completions"
 _EMBEDDINGS = "/embeddings"
+_TRANSCRIPTIONS = "/audio/transcriptions"
 
 
 class OpenAIProvider:
@@ -57,6 +60,8 @@ class OpenAIProvider:
         self.pass_stateful = pass_stateful
         self._server = Server(name, newest, fetches_urls, pass_stateful)
         self._new_id = new_id
+        # Of files it knows ids and bytes alone.
+        self.fetches = frozenset({conversation_pb2.MEDIA_KIND_IMAGE} if fetches_urls else ())
 
     def takes_source(self, lazy: LazyRequest, without: frozenset[str]) -> bool:
         """Return whether a conversation may go as its caller wrote it."""
@@ -102,6 +107,15 @@ class OpenAIProvider:
         at_most = (len(texts) + 1) * (MAX_LENGTH + 64)
         parsed = self._upstream.json_object_of(answer, at_most)
         return read_vectors(parsed, len(texts), self.name)
+
+    async def transcribe(self, target: Target, sound: Source, language: str) -> Heard:
+        """Return what is said in a recording; see `Provider.transcribe`."""
+        boundary = self._new_id("form-")
+        body = form(target.upstream, sound, language, boundary)
+        answer = await self._upstream.post(
+            _TRANSCRIPTIONS, body, content_type=f"multipart/form-data; boundary={boundary}"
+        )
+        return read_transcript(self._upstream.json_object(answer), self.name)
 
     async def close(self) -> None:
         """Do nothing: connections belong to the session that providers share."""

@@ -41,6 +41,7 @@ TYPES = {
     "UPSTREAM_CONNECTION": (502, "api_error"),
     "UPSTREAM_TIMEOUT": (504, "timeout_error"),
     "LOOP_DETECTED": (508, "api_error"),
+    "NO_VISION_MODEL": (400, "invalid_request_error"),
 }
 
 

@@ -15,11 +15,13 @@ from gateway.inference.v1.inference_pb2 import Event, Finish, GenerateRequest, S
 from services.common.errors import UpstreamError
 from services.common.lazy_request import LazyRequest
 from services.common.settings import Limits, Memory, Model, Provider
-from services.inference.engine import Engine, Routes
+from services.inference.engine import Engine
 from services.inference.metrics import Metrics
 from services.inference.providers.base import Call
+from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.thinking import Signer
+from tests.services.inference.adapting import adaptation
 from tests.services.inference.kept import Kept
 from tests.services.inference.remembering import Memories
 
@@ -48,6 +50,7 @@ class Scripted:
     signs_thinking = checks_signatures = False
     tells_stop_sequence = True
     pass_stateful = False
+    fetches = frozenset()
 
     def __init__(self, name: str, prefills: bool = False) -> None:
         self.name = name
@@ -132,6 +135,7 @@ class House:
         self.registry = CollectorRegistry()
         self.files = Kept({})
         self.memories = Memories()
+        self.adaptation = adaptation()
         self.engine = Engine(
             Routes(Models(models, settings, {}, {}), {"p": self.p, "q": self.q}),
             Signer({"k1": b"s" * 32}, "k1"),
@@ -141,6 +145,7 @@ class House:
             Memory(),
             Metrics(self.registry),
             monotonic=lambda: asyncio.get_running_loop().time(),
+            adaptation=self.adaptation,
             uniform=lambda low, high: high,
         )
         for name in ("a", "b", "c", "short", "tiny"):

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from gateway.conversation.v1.conversation_pb2 import MEDIA_KIND_IMAGE, Block, Media
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import UpstreamError
@@ -297,3 +298,19 @@ async def test_a_task_that_heard_the_second_can_still_be_cancelled_by_others(str
     task = asyncio.current_task()
     assert task is not None
     assert task.cancelling() == 0
+
+
+@both
+@in_no_time
+async def test_the_time_that_its_media_take_to_convert_is_no_silence(stream):
+    house = House(fallbacks=("b",), inputs={"a": ["text"], "b": ["text", "image"]})
+    house.p.plays("b", [20, *answer("a cat")])
+    wanted = request()
+    image = Media(kind=MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png")
+    wanted.messages[0].blocks.append(Block(media=image))
+    text, served, usage = await house.ask(stream, wanted)
+    assert (text, served.attempts) == ("I am a", 1)
+    assert list(served.adapted) == ["messages[0].blocks[1]:image-described"]
+    assert [helper.model for helper in usage.helpers] == ["b"]
+    assert house.asked() == [(0, "b"), (20, "a")]
+    assert house.is_quiet()

@@ -68,6 +68,7 @@ async def test_a_model_that_cannot_read_a_medium_is_left_out():
     image = Media(kind=conversation.MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png")
     wanted = request()
     wanted.messages.append(user(Block(media=image)))
+    wanted.multimodal.image.model = "nobody"  # who could describe it for the first
     text, served, _ = await house.ask(True, wanted)
     assert (text, served.attempts) == ("I am b", 1)
 

@@ -180,7 +180,9 @@ def test_words_stand_for_what_is_not_at_hand(media: Media, told: str) -> None:
     block = Block(
         media=media, extra=Opaque(dialect=conversation.DIALECT_ANTHROPIC, json=b'{"title":"x"}')
     )
-    shown = seen(request(user("Hi")), context(user("Hi"), turns=[[user(block)]]), SEES)
+    asked = request(user("Hi"))
+    asked.multimodal.enabled = False
+    shown = seen(asked, context(user("Hi"), turns=[[user(block)]]), SEES)
     assert shown.request.messages[0] == user(told)
     assert shown.media == []
 
@@ -206,9 +208,13 @@ def test_remembered_files_are_shown_to_models_that_read_them() -> None:
     assert file_id == "file-1"
     assert talk.callers_media() == []
     place.block.media.data = PICTURE
-    shown = talk.seen_by(asked, SEES)
-    assert shown.request.messages[0].blocks[1].media.data == PICTURE
-    assert shown.media == []
+    for target in (SEES, BLIND):
+        shown = talk.seen_by(asked, target)
+        assert shown.request.messages[0].blocks[1].media.data == PICTURE
+        ((found),) = shown.media
+        assert (found.path, found.is_remembered) == ("memory_id", True)
+    asked.multimodal.enabled = False
+    assert len(talk.seen_by(asked, SEES).media) == 1
     assert texts(talk.seen_by(asked, BLIND).request.messages)[0] == "See [image: no longer kept]"
     place.block.media.sha256 = b""
     assert texts(talk.seen_by(asked, SEES).request.messages)[0] == "See [image: no longer kept]"
@@ -221,8 +227,10 @@ def test_remembered_text_is_read_by_every_model() -> None:
     ((place,),) = talk.remembered_files().values()
     place.block.media.data = b"Hello"
     place.block.media.mime_type = "text/plain"
-    assert texts(talk.seen_by(asked, BLIND).request.messages)[0] == "[a.txt]\nHello"
-    assert texts(talk.seen_by(asked, SEES).request.messages)[0] == "-"
+    asked.multimodal.enabled = False
+    for target in (BLIND, SEES):
+        (found,) = talk.seen_by(asked, target).media
+        assert found.block.media.data == b"Hello"
 
 
 def test_a_step_may_have_instructions_of_its_own() -> None:

@@ -16,11 +16,13 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse
 from services.common.errors import GatewayError
 from services.common.settings import Limits, Memory, Model, Provider
 from services.inference import http
-from services.inference.engine import Engine, Routes
+from services.inference.engine import Engine
 from services.inference.metrics import Metrics
 from services.inference.providers import registry
+from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.thinking import Signer
+from tests.services.inference.adapting import adaptation
 from tests.services.inference.kept import Kept
 from tests.services.inference.providers.scripted import Live
 from tests.services.inference.remembering import Memories
@@ -84,6 +86,7 @@ class House:
             Memory(),
             Metrics(CollectorRegistry()),
             lambda: 0.0,
+            adaptation(),
         )
 
     async def whole(self, wanted: GenerateRequest) -> Any:

@@ -12,11 +12,13 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError, UpstreamError
 from services.common.settings import Limits, Memory, Model, Provider
 from services.inference import discovery, http
-from services.inference.engine import Engine, Routes
+from services.inference.engine import Engine
 from services.inference.metrics import Metrics
 from services.inference.providers import registry
+from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.thinking import Signer
+from tests.services.inference.adapting import adaptation
 from tests.services.inference.kept import Kept
 from tests.services.inference.remembering import Memories
 
@@ -49,6 +51,7 @@ def engine(providers: Mapping[str, Provider], *configured: Model) -> Engine:
         Memory(),
         metrics,
         lambda: 0.0,
+        adaptation(metrics),
     )
 
 

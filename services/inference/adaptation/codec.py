@@ -1,0 +1,80 @@
+"""What conversions make, as bytes to keep and back. Pure.
+
+A line of JSON, then the bytes of pictures and sound one after the other.
+"""
+
+from typing import Any
+
+import orjson
+
+from services.inference.conversion.parts import Film, ImageFacts, PageText, Picture
+
+Made = str | tuple[PageText, ...] | tuple[Picture, ...] | ImageFacts | Film
+
+
+def dump(made: Made) -> bytes:
+    """Return what was made as bytes."""
+    contents: list[bytes] = []
+    match made:
+        case str():
+            head: dict[str, Any] = {"text": made}
+        case ImageFacts():
+            head = {
+                "facts": [made.width, made.height, made.format, list(made.colours), made.text],
+            }
+        case Film():
+            contents = [frame.content for frame in made.frames]
+            head = {"film": made.duration_s, "frames": [_picture(one) for one in made.frames]}
+            if made.sound is not None:
+                head["sound"] = len(made.sound)
+                contents.append(made.sound)
+        case _ if made and isinstance(made[0], Picture):
+            pictures = [one for one in made if isinstance(one, Picture)]
+            contents = [one.content for one in pictures]
+            head = {"pictures": [_picture(one) for one in pictures]}
+        case _:
+            pages = [one for one in made if isinstance(one, PageText)]
+            head = {"pages": [[one.number, one.text, one.recognised] for one in pages]}
+    return b"".join([orjson.dumps(head), b"\n", *contents])
+
+
+def load(kept: bytes) -> Made:
+    """Return what `dump` was given.
+
+    Raises:
+        ValueError: the bytes are damaged, or of another version.
+    """
+    line, _, contents = kept.partition(b"\n")
+    try:
+        head = orjson.loads(line)
+        match head:
+            case {"text": str(text)}:
+                return text
+            case {"facts": [width, height, form, colours, text]}:
+                return ImageFacts(width, height, form, tuple(colours), text)
+            case {"pages": [*pages]}:
+                return tuple(PageText(*page) for page in pages)
+            case {"pictures": [*pictures]}:
+                return _pictures(pictures, contents)
+            case {"film": duration_s, "frames": [*frames]}:
+                size = head.get("sound")
+                sound = None if size is None else contents[len(contents) - size :]
+                return Film(duration_s, _pictures(frames, contents), sound)
+    except (TypeError, KeyError, orjson.JSONDecodeError) as error:
+        raise ValueError("damaged") from error
+    raise ValueError("of another version")
+
+
+def _picture(picture: Picture) -> list[Any]:
+    return [picture.number, picture.mime_type, picture.at_s, len(picture.content)]
+
+
+def _pictures(told: list[Any], contents: bytes) -> tuple[Picture, ...]:
+    start = 0
+    pictures: list[Picture] = []
+    for number, mime_type, at_s, size in told:
+        if len(contents) < start + size:
+            raise ValueError("cut off")
+        pictures.append(Picture(number, contents[start : start + size], mime_type, at_s))
+        start += size
+    return tuple(pictures)

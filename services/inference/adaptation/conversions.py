@@ -1,0 +1,282 @@
+"""Each way to convert a medium: what is done, what is kept of it, and what is said of it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from gateway.conversation.v1.conversation_pb2 import Block, Media
+from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1.inference_pb2 import Multimodal, PdfAdaptation
+from services.common.errors import GatewayError
+from services.inference.adaptation import wording
+from services.inference.adaptation.cache import Cache, M
+from services.inference.adaptation.errors import AdaptationError, at_part
+from services.inference.adaptation.helpers import Helper, Helpers
+from services.inference.adaptation.media_types import is_text, utf8
+from services.inference.adaptation.once import Once, all_of
+from services.inference.adaptation.rules import (
+    DEFAULT_FRAMES,
+    DEFAULT_MAX_PAGES,
+    IMAGE,
+    MAX_FRAMES,
+    Reader,
+    Way,
+)
+from services.inference.conversion.converter import Converter
+from services.inference.conversion.parts import Film, ImageFacts, Ocr, PageText, Picture, Source
+
+_OCR = {
+    PdfAdaptation.OCR_ALWAYS: Ocr.ALWAYS,
+    PdfAdaptation.OCR_NEVER: Ocr.NEVER,
+}
+_EMBEDDED_ENGINE = "the embedded engine"
+_AT_ONCE = 4  # conversions of one request
+# About as many as a model says of an image.
+_SOME_WORDS = "word " * 300
+
+T = TypeVar("T")
+
+
+class Conversions:
+    """What is made of the media of one request; equal ones are made once.
+
+    Every method raises AdaptationError, which names the part at `path`.
+
+    Args:
+        converter: converts what needs no model.
+        cache: keeps what was made.
+        helpers: the models that describe and transcribe.
+        multimodal: how the request wants it done.
+        counts: whether tokens are counted alone: no helper model is asked then, and where
+            nothing is kept of what one said before, some words stand for it.
+
+    Attributes:
+        guesses: whether such words stand somewhere.
+    """
+
+    def __init__(
+        self,
+        converter: Converter,
+        cache: Cache,
+        helpers: Helpers,
+        multimodal: Multimodal,
+        *,
+        counts: bool,
+    ) -> None:
+        self._converter = converter
+        self._cache = cache
+        self._helpers = helpers
+        self._multimodal = multimodal
+        self._counts = counts
+        self.guesses = False
+        self._once = Once()
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def blocks(
+        self, way: Way, media: Media, label: wording.Label, path: str, reader: Reader
+    ) -> list[Block]:
+        """Return the blocks for the place of a medium, none where nothing is known of it.
+
+        Its bytes are there, unless it is to be recalled.
+        """
+        source = Source(media.data, media.mime_type, media.name)
+        match way:
+            case Way.RECALL:
+                return await self._recalled(media, label, path)
+            case Way.DESCRIBE:
+                return [await self._described(media, label, path)]
+            case Way.PAGES:
+                pictures = await self._pictures(source, path)
+                # In a thread: they may have many megabytes.
+                return await asyncio.to_thread(wording.page_pictures, label, pictures)
+            case Way.DESCRIBED_PAGES:
+                return [await self._described_pages(source, label, path)]
+            case Way.TEXT:
+                return [wording.pages(label, await self._pages(source, path))]
+            case Way.TRANSCRIBE:
+                by, text = await self._heard(source, path)
+                return [wording.transcript(label, by, text)]
+            case Way.FILM:
+                return await self._film(source, label, path, sees=reader.reads(IMAGE))
+            case Way.INLINE:
+                return [Block(media=media)]
+
+    async def _described(self, media: Media, label: wording.Label, path: str) -> Block:
+        image = self._multimodal.image
+        helper = self._helpers.describer("multimodal.image.model", image.model, path)
+        if helper.target is None:
+            return wording.facts(
+                label, await self._facts(Source(media.data, media.mime_type), path)
+            )
+        text = await self._description(helper, media.data, media.mime_type, image.prompt, path)
+        return wording.description(label, helper.by, text)
+
+    async def _recalled(self, media: Media, label: wording.Label, path: str) -> list[Block]:
+        """Return what was said of an image before, if that is known."""
+        image = self._multimodal.image
+        helper = self._helpers.describer("multimodal.image.model", image.model, path)
+        what = ("description", helper.key, image.prompt)
+        if media.HasField("sha256"):
+            key = self._cache.key_of(media.sha256, *what)
+        else:
+            key = await self._cache.key(media.data, *what)
+        text = await self._cache.get(key, str)
+        return [] if text is None else [wording.description(label, helper.by, text)]
+
+    async def _description(
+        self, helper: Helper, content: bytes, mime_type: str, prompt: str, path: str
+    ) -> str:
+        """Return what a helper says of an image."""
+        if helper.target is None:
+            facts = await self._facts(Source(content, mime_type), path)
+            return facts.text
+        media = Media(kind=IMAGE, data=content, mime_type=mime_type)
+        return await self._made(
+            str,
+            lambda: self._helpers.describe(helper, media, prompt, path),
+            path,
+            (content, "description", helper.key, prompt),
+            _SOME_WORDS,
+        )
+
+    async def _facts(self, source: Source, path: str) -> ImageFacts:
+        return await self._made(
+            ImageFacts,
+            lambda: self._converted(self._converter.image_facts(source)),
+            path,
+            (source.content, "facts"),
+        )
+
+    async def _pages(self, source: Source, path: str) -> Sequence[PageText]:
+        if is_text(source.mime_type, source.name):
+            text = utf8(source.content)
+            if text is not None:
+                return [PageText(1, text)]
+        pdf = self._multimodal.pdf
+        ocr, most = _OCR.get(pdf.ocr, Ocr.AUTO), _max_pages(pdf)
+        pages: tuple[PageText, ...] = await self._made(
+            tuple,
+            lambda: self._converted(self._converter.pages_as_text(source, max_pages=most, ocr=ocr)),
+            path,
+            (source.content, "pages", source.mime_type, source.name, most, ocr.value),
+        )
+        return pages
+
+    async def _pictures(self, source: Source, path: str) -> Sequence[Picture]:
+        most = _max_pages(self._multimodal.pdf)
+        pictures: tuple[Picture, ...] = await self._made(
+            tuple,
+            lambda: self._converted(self._converter.pages_as_pictures(source, max_pages=most)),
+            path,
+            (source.content, "pictures", source.mime_type, source.name, most),
+        )
+        return pictures
+
+    async def _described_pages(self, source: Source, label: wording.Label, path: str) -> Block:
+        pdf = self._multimodal.pdf
+        helper = self._helpers.describer("multimodal.pdf.model", pdf.model, path)
+        pictures = await self._pictures(source, path)
+        texts = await self._descriptions(helper, pictures, path)
+        return wording.described_pages(label, helper.by, list(zip(pictures, texts, strict=True)))
+
+    async def _descriptions(
+        self, helper: Helper, pictures: Sequence[Picture], path: str
+    ) -> list[str]:
+        prompt = self._multimodal.image.prompt
+        return await all_of(
+            [
+                self._description(helper, one.content, one.mime_type, prompt, path)
+                for one in pictures
+            ]
+        )
+
+    async def _heard(self, source: Source, path: str) -> tuple[str, str]:
+        """Return who transcribed a recording, and what is said."""
+        audio = self._multimodal.audio
+        helper = self._helpers.transcriber("multimodal.audio.model", audio.model)
+        language = audio.language
+        if helper.target is None:
+            text = await self._made(
+                str,
+                lambda: self._converted(self._converter.transcript(source, language=language)),
+                path,
+                (source.content, "transcript", language),
+            )
+            return _EMBEDDED_ENGINE, text
+        text = await self._made(
+            str,
+            lambda: self._helpers.transcribe(helper, source, language, path),
+            path,
+            (source.content, "transcript", language, helper.key),
+            _SOME_WORDS,
+        )
+        return helper.by, text
+
+    async def _film(
+        self, source: Source, label: wording.Label, path: str, *, sees: bool
+    ) -> list[Block]:
+        video = self._multimodal.video
+        count = video.frames if video.HasField("frames") else DEFAULT_FRAMES
+        if not 1 <= count <= MAX_FRAMES:
+            where = "multimodal.video.frames"
+            raise AdaptationError(
+                errors_pb2.REASON_INVALID_REQUEST,
+                f"{where}: takes 1 to {MAX_FRAMES}",
+                param=where,
+            )
+        helper: Helper | None = None
+        if not sees:
+            # Before the film is taken apart: it takes a while.
+            helper = self._helpers.describer("multimodal.video.model", video.model, path)
+        film = await self._made(
+            Film,
+            lambda: self._converted(self._converter.film(source, frames=count)),
+            path,
+            (source.content, "film", count),
+        )
+        said: tuple[str, str] | None = None
+        if film.sound is not None:
+            said = await self._heard(Source(film.sound, "audio/wav", "sound.wav"), path)
+        told = None if helper is None else await self._descriptions(helper, film.frames, path)
+        seer = "" if helper is None else helper.by
+        return list(wording.film(label, film, said, told, seer))
+
+    async def _converted(self, work: Awaitable[T]) -> T:
+        """Wait for a conversion, while others of the request wait for their turn."""
+        async with self._turns:
+            return await work
+
+    async def _made(
+        self,
+        kind: type[M],
+        make: Callable[[], Awaitable[M]],
+        path: str,
+        key: tuple[bytes, str, *tuple[str | int, ...]],
+        guess: M | None = None,
+    ) -> M:
+        """Return what is kept of a conversion, or make it and keep it.
+
+        `guess` stands for what only a model could make, where tokens are counted.
+        """
+        name = await self._cache.key(*key)
+
+        async def make_and_keep() -> M:
+            made = await self._cache.get(name, kind)
+            if made is None and guess is not None and self._counts:
+                self.guesses = True
+                return guess
+            if made is None:
+                made = await make()
+                await self._cache.put(name, made)
+            return made
+
+        try:
+            return await self._once.get(name, make_and_keep)
+        except AdaptationError:
+            raise
+        except GatewayError as error:
+            raise at_part(path, error) from error
+
+
+def _max_pages(pdf: PdfAdaptation) -> int:
+    return pdf.max_pages if pdf.HasField("max_pages") else DEFAULT_MAX_PAGES

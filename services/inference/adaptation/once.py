@@ -1,0 +1,50 @@
+"""Work done once for all that ask for it, and several pieces of work at a time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
+from typing import Any, TypeVar
+
+from services.common.errors import GatewayError
+
+T = TypeVar("T")
+
+
+class Once:
+    """Results by key: the first who asks does the work, and others wait for it.
+
+    Where the first is cancelled or fails, the next does it again.
+    """
+
+    def __init__(self) -> None:
+        self._results: dict[Hashable, Any] = {}
+        self._locks: dict[Hashable, asyncio.Lock] = {}
+
+    async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
+        """Return the result under a key, made by `make` where there is none yet."""
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            if key not in self._results:
+                self._results[key] = await make()
+            result: T = self._results[key]
+            return result
+
+
+async def all_of(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Return what pieces of work return, in their order; one that fails ends the others.
+
+    Raises:
+        GatewayError: what the first of those that failed raised, in their order.
+    """
+    tasks: list[asyncio.Task[T]] = []
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in work]
+    except* GatewayError:
+        pass
+    failed = next((error for task in tasks if (error := _failure(task))), None)
+    if failed is not None:
+        raise failed
+    return [task.result() for task in tasks]
+
+
+def _failure(task: "asyncio.Task[Any]") -> BaseException | None:
+    return None if task.cancelled() else task.exception()

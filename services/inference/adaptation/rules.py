@@ -1,0 +1,155 @@
+"""What becomes of a medium for a target. Pure.
+
+What the target reads goes on untouched, whatever the request says of conversions.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Media, MediaKind
+from gateway.inference.v1.inference_pb2 import Multimodal, PdfAdaptation
+from services.inference.adaptation.media_types import DOCX, PDF, essence, is_text, utf8
+
+IMAGE = conversation_pb2.MEDIA_KIND_IMAGE
+DOCUMENT = conversation_pb2.MEDIA_KIND_DOCUMENT
+AUDIO = conversation_pb2.MEDIA_KIND_AUDIO
+VIDEO = conversation_pb2.MEDIA_KIND_VIDEO
+
+# What media are called in messages and in texts.
+NAMES: Mapping[MediaKind.ValueType, str] = {
+    IMAGE: "image",
+    DOCUMENT: "document",
+    AUDIO: "recording",
+    VIDEO: "film",
+}
+
+DEFAULT_MAX_IMAGES = 20
+DEFAULT_MAX_PAGES = 50
+DEFAULT_FRAMES = 8
+MAX_FRAMES = 100
+
+_EVERYTHING = frozenset(NAMES)
+
+
+class Way(Enum):
+    """What is done with a medium that does not go on as it is.
+
+    The value is the word that `x-gateway-adapted` has for it; INLINE converts nothing. RECALL is
+    for a remembered image whose bytes are gone.
+    """
+
+    INLINE = ""
+    DESCRIBE = "image-described"
+    RECALL = "image-recalled"
+    PAGES = "document-pages"
+    DESCRIBED_PAGES = "document-pages-described"
+    TEXT = "document-text"
+    TRANSCRIBE = "audio-transcribed"
+    FILM = "video-frames"
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """What a target takes.
+
+    Attributes:
+        name: of the model, as callers write it.
+        inputs: media it reads beside text; None when unknown.
+        refused: media that it has refused so far.
+        fetches: media that its provider fetches by address.
+    """
+
+    name: str
+    inputs: frozenset[MediaKind.ValueType] | None
+    refused: frozenset[MediaKind.ValueType]
+    fetches: frozenset[MediaKind.ValueType]
+
+    def reads(self, kind: MediaKind.ValueType) -> bool:
+        """Return whether a medium may be sent to it: to an unknown model, until it refuses."""
+        return kind not in self.refused and (self.inputs is None or kind in self.inputs)
+
+    def is_known_to_read(self, kind: MediaKind.ValueType) -> bool:
+        """Return whether it is known to read a medium."""
+        return self.inputs is not None and self.reads(kind)
+
+
+def adapts(multimodal: Multimodal, kind: MediaKind.ValueType) -> bool:
+    """Return whether a medium is to be converted for a target that cannot read it."""
+    if multimodal.HasField("enabled") and not multimodal.enabled:
+        return False
+    match kind:
+        case conversation_pb2.MEDIA_KIND_IMAGE:
+            return not multimodal.image.HasField("enabled") or multimodal.image.enabled
+        case conversation_pb2.MEDIA_KIND_DOCUMENT:
+            return not multimodal.pdf.HasField("enabled") or multimodal.pdf.enabled
+        case conversation_pb2.MEDIA_KIND_AUDIO:
+            audio = multimodal.audio
+            return multimodal.HasField("audio") and (not audio.HasField("enabled") or audio.enabled)
+        case conversation_pb2.MEDIA_KIND_VIDEO:
+            video = multimodal.video
+            return multimodal.HasField("video") and (not video.HasField("enabled") or video.enabled)
+    return False
+
+
+def way_of(media: Media, multimodal: Multimodal, reader: Reader) -> Way | None:
+    """Return what is done with a medium, None where it goes on as it is.
+
+    Of a medium that comes by its address more is known once it has been fetched: ask again then.
+    """
+    kind = media.kind
+    source = media.WhichOneof("source")
+    if source == "data" and kind != DOCUMENT and reader.reads(kind):
+        return None  # nearly all are like this
+    if source == "sha256" and kind == IMAGE:
+        return Way.RECALL
+    if source not in ("data", "url") or not adapts(multimodal, kind):
+        return None
+    if reader.reads(kind) and not _needs_text(media):
+        return Way.INLINE if source == "url" and kind not in reader.fetches else None
+    if source == "url":
+        return Way.INLINE
+    match kind:
+        case conversation_pb2.MEDIA_KIND_IMAGE:
+            return Way.DESCRIBE
+        case conversation_pb2.MEDIA_KIND_DOCUMENT:
+            return _way_of_document(media, multimodal.pdf, reader)
+        case conversation_pb2.MEDIA_KIND_AUDIO:
+            return Way.TRANSCRIBE
+        case conversation_pb2.MEDIA_KIND_VIDEO:
+            return Way.FILM
+    return None
+
+
+def _needs_text(media: Media) -> bool:
+    """Return whether a document is of a format that readers of documents do not read.
+
+    They read PDF, and text in UTF-8.
+    """
+    mime_type = essence(media.mime_type)
+    if media.kind != DOCUMENT or mime_type in ("", PDF):
+        return False
+    if not mime_type.startswith("text/"):
+        return True
+    return media.HasField("data") and utf8(media.data) is None
+
+
+def _way_of_document(media: Media, pdf: PdfAdaptation, reader: Reader) -> Way:
+    has_pages = essence(media.mime_type) in (PDF, DOCX)
+    if not has_pages or pdf.mode == PdfAdaptation.MODE_TEXT:
+        return Way.TEXT
+    if pdf.mode == PdfAdaptation.MODE_IMAGES:
+        return Way.PAGES if reader.reads(IMAGE) else Way.DESCRIBED_PAGES
+    # Of an unknown model nobody knows that it sees, and every model reads text.
+    return Way.PAGES if reader.is_known_to_read(IMAGE) else Way.TEXT
+
+
+def is_plain_text(media: Media) -> bool:
+    """Return whether a document is text that needs no library to be read."""
+    return (
+        media.kind == DOCUMENT
+        and media.HasField("data")
+        and is_text(media.mime_type, media.name)
+        and utf8(media.data) is not None
+    )

@@ -1,0 +1,259 @@
+"""The conversions of one request, shared between the models of its chain."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import orjson
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, HelperUsage, Media
+from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1.inference_pb2 import Multimodal
+from services.common.errors import GatewayError
+from services.inference.adaptation import wording
+from services.inference.adaptation.cache import Cache
+from services.inference.adaptation.conversions import Conversions
+from services.inference.adaptation.errors import AdaptationError, at_part, of_part
+from services.inference.adaptation.helpers import Generate, Helpers
+from services.inference.adaptation.media_types import kind_of, sniffed
+from services.inference.adaptation.once import Once, all_of
+from services.inference.adaptation.rules import DEFAULT_MAX_IMAGES, Reader, Way, way_of
+from services.inference.conversion.converter import Converter
+from services.inference.fetching.fetched import Fetches
+from services.inference.media import Found
+from services.inference.metrics import Metrics
+from services.inference.routes import Routes
+
+# Bytes of one medium that is fetched.
+_MAX_FETCHED = 20 << 20
+_AT_ONCE = 4  # fetches of one request
+_IMAGE = conversation_pb2.MEDIA_KIND_IMAGE
+_PREFIX = "messages[].content[]."
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptation:
+    """What converts media for all requests.
+
+    Attributes:
+        converter: does it, in processes of its own.
+        fetches: brings what stands at addresses.
+        cache: keeps what was made.
+        metrics: what is counted.
+    """
+
+    converter: Converter
+    fetches: Fetches
+    cache: Cache
+    metrics: Metrics
+
+    def session(
+        self,
+        multimodal: Multimodal,
+        routes: Routes,
+        generate: Generate,
+        max_bytes: int,
+        *,
+        counts: bool = False,
+    ) -> "Session":
+        """Return what converts the media of one request.
+
+        Args:
+            multimodal: how its caller wants that done.
+            routes: the models that can help.
+            generate: asks one of them.
+            max_bytes: that all it fetches may have together.
+            counts: whether tokens are counted alone; see `Conversions`.
+        """
+        return Session(self, multimodal, routes, generate, max_bytes, counts=counts)
+
+
+@dataclass(slots=True)
+class Adapted:
+    """What goes into the places of media.
+
+    Attributes:
+        replacements: blocks, by the place of the medium.
+        told: what is listed in `Served.adapted`.
+        dropped: paths of fields of converted parts that are left out.
+    """
+
+    replacements: dict[int, Sequence[Block]] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+
+
+class _Job(NamedTuple):
+    """One medium to convert: where it is, which of its kind it is, and what is done with it."""
+
+    place: int
+    found: Found
+    number: int
+    way: Way
+
+
+class Session:
+    """The conversions of one request.
+
+    Attributes:
+        helpers: the models that help, and what was asked of them.
+    """
+
+    def __init__(
+        self,
+        adaptation: Adaptation,
+        multimodal: Multimodal,
+        routes: Routes,
+        generate: Generate,
+        max_bytes: int,
+        *,
+        counts: bool,
+    ) -> None:
+        self._metrics = adaptation.metrics
+        self._fetches = adaptation.fetches
+        self._multimodal = multimodal
+        self.helpers = Helpers(routes, generate, adaptation.metrics)
+        self._conversions = Conversions(
+            adaptation.converter, adaptation.cache, self.helpers, multimodal, counts=counts
+        )
+        self._fetched = Once()
+        self._fetching = asyncio.Semaphore(_AT_ONCE)
+        self._left = max_bytes
+
+    @property
+    def used(self) -> Sequence[HelperUsage]:
+        """What helper models were asked so far."""
+        return self.helpers.used
+
+    @property
+    def guesses(self) -> bool:
+        """Whether some words stand for what a helper model would say."""
+        return self._conversions.guesses
+
+    async def adapt(self, media: Sequence[Found], reader: Reader) -> Adapted | None:
+        """Convert what a target does not read; None where it reads everything.
+
+        Raises:
+            AdaptationError: a medium cannot be converted.
+        """
+        jobs = self._jobs(media, reader)
+        if not jobs:
+            return None
+        adapted = Adapted()
+        done = await all_of([self._done(job, reader) for job in jobs])
+        for job, (way, blocks) in zip(jobs, done, strict=True):
+            self._put(adapted, job, way, blocks)
+        return adapted
+
+    def _jobs(self, media: Sequence[Found], reader: Reader) -> list[_Job]:
+        numbers: dict[int, int] = {}
+        jobs: list[_Job] = []
+        for place, found in enumerate(media):
+            kind = found.block.media.kind
+            numbers[kind] = numbers.get(kind, 0) + 1
+            way = way_of(found.block.media, self._multimodal, reader)
+            if way is not None:
+                jobs.append(_Job(place, found, numbers[kind], way))
+        return self._within_bounds(jobs, reader)
+
+    def _within_bounds(self, jobs: Sequence[_Job], reader: Reader) -> list[_Job]:
+        """Return the jobs, no more images to be described among them than asked for.
+
+        Too many of the caller's are an error. Of the remembered ones the newest are described,
+        and of others what was said of them before is told.
+        """
+        if reader.reads(_IMAGE):
+            return list(jobs)
+        image = self._multimodal.image
+        most = image.max_images if image.HasField("max_images") else DEFAULT_MAX_IMAGES
+        images = [
+            job for job in jobs if job.found.block.media.kind == _IMAGE and job.way != Way.RECALL
+        ]
+        own = [job.found for job in images if not job.found.is_remembered]
+        if len(own) > most:
+            raise of_part(
+                own[most].path,
+                errors_pb2.REASON_INVALID_REQUEST,
+                f"{reader.name} reads no images, and {len(own)} are to be described for it; "
+                f"multimodal.image.max_images is {most}",
+            )
+        remembered = [job.place for job in images if job.found.is_remembered]
+        older = frozenset(remembered[: max(0, len(images) - most)])
+        return [job._replace(way=Way.RECALL) if job.place in older else job for job in jobs]
+
+    async def _done(self, job: _Job, reader: Reader) -> tuple[Way, list[Block]]:
+        """Return what was done with a medium in the end, and the blocks for its place."""
+        found, way = job.found, job.way
+        try:
+            media = found.block.media
+            if media.HasField("url") and way != Way.RECALL:
+                media = await self._at_address(media, found.path)
+                decided = way_of(media, self._multimodal, reader)
+                if decided is None:
+                    return Way.INLINE, [Block(media=media)]
+                way = decided
+            label = wording.Label(media, job.number)
+            blocks = await self._conversions.blocks(way, media, label, found.path, reader)
+        except GatewayError:
+            self._count(way, "failed")
+            if not found.is_remembered:
+                raise
+            blocks = []  # what is only remembered fails no request
+        if not blocks:
+            return Way.INLINE, [Block(text=wording.gone(found.block.media))]
+        self._count(way, "made")
+        return way, blocks
+
+    async def _at_address(self, media: Media, path: str) -> Media:
+        """Return a medium with the bytes that its address holds."""
+        url = media.url
+        try:
+            fetched = await self._fetched.get(url, lambda: self._fetch(url))
+        except AdaptationError:
+            raise
+        except GatewayError as error:
+            raise at_part(path, error) from error
+        mime_type, content, name = fetched
+        if not content:
+            raise of_part(path, errors_pb2.REASON_INVALID_REQUEST, "its address holds nothing")
+        kind = kind_of(mime_type, media.kind)
+        if media.kind == _IMAGE and kind != media.kind:
+            raise of_part(
+                path,
+                errors_pb2.REASON_INVALID_REQUEST,
+                f"its address holds {mime_type}, and no image",
+            )
+        return Media(
+            kind=kind,
+            data=content,
+            mime_type=mime_type,
+            name=media.name or name,
+            detail=media.detail,
+        )
+
+    async def _fetch(self, url: str) -> tuple[str, bytes, str]:
+        async with self._fetching:
+            fetched = await self._fetches.fetch(url, at_most=min(_MAX_FETCHED, self._left))
+        self._left -= len(fetched.content)
+        return sniffed(fetched.mime_type, fetched.content), fetched.content, fetched.name
+
+    def _put(self, adapted: Adapted, job: _Job, way: Way, blocks: list[Block]) -> None:
+        block = job.found.block
+        if block.cache_control:
+            blocks[-1].cache_control = block.cache_control
+        if way == Way.INLINE:
+            # The same medium, or that it is gone.
+            if blocks[0].HasField("media") and block.HasField("extra"):
+                blocks[0].extra.CopyFrom(block.extra)
+        else:
+            adapted.told.append(f"{job.found.path}:{way.value}")
+            if block.HasField("extra"):
+                names = orjson.loads(block.extra.json)
+                adapted.dropped += [f"{_PREFIX}{name}" for name in names]
+        adapted.replacements[job.place] = blocks
+
+    def _count(self, way: Way, outcome: str) -> None:
+        if way != Way.INLINE:
+            self._metrics.adaptations.labels(way.value, outcome).inc()

@@ -1,0 +1,247 @@
+"""Where conversions are kept: a folder of this machine, or a bucket of an S3 server.
+
+Keys are `owner/hash`. What is kept is cleared away when it is old, when its owner has too much,
+and when all have; the oldest first. Nothing here is needed: whatever is gone is made again.
+"""
+
+import asyncio
+import logging
+import os
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from gateway.errors.v1 import errors_pb2
+from services.common.disk import DiskReserve
+from services.common.errors import GatewayError
+from services.common.settings import Adaptation, Storage
+
+if TYPE_CHECKING:
+    from obstore.store import S3Store
+
+FOLDER = "conversions"
+
+log = logging.getLogger(__name__)
+
+
+class Entry(NamedTuple):
+    """What is kept under a key: its size in bytes, and when it was written, Unix seconds."""
+
+    key: str
+    size: int
+    modified_s: float
+
+    @property
+    def owner(self) -> str:
+        """Return whose it is."""
+        return self.key.partition("/")[0]
+
+
+class KeptConversions(ABC):
+    """Bytes under keys; see `cache.Store`."""
+
+    @abstractmethod
+    async def get(self, key: str) -> bytes | None:
+        """Return what is under a key; see `cache.Store`."""
+
+    @abstractmethod
+    async def put(self, key: str, content: bytes) -> None:
+        """Put bytes under a key; see `cache.Store`."""
+
+    @abstractmethod
+    async def delete(self, keys: Iterable[str]) -> None:
+        """Delete what is under keys; one that is gone is fine.
+
+        Raises:
+            GatewayError: storage_unavailable.
+        """
+
+    @abstractmethod
+    async def entries(self) -> list[Entry]:
+        """Return all that is kept, in any order.
+
+        Raises:
+            GatewayError: storage_unavailable.
+        """
+
+
+def open_store(storage: Storage, reserve: DiskReserve) -> KeptConversions:
+    """Return the store beside that of files; nothing is made or connected yet."""
+    if not storage.blob_url:
+        return Folder(storage.data_dir / FOLDER, reserve)
+    bucket, _, prefix = storage.blob_url.partition("://")[2].partition("/")
+    return Bucket(bucket, f"{prefix.strip('/')}/{FOLDER}".lstrip("/"))
+
+
+class Folder(KeptConversions):
+    """Conversions as files of one folder, which only the gateway's own user can enter.
+
+    Args:
+        folder: is made when there is something to keep.
+        reserve: the free space that is left to others.
+    """
+
+    def __init__(self, folder: Path, reserve: DiskReserve) -> None:
+        self._folder = folder
+        self._reserve = reserve
+
+    async def get(self, key: str) -> bytes | None:
+        """Read a file."""
+        try:
+            return await asyncio.to_thread((self._folder / key).read_bytes)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unavailable(error) from error
+
+    async def put(self, key: str, content: bytes) -> None:
+        """Write a file beside its place, and move it there."""
+        self._reserve.check()
+        try:
+            await asyncio.to_thread(_write, self._folder / key, content)
+        except OSError as error:
+            raise _unavailable(error) from error
+
+    async def delete(self, keys: Iterable[str]) -> None:
+        """Delete files."""
+        try:
+            await asyncio.to_thread(_unlink, [self._folder / key for key in keys])
+        except OSError as error:
+            raise _unavailable(error) from error
+
+    async def entries(self) -> list[Entry]:
+        """List the folder; what a killed process left half written is in the list too."""
+        try:
+            return await asyncio.to_thread(lambda: list(_scan(self._folder)))
+        except OSError as error:
+            raise _unavailable(error) from error
+
+
+class Bucket(KeptConversions):
+    """Conversions as objects of an S3 bucket, under a prefix."""
+
+    def __init__(self, bucket: str, prefix: str) -> None:
+        self._bucket = bucket
+        self._prefix = prefix
+
+    @cached_property
+    def _store(self) -> "S3Store":
+        from obstore.store import S3Store
+
+        return S3Store(
+            self._bucket,
+            prefix=self._prefix,
+            client_options={
+                "allow_http": True,
+                "connect_timeout": timedelta(seconds=5),
+                "timeout": timedelta(seconds=60),
+            },
+            retry_config={"max_retries": 1, "retry_timeout": timedelta(seconds=5)},
+        )
+
+    async def get(self, key: str) -> bytes | None:
+        """Read an object."""
+        from obstore.exceptions import BaseError
+
+        try:
+            answer = await self._store.get_async(key)
+            return bytes(await answer.bytes_async())
+        except FileNotFoundError:
+            return None
+        except BaseError as error:
+            raise _unavailable(error) from error
+
+    async def put(self, key: str, content: bytes) -> None:
+        """Put an object."""
+        from obstore.exceptions import BaseError
+
+        try:
+            await self._store.put_async(key, content)
+        except BaseError as error:
+            raise _unavailable(error) from error
+
+    async def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects."""
+        from obstore.exceptions import BaseError
+
+        try:
+            for key in keys:
+                with suppress(FileNotFoundError):
+                    await self._store.delete_async(key)
+        except BaseError as error:
+            raise _unavailable(error) from error
+
+    async def entries(self) -> list[Entry]:
+        """List the objects under the prefix."""
+        from obstore.exceptions import BaseError
+
+        try:
+            return [
+                Entry(one["path"], one["size"], one["last_modified"].timestamp())
+                async for batch in self._store.list(chunk_size=1000)
+                for one in batch
+            ]
+        except BaseError as error:
+            raise _unavailable(error) from error
+
+
+def overdue(entries: Iterable[Entry], now_s: float, bounds: Adaptation) -> list[str]:
+    """Return the keys of what is to go: what is old, then the oldest beyond the bounds. Pure."""
+    going: list[str] = []
+    total = 0
+    by_owner: dict[str, int] = {}
+    for one in sorted(entries, key=lambda entry: entry.modified_s, reverse=True):
+        total += one.size
+        by_owner[one.owner] = by_owner.get(one.owner, 0) + one.size
+        if (
+            one.modified_s < now_s - bounds.kept_s
+            or by_owner[one.owner] > bounds.kept_bytes_per_user
+            or total > bounds.kept_bytes
+        ):
+            going.append(one.key)
+            total -= one.size
+            by_owner[one.owner] -= one.size
+    return going
+
+
+def _unavailable(error: Exception) -> GatewayError:
+    log.warning("conversions cannot be kept or read", extra={"store": str(error)})
+    return GatewayError(errors_pb2.REASON_STORAGE_UNAVAILABLE, "conversions cannot be kept now")
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        os.replace(name, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def _unlink(paths: Iterable[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.parent.rmdir()  # of an owner who has nothing more
+
+
+def _scan(folder: Path) -> Iterator[Entry]:
+    if not folder.is_dir():
+        return
+    for owner in os.scandir(folder):
+        if not owner.is_dir(follow_symlinks=False):
+            continue
+        with suppress(FileNotFoundError):
+            for one in os.scandir(owner.path):
+                told = one.stat()
+                yield Entry(f"{owner.name}/{one.name}", told.st_size, told.st_mtime)

@@ -1,0 +1,87 @@
+"""OpenAI's transcriptions: a recording as a form, `{"text": "…", "usage": {…}}` back."""
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from services.common.errors import unsupported
+from services.inference.conversion.parts import Source
+from services.inference.providers.base import Heard
+from services.inference.providers.bounds import tokens
+from services.inference.providers.failures import broken_answer
+
+# What servers tell the format of a recording by.
+_SUFFIXES = {
+    "audio/wav": ".wav",
+    "audio/x-wav": ".wav",
+    "audio/wave": ".wav",
+    "audio/vnd.wave": ".wav",
+    "audio/mpeg": ".mp3",
+    "audio/mp3": ".mp3",
+    "audio/flac": ".flac",
+    "audio/x-flac": ".flac",
+    "audio/ogg": ".ogg",
+    "audio/opus": ".ogg",
+    "audio/mp4": ".m4a",
+    "audio/x-m4a": ".m4a",
+    "audio/aac": ".m4a",
+    "audio/webm": ".webm",
+}
+_KNOWN = frozenset(_SUFFIXES.values()) | {".mp4", ".mpga", ".oga"}
+
+
+def form(model: str, sound: Source, language: str, boundary: str) -> bytes:
+    """Return the body of a request, `multipart/form-data` (RFC 7578).
+
+    Raises:
+        GatewayError: unsupported, for a name of a model that a form cannot hold.
+
+    Args:
+        model: as the provider calls it.
+        sound: the recording.
+        language: a BCP 47 tag, of which servers take the first part; or "".
+        boundary: what no part holds.
+    """
+    if not model.isprintable():
+        raise unsupported("model", "the model's name has characters that a form cannot hold")
+    fields = {"model": model, "response_format": "json"}
+    code = language.partition("-")[0].lower()
+    if code.isascii() and code.isalpha():
+        fields["language"] = code
+    parts = [
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
+        for name, value in fields.items()
+    ]
+    mime_type = sound.mime_type.partition(";")[0].strip().lower()
+    named = PurePosixPath(sound.name).suffix.lower()
+    suffix = _SUFFIXES.get(mime_type) or (named if named in _KNOWN else ".wav")
+    told = mime_type if mime_type in _SUFFIXES else "application/octet-stream"
+    opening = (
+        f"--{boundary}\r\n"
+        f'Content-Disposition: form-data; name="file"; filename="recording{suffix}"\r\n'
+        f"Content-Type: {told}\r\n\r\n"
+    )
+    return b"".join([*parts, opening.encode(), sound.content, f"\r\n--{boundary}--\r\n".encode()])
+
+
+def read_transcript(answer: Mapping[str, Any], provider: str) -> Heard:
+    """Return what was heard.
+
+    Raises:
+        UpstreamError: the answer has no text.
+    """
+    text, usage = answer.get("text"), answer.get("usage")
+    if not isinstance(text, str):
+        raise broken_answer(provider, "answered no transcript")
+    if not isinstance(usage, dict):
+        return Heard(text)
+    seconds = usage.get("seconds")
+    try:
+        return Heard(
+            text,
+            tokens(usage.get("input_tokens") or 0),
+            tokens(usage.get("output_tokens") or 0),
+            float(seconds) if isinstance(seconds, int | float) else 0.0,
+        )
+    except (TypeError, ValueError):
+        return Heard(text)
