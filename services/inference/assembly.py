@@ -21,6 +21,7 @@ from services.inference.metrics import Metrics
 from services.inference.providers import registry, sandbox
 from services.inference.routing import Models
 from services.inference.thinking import Signer
+from services.inference.tools.running import WebTools
 
 log = logging.getLogger(__name__)
 
@@ -145,7 +146,11 @@ class Inference:
                 everyone, self._client, self._settings.limits, self._metrics.live_upstream_calls
             ),
             roles=self._settings.roles,
+            web=self._web_tools(),
         )
+
+    def _web_tools(self) -> WebTools:
+        return WebTools(None, None, self._metrics)
 
     async def _keep_learning(self) -> None:
         for number in itertools.count():

@@ -10,6 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from gateway.conversation.v1 import conversation_pb2
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import (
     CountTokensResponse,
@@ -18,10 +19,10 @@ from gateway.inference.v1.inference_pb2 import (
     Served,
 )
 from services.common import ids
-from services.common.errors import UpstreamError
+from services.common.errors import UpstreamError, unsupported
 from services.common.lazy_request import LazyRequest
 from services.common.settings import Limits, Memory, Roles
-from services.inference import estimate, extensions, thinking, validation
+from services.inference import estimate, thinking, validation
 from services.inference.accumulator import whole_of
 from services.inference.asking import Asking
 from services.inference.attempt import Batches
@@ -31,6 +32,7 @@ from services.inference.fallback.chain import Chain
 from services.inference.fallback.failure_log import FailureLog
 from services.inference.fallback.ledger import Ledger
 from services.inference.fallback.plan import Plan, Plans
+from services.inference.fallback.turn import Bounds
 from services.inference.files import Files, place_files
 from services.inference.media import Found, find_media
 from services.inference.memory.apart import check_steps, takes_part
@@ -43,6 +45,10 @@ from services.inference.providers.base import Call, Provider
 from services.inference.providers.heads import add_head, tell_head
 from services.inference.refusals import Refusals
 from services.inference.routing import Models
+from services.inference.tools.history import KINDS as HISTORY_KINDS
+from services.inference.tools.loop import ToolLoop
+from services.inference.tools.offer import NOTHING, Available, asks_for_tools
+from services.inference.tools.running import WebTools
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +59,13 @@ class Routes:
         models: those that callers can name.
         providers: who has them, by name.
         roles: which of the models do the gateway's side jobs.
+        web: what the gateway can do with the web; None for nothing.
     """
 
     models: Models
     providers: Mapping[str, Provider]
     roles: Roles = field(default_factory=Roles)
+    web: WebTools | None = None
 
 
 class _Admitted(NamedTuple):
@@ -69,6 +77,9 @@ class _Admitted(NamedTuple):
         media: those of the request, where memory takes no part in it.
         has_thoughts: whether there may be thinking in the conversation.
         is_remembered: whether memory takes part.
+        web: runs the gateway's own tools.
+        asks_for_tools: whether some of them may be called.
+        has_called: whether some may have been called before.
     """
 
     plan: Plan
@@ -76,14 +87,18 @@ class _Admitted(NamedTuple):
     media: Sequence[Found]
     has_thoughts: bool
     is_remembered: bool
+    web: WebTools | None
+    asks_for_tools: bool
+    has_called: bool
 
 
 class _Ready(NamedTuple):
-    """A request that models can be asked."""
+    """A request that models can be asked; `web` runs tools, where some may be called."""
 
     plan: Plan
     providers: Mapping[str, Provider]
     asking: Asking
+    web: WebTools | None
 
 
 class Engine:
@@ -188,17 +203,38 @@ class Engine:
         await self._tellings.settle(within_s)
 
     async def _whole(self, ready: _Ready) -> GenerateResponse:
-        return whole_of(await self._chain(ready, whole=True).whole())
+        if ready.web is not None:
+            async with aclosing(self._loop_of(ready, ready.web, whole=True).batches()) as batches:
+                return whole_of([batch async for batch in batches])
+        return whole_of(await self._chain(ready.plan, ready.asking, whole=True).whole())
 
     def _streamed(self, ready: _Ready) -> Batches:
-        return self._chain(ready, whole=False).stream()
+        if ready.web is not None:
+            return self._loop_of(ready, ready.web, whole=False).batches()
+        return self._chain(ready.plan, ready.asking, whole=False).stream()
 
-    def _chain(self, ready: _Ready, *, whole: bool) -> Chain:
+    def _loop_of(self, ready: _Ready, web: WebTools, *, whole: bool) -> ToolLoop:
+        def start_chain(plan: Plan, bounds: Bounds | None) -> Chain:
+            return self._chain(plan, ready.asking, whole=whole, bounds=bounds)
+
+        return ToolLoop(
+            ready.plan,
+            ready.asking,
+            start_chain,
+            web,
+            self._metrics,
+            whole=whole,
+            is_chat=ready.asking.dialect == conversation_pb2.DIALECT_OPENAI,
+        )
+
+    def _chain(
+        self, plan: Plan, asking: Asking, *, whole: bool, bounds: Bounds | None = None
+    ) -> Chain:
         loop = self._loop
         if loop is None:
             # Of the first request and of all others: to ask for it takes a system call.
             loop = self._loop = asyncio.get_running_loop()
-        return Chain(loop, ready.plan, ready.asking, self._ledger, self._uniform, whole=whole)
+        return Chain(loop, plan, asking, self._ledger, self._uniform, whole=whole, bounds=bounds)
 
     async def _remembered(self, request: GenerateRequest, admitted: _Admitted) -> Batches:
         taken = await take(request, self._memories, self._memory.inject_tokens)
@@ -246,17 +282,27 @@ class Engine:
             kinds = validation.check(request)
         else:
             validation.check_settings(request)
-        extensions.check_request(request)
         routes, plans = self._routed
         plan = plans.of(request)
+        asks = asks_for_tools(request)
+        if asks:
+            if request.use_built_in_tools and not (routes.web and any(routes.web.available)):
+                raise unsupported(
+                    "use_built_in_tools", "use_built_in_tools: this gateway has no tools of its own"
+                )
+            # The rounds of the answer are put together here.
+            request.takes_verbatim = False
+        has_called = not HISTORY_KINDS.isdisjoint(kinds)
         if takes_part(request):
             check_steps(request, plan)
             # The answer is read here, to be remembered.
             request.takes_verbatim = False
-            return _Admitted(plan, routes.providers, (), True, True)
+            return _Admitted(plan, routes.providers, (), True, True, routes.web, asks, has_called)
         media = find_media(request) if "media" in kinds else ()
         has_thoughts = not thinking.KINDS.isdisjoint(kinds)
-        return _Admitted(plan, routes.providers, media, has_thoughts, False)
+        return _Admitted(
+            plan, routes.providers, media, has_thoughts, False, routes.web, asks, has_called
+        )
 
     async def _ready(
         self,
@@ -295,8 +341,9 @@ class Engine:
             conversation,
             has_thoughts=admitted.has_thoughts,
             lazy=lazy,
+            available=_available(admitted),
         )
-        return _Ready(plan, providers, asking)
+        return _Ready(plan, providers, asking, admitted.web if admitted.asks_for_tools else None)
 
 
 def _taken_apart(
@@ -308,6 +355,13 @@ def _taken_apart(
     if takes_part(given.request):
         return given.complete(), None
     return given.request, given
+
+
+def _available(admitted: _Admitted) -> Available | None:
+    """Return the gateway's own tools where they are asked for or have been called, else None."""
+    if not (admitted.asks_for_tools or admitted.has_called):
+        return None
+    return NOTHING if admitted.web is None else admitted.web.available
 
 
 def _overriding_media(request: GenerateRequest, plan: Plan) -> list[Found]:

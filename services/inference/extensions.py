@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Media, MediaKind
-from gateway.inference.v1.inference_pb2 import GenerateRequest, Multimodal
+from gateway.inference.v1.inference_pb2 import Multimodal
 from services.common.errors import not_implemented
 from services.inference.media import Found
 from services.inference.providers.base import Target
@@ -23,20 +23,6 @@ _MEDIA: dict[MediaKind.ValueType, tuple[str, str]] = {
     conversation_pb2.MEDIA_KIND_AUDIO: ("audio", "leave out `multimodal.audio`"),
     conversation_pb2.MEDIA_KIND_VIDEO: ("video", "leave out `multimodal.video`"),
 }
-
-
-def check_request(request: GenerateRequest) -> None:
-    """Refuse a request that needs an extension which is not there, whatever its target.
-
-    Raises:
-        GatewayError: not_implemented, naming the field and what to do instead.
-    """
-    if request.use_built_in_tools:
-        raise not_implemented(
-            "use_built_in_tools",
-            "use_built_in_tools: this gateway has no tools of its own yet; send false, and"
-            " tools of your own in `tools`",
-        )
 
 
 def check_media(found: Iterable[Found], multimodal: Multimodal, target: Target) -> None:

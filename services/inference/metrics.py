@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from services.common.metrics import Counter, Gauge
+from services.common.metrics import Counter, Gauge, Histogram
 from services.inference.fallback.breakers import Key, State
 
 _BREAKER_VALUES: dict[State, float] = {"closed": 0, "half_open": 0.5, "open": 1}
@@ -35,6 +35,18 @@ class Metrics:
             "gateway_stream_recoveries",
             "Answers that broke off in the middle, by outcome: recovered, failed.",
             ("outcome",),
+            registry=registry,
+        )
+        self.tool_calls = Counter(
+            "gateway_tool_calls",
+            "Calls of the gateway's own tools, by outcome: served, cancelled, or an error code.",
+            ("tool", "outcome"),
+            registry=registry,
+        )
+        self.tool_rounds = Histogram(
+            "gateway_tool_rounds",
+            "Times that a model was asked for one answer in which the gateway's tools take part.",
+            buckets=range(1, 9),
             registry=registry,
         )
         self._unknown: set[Key] = set()

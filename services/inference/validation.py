@@ -132,10 +132,10 @@ def _check_blocks(
         kinds.add(kind)
         if kind == "opaque":
             _check_json(block.opaque.json, f"{_block_path(*path, place)}.opaque")
-        elif kind == "tool_use":
-            text = block.tool_use.input
+        elif kind in ("tool_use", "server_tool_use"):
+            text = getattr(block, kind).input
             if len(text) >= MAX_OPAQUE_VALUES:
-                _check_json(text.encode(), f"{_block_path(*path, place)}.tool_use.input")
+                _check_json(text.encode(), f"{_block_path(*path, place)}.{kind}.input")
         elif kind == "tool_result":
             inner = block.tool_result.blocks
             left -= len(inner)

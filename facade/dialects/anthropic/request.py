@@ -98,7 +98,12 @@ def _translated(
         lowers_max_tokens=coding,
     )
     found = None
-    if lazy_bytes and body.thinking_block_strategy in (None, "preserve") and is_plain(body):
+    if (
+        lazy_bytes
+        and body.thinking_block_strategy in (None, "preserve")
+        and not body.use_built_in_tools
+        and is_plain(body)
+    ):
         found = source_of(body)
     names = body.model_fields_set | (body.model_extra or {}).keys()
     lazy = None

@@ -4,10 +4,11 @@ Used for whole requests and for what a fallback step overrides: `names` tells wh
 of the given fields are to be set, and the rules that span fields look at all of them.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, cast
 
 from facade.dialects.anthropic import types
+from facade.dialects.anthropic.web_tools import web_tool
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
 from gateway.inference.v1 import inference_pb2 as pb
@@ -97,6 +98,8 @@ def add_tools(target: pb.GenerateRequest, tools: Sequence[types.Tool], path: str
         else:
             added.opaque = True
             added.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, tool, where))
+            if web := web_tool(cast(Mapping[str, Any], tool), where):
+                added.web.CopyFrom(web)
 
 
 def _set_custom_tool(target: pb.Tool, tool: types.CustomTool, path: str) -> None:

@@ -21,6 +21,7 @@ from facade.dialects.openai.types import (
     StepParameters,
     StreamOptions,
 )
+from facade.dialects.openai.web_search import web_search
 from facade.dialects.validation import check, read_quickly, to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat
@@ -93,7 +94,9 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     stream = wire.stream or False
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: is taken only where stream is true")
-    found = source_of(wire) if lazily and is_exact and is_plain(wire) else None
+    found = None
+    if lazily and is_exact and is_plain(wire) and not _may_search(wire):
+        found = source_of(wire)
     request = _parameters(wire, "", with_tools=found is None)
     request.model = wire.model
     lazy = None
@@ -107,6 +110,11 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     options = wire.stream_options or {}
     _keep_stream_options(request, options)
     return ParsedRequest(request, lazy, stream, bool(options.get("include_usage")))
+
+
+def _may_search(wire: ChatRequest) -> bool:
+    """Return whether the gateway may have to search the web for a request."""
+    return "web_search_options" in (wire.model_extra or ())
 
 
 def _complete(wire: ChatRequest, request: GenerateRequest) -> None:
@@ -264,6 +272,8 @@ def _keep_unnamed(request: GenerateRequest, wire: ChatParameters, prefix: str) -
         raise invalid(path, f"{path}: {_REFUSED[field]}")
     if wire.logit_bias is not None:
         extra["logit_bias"] = wire.logit_bias
+    if (options := extra.get("web_search_options")) is not None:
+        request.web_search.CopyFrom(web_search(options, f"{prefix}web_search_options"))
     form = wire.response_format
     if form is not None and (_has_more(form) or not _is_known(form)):
         # As a whole: in this dialect it is put back over what is known of it.

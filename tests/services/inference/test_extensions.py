@@ -27,7 +27,6 @@ DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
 
 def check(request: GenerateRequest, to: Target) -> None:
-    extensions.check_request(request)
     extensions.check_media(find_media(request), request.multimodal, to)
 
 
@@ -58,10 +57,6 @@ def refusal(request: GenerateRequest, to: Target) -> GatewayError:
 def test_a_plain_request_needs_nothing() -> None:
     check(asked(Block(text="Hi")), target())
     check(GenerateRequest(messages=[user(Block(text="Hi"))], memory=Memory()), target())
-
-
-def test_built_in_tools_are_refused() -> None:
-    assert refusal(GenerateRequest(use_built_in_tools=True), target()).param == "use_built_in_tools"
 
 
 @pytest.mark.parametrize("kind", [IMAGE, DOCUMENT])
