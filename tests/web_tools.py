@@ -9,7 +9,7 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.inference.assembly import Inference
 from services.inference.tools.pages_protocol import Page
-from services.inference.tools.running import WebTools
+from services.inference.tools.running import CALL_TIMEOUT_S, WebTools
 from services.inference.tools.search import SearchResult
 
 TYPST = SearchResult("https://typst.example/docs", "Typst", "Typst sets documents.", "2 days ago")
@@ -72,12 +72,11 @@ class Web:
 
 
 @contextmanager
-def with_web(web: Web | None, *, pages: bool = True) -> Iterator[None]:
+def with_web(web: Web | None, *, timeout_s: float = CALL_TIMEOUT_S) -> Iterator[None]:
     """Have every gateway that starts meanwhile use a web; None for no search engine."""
 
     def web_tools(inference: Inference) -> WebTools:
-        reads = (web or Web()) if pages else None
-        return WebTools(web, reads, inference._metrics)
+        return WebTools(web, web or Web(), inference._metrics, timeout_s=timeout_s)
 
     with patch.object(Inference, "_web_tools", web_tools):
         yield
