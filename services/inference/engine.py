@@ -47,7 +47,7 @@ from services.inference.refusals import Refusals
 from services.inference.routing import Models
 from services.inference.tools.history import KINDS as HISTORY_KINDS
 from services.inference.tools.loop import ToolLoop
-from services.inference.tools.offer import NOTHING, Available, asks_for_tools
+from services.inference.tools.offer import NOTHING, Available, may_run_tools
 from services.inference.tools.running import WebTools
 
 
@@ -284,15 +284,8 @@ class Engine:
             validation.check_settings(request)
         routes, plans = self._routed
         plan = plans.of(request)
-        asks = asks_for_tools(request)
-        if asks:
-            if request.use_built_in_tools and not (routes.web and any(routes.web.available)):
-                raise unsupported(
-                    "use_built_in_tools", "use_built_in_tools: this gateway has no tools of its own"
-                )
-            # The rounds of the answer are put together here.
-            request.takes_verbatim = False
         has_called = not HISTORY_KINDS.isdisjoint(kinds)
+        asks = self._asks_for_tools(request, plan, routes, has_called=has_called)
         if takes_part(request):
             check_steps(request, plan)
             # The answer is read here, to be remembered.
@@ -303,6 +296,23 @@ class Engine:
         return _Admitted(
             plan, routes.providers, media, has_thoughts, False, routes.web, asks, has_called
         )
+
+    def _asks_for_tools(
+        self, request: GenerateRequest, plan: Plan, routes: Routes, *, has_called: bool
+    ) -> bool:
+        """Return whether the gateway may have to run tools for a request."""
+        available = NOTHING if routes.web is None else routes.web.available
+        providers = routes.providers
+        targets = ((providers[step.target.provider].dialect, step.target) for step in plan.steps)
+        if not may_run_tools(request, targets, available, has_called=has_called):
+            return False
+        if request.use_built_in_tools and not any(available):
+            raise unsupported(
+                "use_built_in_tools", "use_built_in_tools: this gateway has no tools of its own"
+            )
+        # The rounds of the answer are put together here.
+        request.takes_verbatim = False
+        return True
 
     async def _ready(
         self,

@@ -189,6 +189,8 @@ def _check_tools(request: GenerateRequest) -> None:
         if name and name in names:
             raise invalid(f"tools[{index}].name", f"tools[{index}].name: {quoted(name)} is twice")
         names.add(name)
+        if tool.HasField("web") and not tool.web.kind:
+            raise invalid(f"tools[{index}].web.kind", f"tools[{index}].web.kind: is needed")
         _check_json(tool.input_schema, f"tools[{index}].input_schema")
         if tool.HasField("extra"):
             _check_json(tool.extra.json, f"tools[{index}].extra")

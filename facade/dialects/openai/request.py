@@ -95,7 +95,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: is taken only where stream is true")
     found = None
-    if lazily and is_exact and is_plain(wire) and not _may_search(wire):
+    if lazily and is_exact and is_plain(wire) and wire.web_search_options is None:
         found = source_of(wire)
     request = _parameters(wire, "", with_tools=found is None)
     request.model = wire.model
@@ -110,11 +110,6 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     options = wire.stream_options or {}
     _keep_stream_options(request, options)
     return ParsedRequest(request, lazy, stream, bool(options.get("include_usage")))
-
-
-def _may_search(wire: ChatRequest) -> bool:
-    """Return whether the gateway may have to search the web for a request."""
-    return "web_search_options" in (wire.model_extra or ())
 
 
 def _complete(wire: ChatRequest, request: GenerateRequest) -> None:
@@ -272,7 +267,9 @@ def _keep_unnamed(request: GenerateRequest, wire: ChatParameters, prefix: str) -
         raise invalid(path, f"{path}: {_REFUSED[field]}")
     if wire.logit_bias is not None:
         extra["logit_bias"] = wire.logit_bias
-    if (options := extra.get("web_search_options")) is not None:
+    if (options := wire.web_search_options) is not None:
+        # It goes on as it is to models that search by themselves.
+        extra["web_search_options"] = options
         request.web_search.CopyFrom(web_search(options, f"{prefix}web_search_options"))
     form = wire.response_format
     if form is not None and (_has_more(form) or not _is_known(form)):

@@ -1,5 +1,8 @@
 """OpenAI's options for searching the web."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
 
@@ -10,14 +13,12 @@ _PLACE = ("city", "region", "country", "timezone")
 _MAX_PLACE = 100  # characters of each part of a location
 
 
-def web_search(options: object, path: str) -> pb.WebTool:
+def web_search(options: Mapping[str, Any], path: str) -> pb.WebTool:
     """Return what `web_search_options` at `path` ask for.
 
     Raises:
         GatewayError: invalid, naming the field of a wrong type.
     """
-    if not isinstance(options, dict):
-        raise invalid(path, f"{path}: takes an object; an empty one will do")
     size = options.get("search_context_size")
     if size is not None and size not in _RESULTS:
         where = f"{path}.search_context_size"

@@ -152,6 +152,8 @@ class ToolLoop:
         if not calls or step is None:
             return round_.end
         if round_.calls_others():
+            if round_.end.finish.reason == conversation_pb2.FINISH_REASON_TOOL_USE:
+                return round_.end
             return _finish(conversation_pb2.FINISH_REASON_TOOL_USE)
         if is_last:
             # It was not offered the tools any more. Sending the answer back goes on from here.

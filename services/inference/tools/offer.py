@@ -1,6 +1,6 @@
 """Which of the gateway's own tools a model is offered, and as what. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import orjson
@@ -26,6 +26,10 @@ _NO_PAGES = "this gateway fetches no pages of the web"
 # has them (OpenAI's search models, Perplexity's, OpenRouter's `:online`).
 _SEARCHES_ITSELF = ("-search-preview", "-search-api", ":online")
 _SEARCHERS = ("sonar", "perplexity/")
+
+# The part of a model's window that one call may fill, and the tokens that it always may.
+_PART = 8
+_LEAST_TOKENS = 256
 
 _SEARCH_WORDS = (
     "Search the web. Returns pages with their addresses and what they say. Use it for what is "
@@ -86,20 +90,34 @@ class Offered(NamedTuple):
     dropped: Sequence[str]
 
 
-def asks_for_tools(request: GenerateRequest) -> bool:
-    """Return whether the gateway may have to run tools for a request, or for a step of it."""
-    if _asks(request):
+def may_run_tools(
+    request: GenerateRequest,
+    targets: Iterable[tuple[Dialect.ValueType, Target]],
+    available: Available,
+    *,
+    has_called: bool,
+) -> bool:
+    """Return whether the gateway may have to run tools for a request.
+
+    Args:
+        request: the request, with what the steps of a chain set.
+        targets: the models that may be asked, each with its provider's dialect.
+        available: what the gateway can run.
+        has_called: whether the conversation holds calls of the gateway's tools.
+    """
+    parts = [request]
+    if request.HasField("fallback_config"):
+        parts += [step.parameters for step in request.fallback_config.steps]
+    searches = any(part.HasField("web_search") for part in parts)
+    has_tools = any(tool.HasField("web") for part in parts for tool in part.tools)
+    if request.use_built_in_tools or (has_tools and has_called):
         return True
-    return request.HasField("fallback_config") and any(
-        _asks(step.parameters) for step in request.fallback_config.steps
-    )
-
-
-def _asks(request: GenerateRequest) -> bool:
-    return (
-        request.use_built_in_tools
-        or request.HasField("web_search")
-        or any(tool.HasField("web") for tool in request.tools)
+    if not (searches or has_tools):
+        return False
+    return any(
+        (has_tools and dialect != conversation_pb2.DIALECT_ANTHROPIC)
+        or (searches and not _is_served(target, dialect, available))
+        for dialect, target in targets
     )
 
 
@@ -143,16 +161,17 @@ def offer_tools(
         tools[_NAMES[tool.web.kind]] = _copy(tool.web)
         tool.CopyFrom(_definition(tool.web))
     taken = {tool.name for tool in request.tools}
-    if request.HasField("web_search") and not _searches_itself(target, dialect):
-        if available.searches:
-            _serve_options(request, taken, tools, dropped)
-        elif dialect != conversation_pb2.DIALECT_OPENAI:
+    if request.HasField("web_search") and not _is_served(target, dialect, available):
+        if not available.searches:
             raise _lacking(_OPTIONS, request.web_search, target)
+        _serve_options(request, taken, tools, dropped)
     if request.use_built_in_tools and request.tool_choice.mode != ToolChoice.MODE_NONE:
         for kind, name in _NAMES.items():
             if available.has(kind) and name not in taken and name not in tools:
                 tools[name] = WebTool(kind=kind)
                 request.tools.append(_definition(tools[name]))
+    for offered in tools.values():
+        _fit(offered, target)
     if tools and request.n > 1:
         raise unsupported("n", "n: must be 1 where the gateway runs tools for the answer")
     return Offered(tools, dropped)
@@ -203,11 +222,25 @@ def _serve_options(
     request.tools.append(_definition(request.web_search))
 
 
-def _searches_itself(target: Target, dialect: Dialect.ValueType) -> bool:
+def _is_served(target: Target, dialect: Dialect.ValueType, available: Available) -> bool:
+    """Return whether OpenAI's search options are the provider's to serve.
+
+    Where the gateway has no search engine, every provider of that dialect gets them.
+    """
     name = target.upstream
     return dialect == conversation_pb2.DIALECT_OPENAI and (
-        any(word in name for word in _SEARCHES_ITSELF) or name.startswith(_SEARCHERS)
+        not available.searches
+        or any(word in name for word in _SEARCHES_ITSELF)
+        or name.startswith(_SEARCHERS)
     )
+
+
+def _fit(tool: WebTool, target: Target) -> None:
+    """Bound what one call brings by the window of the model that reads it, where it is known."""
+    if target.context_window:
+        most = max(_LEAST_TOKENS, target.context_window // _PART)
+        if not tool.HasField("max_content_tokens") or tool.max_content_tokens > most:
+            tool.max_content_tokens = most
 
 
 def _lacking(path: str, tool: WebTool, target: Target) -> Exception:

@@ -140,11 +140,14 @@ class WebTools:
             blocked_domains=tool.blocked_domains,
         )
         found = await self._within_bounds(searching, _SEARCH_CODES, "unavailable", call.name)
+        most = _MAX_FINDING
+        if tool.HasField("max_content_tokens"):
+            most = min(most, tool.max_content_tokens * _BYTES_A_TOKEN // count)
         results = [
             SearchResult(
                 url=fit(one.url, MAX_URL),
                 title=fit(one.title, _MAX_TITLE),
-                text=fit(one.text, _MAX_FINDING),
+                text=fit(one.text, most),
                 age=fit(one.age, _MAX_AGE),
             )
             for one in found
