@@ -97,8 +97,7 @@ class Asking:
     ) -> None:
         self._request = request
         self._media = media
-        # With tools one step makes several requests of the one that is given.
-        self._alone = len(plan.steps) == 1 and available is None
+        self._alone = len(plan.steps) == 1
         self._providers = providers
         self._signer = signer
         self._refusals = refusals

@@ -195,6 +195,8 @@ def _check_tools(request: GenerateRequest) -> None:
         if tool.HasField("extra"):
             _check_json(tool.extra.json, f"tools[{index}].extra")
     choice = request.tool_choice
+    if request.use_built_in_tools:
+        return  # which may be chosen too; whether they are there is known later
     if choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL) and not request.tools:
         raise invalid("tool_choice", "tool_choice: there are no tools to choose from")
     if choice.mode == ToolChoice.MODE_TOOL and choice.name not in names:

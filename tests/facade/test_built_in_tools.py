@@ -348,3 +348,21 @@ async def test_calls_and_rounds_are_counted(client, gateway):
         told = await answer.text()
     assert 'gateway_tool_calls_total{outcome="served",tool="web_search"}' in told
     assert "gateway_tool_rounds_count" in told
+
+
+@STREAMED
+@pytest.mark.parametrize("choice", [{"type": "tool", "name": "web_search"}, {"type": "any"}])
+async def test_a_search_can_be_asked_for(client, web, model, stream, choice):
+    message = await ask(client, stream, body(model, "Say hello.", tool_choice=choice))
+    assert kinds(message) == ["server_tool_use", "web_search_tool_result", "text"]
+    assert len(web.queries) == 1
+
+
+@pytest.mark.parametrize(
+    ("choice", "path"),
+    [({"type": "tool", "name": "other"}, "tool_choice.name"), ({"type": "tool"}, "tool_choice")],
+)
+async def test_a_choice_of_another_tool_is_refused(client, choice, path):
+    with pytest.raises(anthropic.BadRequestError) as refused:
+        await client.messages.create(**body("sandbox/echo", tool_choice=choice))
+    assert path in refused.value.message

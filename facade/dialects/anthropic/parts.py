@@ -82,11 +82,12 @@ def _server_tools(usage: pb.Usage) -> dict[str, Any]:
     fields = own_fields(usage.extra)
     searches, fetches = usage.web_search_requests, usage.web_fetch_requests
     if searches or fetches:
-        before = fields.get("server_tool_use") or {}
+        told = fields.get("server_tool_use")
+        before = told if isinstance(told, dict) else {}
         fields["server_tool_use"] = {
             **before,
-            "web_search_requests": before.get("web_search_requests", 0) + searches,
-            "web_fetch_requests": before.get("web_fetch_requests", 0) + fetches,
+            "web_search_requests": (before.get("web_search_requests") or 0) + searches,
+            "web_fetch_requests": (before.get("web_fetch_requests") or 0) + fetches,
         }
     return fields
 

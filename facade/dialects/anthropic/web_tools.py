@@ -6,6 +6,9 @@ from typing import Any
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
 
+# Names of the gateway's own tools.
+BUILT_IN = ("web_search", "web_fetch")
+
 _KINDS = {"web_search_": pb.WebTool.KIND_SEARCH, "web_fetch_": pb.WebTool.KIND_FETCH}
 _KNOWN = frozenset(
     {

@@ -9,6 +9,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool, ToolChoice, WebTool
 from services.common.errors import unsupported
+from services.common.texts import quoted
 from services.inference.providers.base import Target
 from services.inference.tools.history import has_server_blocks
 
@@ -165,16 +166,31 @@ def offer_tools(
         if not available.searches:
             raise _lacking(_OPTIONS, request.web_search, target)
         _serve_options(request, taken, tools, dropped)
-    if request.use_built_in_tools and request.tool_choice.mode != ToolChoice.MODE_NONE:
-        for kind, name in _NAMES.items():
-            if available.has(kind) and name not in taken and name not in tools:
-                tools[name] = WebTool(kind=kind)
-                request.tools.append(_definition(tools[name]))
+    if request.use_built_in_tools:
+        _add_own(request, available, taken, tools)
     for offered in tools.values():
         _fit(offered, target)
     if tools and request.n > 1:
         raise unsupported("n", "n: must be 1 where the gateway runs tools for the answer")
     return Offered(tools, dropped)
+
+
+def _add_own(
+    request: GenerateRequest, available: Available, taken: set[str], tools: dict[str, WebTool]
+) -> None:
+    """Offer all tools of the gateway whose names are free, unless none is to be called."""
+    if request.tool_choice.mode != ToolChoice.MODE_NONE:
+        for kind, name in _NAMES.items():
+            if available.has(kind) and name not in taken and name not in tools:
+                tools[name] = WebTool(kind=kind)
+                request.tools.append(_definition(tools[name]))
+    choice, names = request.tool_choice, [tool.name for tool in request.tools]
+    if choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL) and not names:
+        raise unsupported("tool_choice", "tool_choice: there are no tools to choose from")
+    # A tool without a name brings several of its own, which only the provider knows.
+    if choice.mode == ToolChoice.MODE_TOOL and choice.name not in names and all(names):
+        why = f"there is no tool {quoted(choice.name)} in tools or in this gateway"
+        raise unsupported("tool_choice.name", f"tool_choice.name: {why}")
 
 
 def close_tools(request: GenerateRequest, tools: Mapping[str, WebTool]) -> None:

@@ -13,6 +13,9 @@ _SUMMED = (
 )
 
 
+_LARGEST = 1 << 63
+
+
 def add_usage(one: Usage, other: Usage) -> Usage:
     """Return the sum of two; of a provider's further figures, numbers are summed too.
 
@@ -45,7 +48,9 @@ def _added(one: Any, other: Any) -> Any:
             },
         }
     if _is_number(one) and _is_number(other):
-        return one + other
+        total = one + other
+        # Larger ones have no JSON.
+        return total if abs(total) < _LARGEST else other
     return one if other is None else other
 
 

@@ -9,19 +9,23 @@ import pytest
 
 from gateway.conversation.v1 import conversation_pb2 as c
 from gateway.conversation.v1.conversation_pb2 import Block, Message, Opaque, ToolUse, Usage
+from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import (
     BlockStop,
     Event,
     Finish,
     GenerateRequest,
     GenerateResponse,
+    RetryPolicy,
     Tool,
     ToolChoice,
 )
+from services.common.errors import GatewayError, UpstreamError
 from services.inference.accumulator import whole_of
 from services.inference.tools.loop import MAX_CALLS, MAX_ROUNDS
 from services.inference.tools.running import WebTools
-from tests.services.inference.fallback.scripted import House, answer, start
+from tests.services.inference.fallback.scripted import House, answer, chain, failing, start
+from tests.services.inference.fallback.virtual_time import in_no_time
 from tests.web_tools import Web
 
 STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -252,3 +256,42 @@ async def test_a_request_without_tools_is_asked_once(stream):
     assert kinds(response) == ["text"]
     assert not house.rounds()[0].tools
     assert house.registry.get_sample_value("gateway_tool_rounds_count") == 0
+
+
+@STREAMED
+@in_no_time
+async def test_the_bounds_of_a_chain_hold_for_all_rounds_together(stream):
+    house = Searching()
+    opened, ended = calling(call())
+    house.p.plays("a", [3.0, opened, ended])
+    request = chain("a", config={"global_timeout_ms": 10_000}, use_built_in_tools=True)
+    with pytest.raises(GatewayError) as failure:
+        await house.tell(stream, request)
+    assert failure.value.reason == errors_pb2.REASON_TIMEOUT
+    assert [at for at, _ in house.asked()] == [0, 3, 6, 9]
+
+
+@STREAMED
+@in_no_time
+async def test_the_retries_of_a_chain_are_those_of_all_rounds(stream):
+    house = Searching()
+    house.p.plays("a", [failing(500)], calling(call()), [failing(500)])
+    step = {"model": "a", "retry_policy": RetryPolicy(max_retries=5)}
+    request = chain(step, config={"max_total_retries": 1}, use_built_in_tools=True)
+    with pytest.raises(UpstreamError):
+        await house.tell(stream, request)
+    assert len(house.rounds()) == 3
+
+
+@STREAMED
+@in_no_time
+async def test_a_round_is_retried_and_moves_on_like_any_request(stream):
+    house = Searching()
+    house.p.plays("a", calling(call()), [failing(500)])
+    house.p.plays("b", answer("Found."))
+    request = chain("a", "b", use_built_in_tools=True)
+    response = await house.tell(stream, request)
+    assert kinds(response) == ["server_tool_use", "server_tool_result", "text"]
+    assert [name for _, name in house.asked()] == ["a", "a", "b"]
+    # The next model reads what the first one had looked for.
+    assert house.rounds()[-1].messages[1].blocks[0].HasField("tool_use")

@@ -172,3 +172,17 @@ def test_the_callers_tools_are_left_at_the_end():
     close_tools(request, told.tools)
     assert names(request) == ["own"]
     assert request.tool_choice.mode == ToolChoice.MODE_UNSPECIFIED
+
+
+@pytest.mark.parametrize(
+    ("available", "choice", "param"),
+    [
+        (PAGES, ToolChoice(mode=ToolChoice.MODE_TOOL, name="web_search"), "tool_choice.name"),
+        (NOTHING, ToolChoice(mode=ToolChoice.MODE_ANY), "tool_choice"),
+    ],
+)
+def test_a_tool_that_is_not_there_cannot_be_chosen(available, choice, param):
+    request = GenerateRequest(use_built_in_tools=True, tool_choice=choice)
+    with pytest.raises(GatewayError) as refused:
+        offer_tools(request, OPENAI, target(), available)
+    assert refused.value.param == param

@@ -64,6 +64,11 @@ def test_tokens_are_summed_with_what_has_no_name():
     assert (one.input_tokens, other.input_tokens) == (5, 7)
 
 
+def test_figures_that_no_json_holds_are_not_summed():
+    most = {"a": 2**64 - 1}
+    assert orjson.loads(add_usage(usage(most), usage(most)).extra.json) == most
+
+
 def test_figures_of_another_dialect_go():
     total = add_usage(usage({"a": 1}), usage({"b": 2}, c.DIALECT_OPENAI))
     assert orjson.loads(total.extra.json) == {"b": 2}
