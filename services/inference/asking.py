@@ -171,7 +171,7 @@ class Asking:
             left = self.tokens_left(step, written)
             if left is not None:
                 lower_max_tokens(request, max(1, min(left, request.max_tokens)))
-        if is_last:
+        if is_last and tools:
             close_tools(request, tools)
         return Prepared(request, [*prepared.dropped, *dropped], prepared.left_out)
 

@@ -1,42 +1,80 @@
-"""Which addresses of the web a tool may read: lists of hosts, with a path where wanted. Pure.
+"""Which domains a search or a fetch is kept to. Pure.
 
-As Anthropic's web search tool has it: a host stands for the hosts below it too, and a path for
-the paths below it.
+A rule is a domain with its subdomains (`example.com`), or a part of one (`example.com/blog`);
+in its path `*` stands for any text. As in the web tools of Anthropic's and OpenAI's APIs.
 """
 
 from collections.abc import Sequence
-from urllib.parse import urlsplit
+from typing import NamedTuple
+
+from yarl import URL
+
+from services.common.errors import invalid
+from services.common.texts import quoted
+
+_MAX_RULE = 512  # characters
 
 
-def is_allowed(url: str, allowed: Sequence[str], blocked: Sequence[str]) -> bool:
-    """Return whether an address may be read; without any list every one may."""
-    place = _place(url)
-    if place is None:
-        return False
-    if allowed and not any(_covers(domain, place) for domain in allowed):
-        return False
-    return not any(_covers(domain, place) for domain in blocked)
+class Domain(NamedTuple):
+    """A rule.
+
+    Attributes:
+        host: in lower case, as the DNS has it.
+        path: with a slash at its beginning; "" for the whole domain.
+    """
+
+    host: str
+    path: str
 
 
-def _place(url: str) -> tuple[str, str] | None:
-    """Return the host and the path of an http or https address, None of any other text."""
+def domain_of(rule: str) -> Domain:
+    """Return what a rule says; a scheme before it and a `*.` say nothing.
+
+    Raises:
+        GatewayError: invalid_request, when it is no domain.
+    """
+    text = rule.strip().removeprefix("https://").removeprefix("http://").removeprefix("*.")
+    host, slash, path = text.partition("/")
     try:
-        parts = urlsplit(url)
-        host = parts.hostname
+        url = URL(f"http://{host}") if len(rule) <= _MAX_RULE else None
+        name = url.raw_host if url is not None and url.explicit_port is None else None
     except ValueError:
-        return None
-    if parts.scheme not in ("http", "https") or not host:
-        return None
-    return host.rstrip("."), parts.path or "/"
+        name = None
+    if not name or "." not in name.strip(".") or set(host) & set("@?#* "):
+        raise invalid(
+            "", f"{quoted(rule)} is not a domain, such as example.com or example.com/blog"
+        )
+    return Domain(name.strip("."), slash + path if path else "")
 
 
-def _covers(domain: str, place: tuple[str, str]) -> bool:
-    domain = domain.strip().lower().removeprefix("https://").removeprefix("http://")
-    named, _, path = domain.partition("/")
-    named = named.removeprefix("*.").rstrip(".")
-    host, at = place
-    if not named or not (host == named or host.endswith(f".{named}")):
+def permits(url: str, allowed: Sequence[Domain], blocked: Sequence[Domain]) -> bool:
+    """Return whether an address is in no blocked domain, and in an allowed one if any is named."""
+    try:
+        parsed = URL(url)
+        host = (parsed.raw_host or "").rstrip(".")
+    except ValueError:
         return False
-    path = path.rstrip("/")
-    at = at.lower()
-    return not path or at == f"/{path}" or at.startswith(f"/{path}/")
+    if not host or any(_is_in(host, parsed.path, rule) for rule in blocked):
+        return False
+    return not allowed or any(_is_in(host, parsed.path, rule) for rule in allowed)
+
+
+def _is_in(host: str, path: str, rule: Domain) -> bool:
+    if host != rule.host and not host.endswith(f".{rule.host}"):
+        return False
+    return _begins(path, rule.path)
+
+
+def _begins(path: str, pattern: str) -> bool:
+    """Return whether a path begins as a pattern says, in a time linear in its length."""
+    first, *others = pattern.split("*")
+    if not path.startswith(first):
+        return False
+    place = len(first)
+    for part in others:
+        place = path.find(part, place)
+        if place < 0:
+            return False
+        place += len(part)
+    # `/blog` holds `/blog/a` and not `/blogs`.
+    return pattern.endswith(("/", "*")) or not pattern or path[place : place + 1] in ("", "/")

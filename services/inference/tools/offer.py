@@ -8,9 +8,10 @@ import orjson
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool, ToolChoice, WebTool
-from services.common.errors import unsupported
+from services.common.errors import GatewayError, invalid, unsupported
 from services.common.texts import quoted
 from services.inference.providers.base import Target
+from services.inference.tools.domains import domain_of
 from services.inference.tools.history import has_server_blocks
 
 SEARCH = "web_search"
@@ -159,6 +160,7 @@ def offer_tools(
                 continue
             raise _lacking(path, tool.web, target)
         dropped += [f"{path}.{name}" for name in tool.web.foreign_fields]
+        _check_domains(tool.web, path)
         tools[_NAMES[tool.web.kind]] = _copy(tool.web)
         tool.CopyFrom(_definition(tool.web))
     taken = {tool.name for tool in request.tools}
@@ -234,8 +236,19 @@ def _serve_options(
         dropped.append(_OPTIONS)
         return
     dropped += [f"{_OPTIONS}.{name}" for name in request.web_search.foreign_fields]
+    _check_domains(request.web_search, f"{_OPTIONS}.filters")
     tools[SEARCH] = _copy(request.web_search)
     request.tools.append(_definition(request.web_search))
+
+
+def _check_domains(tool: WebTool, path: str) -> None:
+    for name in ("allowed_domains", "blocked_domains"):
+        for index, rule in enumerate(getattr(tool, name)):
+            try:
+                domain_of(rule)
+            except GatewayError as error:
+                where = f"{path}.{name}[{index}]"
+                raise invalid(where, f"{where}: {error.message}") from None
 
 
 def _is_served(target: Target, dialect: Dialect.ValueType, available: Available) -> bool:

@@ -1,31 +1,51 @@
 """What the gateway expects of whoever reads pages of the web."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Protocol
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page of the web.
+class ReadPage(Protocol):
+    """A page that was read, such as `pages.Page`."""
 
-    Attributes:
-        url: where it was found, after redirects.
-        title: its title; may be empty.
-        text: its main text.
-        media_type: MIME type of what was fetched, without parameters; may be empty.
-    """
+    @property
+    def url(self) -> str:
+        """Where it was found, after redirects."""
 
-    url: str
-    title: str
-    text: str
-    media_type: str
+    @property
+    def title(self) -> str:
+        """Its title; may be empty."""
+
+    @property
+    def text(self) -> str:
+        """Its main text; may be empty."""
+
+    @property
+    def mime_type(self) -> str:
+        """The type of what was fetched; may be empty."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there is more text than this."""
 
 
 class Reads(Protocol):
-    """Reads pages of the web."""
+    """Reads pages of the web, such as `pages.Pages`."""
 
-    async def read(self, url: str) -> Page:
+    async def read(
+        self,
+        url: str,
+        *,
+        max_characters: int,
+        allowed_domains: Sequence[str],
+        blocked_domains: Sequence[str],
+    ) -> ReadPage:
         """Return the page at an http or https address.
+
+        Args:
+            url: the address.
+            max_characters: of its text.
+            allowed_domains: where it is, also after redirects, when given; see `domains`.
+            blocked_domains: where it is not.
 
         Raises:
             GatewayError: the page cannot be had (invalid_request, not_found and upstream

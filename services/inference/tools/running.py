@@ -25,7 +25,7 @@ from gateway.inference.v1.inference_pb2 import WebTool
 from services.common.errors import GatewayError
 from services.common.texts import fit
 from services.inference.metrics import Metrics
-from services.inference.tools.domains import is_allowed
+from services.inference.tools.domains import domain_of, permits
 from services.inference.tools.offer import SEARCH, Available
 from services.inference.tools.pages_protocol import Reads
 from services.inference.tools.search import Searches
@@ -151,8 +151,7 @@ class WebTools:
                 age=fit(one.age, _MAX_AGE),
             )
             for one in found
-            if len(one.url) <= MAX_URL
-            and is_allowed(one.url, tool.allowed_domains, tool.blocked_domains)
+            if len(one.url) <= MAX_URL and _may_read(one.url, tool)
         ]
         return SearchResults(results=results[:count])
 
@@ -162,26 +161,32 @@ class WebTools:
         url = _argument(call, "url").strip()
         if len(url) > MAX_URL:
             raise _RefusedError("url_too_long")
-        if not is_allowed(url, tool.allowed_domains, tool.blocked_domains):
+        if not _may_read(url, tool):
             raise _RefusedError("url_not_allowed")
         # A page could have the model carry away in an address what it has read elsewhere.
         if not is_known(url.partition("#")[0].rstrip("/")):
             raise _RefusedError("url_not_in_prior_context")
         assert self._reads is not None, "it is not offered"
-        page = await self._within_bounds(
-            self._reads.read(url), _PAGE_CODES, "url_not_accessible", call.name
-        )
-        # Redirects may lead elsewhere.
-        if not is_allowed(page.url, tool.allowed_domains, tool.blocked_domains):
-            raise _RefusedError("url_not_allowed")
         most = _MAX_PAGE
         if tool.HasField("max_content_tokens"):
             most = min(most, tool.max_content_tokens * _BYTES_A_TOKEN)
+        reading = self._reads.read(
+            url,
+            max_characters=most,
+            allowed_domains=tool.allowed_domains,
+            blocked_domains=tool.blocked_domains,
+        )
+        page = await self._within_bounds(reading, _PAGE_CODES, "url_not_accessible", call.name)
+        # Redirects may lead elsewhere.
+        if not _may_read(page.url, tool):
+            raise _RefusedError("url_not_allowed")
+        text = fit(page.text, most)
         return WebPage(
             url=fit(page.url, MAX_URL),
             title=fit(page.title, _MAX_TITLE),
-            text=fit(page.text, most),
-            media_type=fit(page.media_type, _MAX_AGE),
+            text=text,
+            is_cut=page.is_cut or text != page.text,
+            media_type=fit(page.mime_type, _MAX_AGE),
             retrieved_at=self._now().isoformat(timespec="seconds"),
         )
 
@@ -200,6 +205,12 @@ class WebTools:
         except Exception:
             log.exception("unforeseen failure of a tool", extra={"tool": name})
             raise _RefusedError("unavailable") from None
+
+
+def _may_read(url: str, tool: WebTool) -> bool:
+    allowed = [domain_of(rule) for rule in tool.allowed_domains]
+    blocked = [domain_of(rule) for rule in tool.blocked_domains]
+    return url.lower().startswith(("http://", "https://")) and permits(url, allowed, blocked)
 
 
 def _argument(call: ToolUse, name: str) -> str:

@@ -1,4 +1,4 @@
-"""What the gateway expects of a search engine."""
+"""Web searches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """One finding.
+    """A page that a search found.
 
     Attributes:
-        url: an http or https address.
-        title: the page's title; may be empty.
-        text: what the page says, as far as the engine tells; may be empty.
-        age: how old the page is, in the engine's words; may be empty.
+        url: http or https.
+        title: may be empty.
+        text: an extract of the page, without markup; may be empty.
+        age: when it was published or changed, as the backend says it; may be empty.
     """
 
     url: str
@@ -30,12 +30,20 @@ class Searches(Protocol):
         query: str,
         *,
         count: int,
-        allowed_domains: Sequence[str],
-        blocked_domains: Sequence[str],
+        allowed_domains: Sequence[str] = (),
+        blocked_domains: Sequence[str] = (),
     ) -> Sequence[SearchResult]:
-        """Return at most `count` findings, the best first.
+        """Return what a search found, the best first.
+
+        Args:
+            query: in the words of a search engine.
+            count: results at most; fewer where the operator allows fewer.
+            allowed_domains: where all results are from, when given; see `domains`.
+            blocked_domains: where no result is from.
 
         Raises:
-            GatewayError: the engine refuses the query, limits its rate, is down or too slow.
+            GatewayError: invalid_request, when the query or a domain is none that can be
+                searched for; a reason of an upstream's, when the backend failed. The message
+                names the backend and no secret.
         """
         ...

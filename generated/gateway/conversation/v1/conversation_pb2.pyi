@@ -585,6 +585,7 @@ class WebPage(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     MEDIA_TYPE_FIELD_NUMBER: _builtins.int
     RETRIEVED_AT_FIELD_NUMBER: _builtins.int
+    IS_CUT_FIELD_NUMBER: _builtins.int
     url: _builtins.str
     """Required. Where it was found, after redirects."""
     title: _builtins.str
@@ -595,6 +596,8 @@ class WebPage(_message.Message):
     """Optional. MIME type of what was fetched."""
     retrieved_at: _builtins.str
     """Optional. When it was fetched, as RFC 3339."""
+    is_cut: _builtins.bool
+    """Optional. Whether the page has more text than this."""
     def __init__(
         self,
         *,
@@ -603,10 +606,11 @@ class WebPage(_message.Message):
         text: _builtins.str = ...,
         media_type: _builtins.str = ...,
         retrieved_at: _builtins.str = ...,
+        is_cut: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["media_type", b"media_type", "retrieved_at", b"retrieved_at", "text", b"text", "title", b"title", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_cut", b"is_cut", "media_type", b"media_type", "retrieved_at", b"retrieved_at", "text", b"text", "title", b"title", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

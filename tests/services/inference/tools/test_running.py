@@ -11,10 +11,9 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import WebTool
 from services.common.errors import GatewayError
 from services.inference.metrics import Metrics
-from services.inference.tools.pages_protocol import Page
 from services.inference.tools.running import MAX_QUERY, MAX_URL, WebTools
 from services.inference.tools.search import SearchResult
-from tests.web_tools import TYPST, Web
+from tests.web_tools import TYPST, Page, Web
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 PAGE = "https://docs.example/a"
