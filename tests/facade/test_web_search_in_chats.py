@@ -151,7 +151,7 @@ async def test_a_model_that_searches_itself_gets_the_options(client, gateway, we
     ("options", "path"),
     [
         ([], "web_search_options"),
-        ({"search_context_size": "huge"}, "web_search_options.search_context_size"),
+        ({"search_context_size": []}, "web_search_options.search_context_size"),
         ({"user_location": "Berlin"}, "web_search_options.user_location"),
         (
             {"user_location": {"approximate": {"city": 1}}},
@@ -186,3 +186,16 @@ async def test_without_a_search_engine_openais_dialect_keeps_its_options(without
         await client.chat.completions.create(**body("openai/echo"))
     async with without_engine.http.get(f"{without_engine.upstream}/sandbox/log") as answer:
         assert (await answer.json())[-1]["body"]["web_search_options"] == {}
+
+
+async def test_options_of_another_shape_are_a_providers_own(client, gateway):
+    options = {"search_context_size": "huge", "user_location": {"latitude": 1}, "engine": "x"}
+    given = body("openai/echo", web_search_options=options)
+    raw = await client.chat.completions.with_raw_response.create(**given)
+    assert {f"web_search_options.{name}" for name in options} <= set(
+        raw.headers["x-gateway-dropped"].replace(" ", "").split(",")
+    )
+    with pytest.raises(openai.APIStatusError):
+        await client.chat.completions.create(**body("searcher", web_search_options=options))
+    async with gateway.http.get(f"{gateway.upstream}/sandbox/log") as answer:
+        assert (await answer.json())[-1]["body"]["web_search_options"] == options

@@ -1,8 +1,9 @@
 """Anthropic's tools for the web, as tools that the gateway can run too."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from facade.dialects.web import domains, location_in_words
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
 
@@ -16,9 +17,6 @@ _KNOWN = frozenset(
         *("user_location", "max_content_tokens"),
     }
 )
-_PLACE = ("city", "region", "country")
-_MAX_DOMAINS = 1_000
-_MAX_PLACE = 100  # characters of each part of a location
 _UINT32_MAX = 2**32 - 1
 
 
@@ -35,9 +33,9 @@ def web_tool(tool: Mapping[str, Any], path: str) -> pb.WebTool | None:
         kind=kind,
         max_uses=_count(tool, "max_uses", path),
         max_content_tokens=_count(tool, "max_content_tokens", path),
-        allowed_domains=_domains(tool, "allowed_domains", path),
-        blocked_domains=_domains(tool, "blocked_domains", path),
-        user_location=location(tool.get("user_location"), f"{path}.user_location"),
+        allowed_domains=domains(tool.get("allowed_domains"), f"{path}.allowed_domains"),
+        blocked_domains=domains(tool.get("blocked_domains"), f"{path}.blocked_domains"),
+        user_location=location_in_words(tool.get("user_location"), f"{path}.user_location"),
         foreign_fields=[
             name for name, value in tool.items() if name not in _KNOWN and value is not None
         ],
@@ -62,37 +60,3 @@ def _count(tool: Mapping[str, Any], name: str, path: str) -> int | None:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _UINT32_MAX:
         raise invalid(f"{path}.{name}", f"{path}.{name}: takes a whole number from 1 on")
     return value
-
-
-def _domains(tool: Mapping[str, Any], name: str, path: str) -> Sequence[str]:
-    value = tool.get(name) or []
-    if (
-        not isinstance(value, list)
-        or len(value) > _MAX_DOMAINS
-        or not all(isinstance(one, str) and one for one in value)
-    ):
-        where = f"{path}.{name}"
-        raise invalid(where, f"{where}: takes a list of at most {_MAX_DOMAINS:,} domains")
-    return value
-
-
-def location(given: object, path: str) -> str:
-    """Return where the user is, in words; "" where it is not said.
-
-    Raises:
-        GatewayError: invalid.
-    """
-    if given is None:
-        return ""
-    if not isinstance(given, dict):
-        raise invalid(path, f"{path}: takes an object, such as {{'type': 'approximate', …}}")
-    parts = []
-    for name in (*_PLACE, "timezone"):
-        part = given.get(name)
-        if part is None:
-            continue
-        if not isinstance(part, str) or len(part) > _MAX_PLACE or not part.isprintable():
-            where = f"{path}.{name}"
-            raise invalid(where, f"{where}: takes at most {_MAX_PLACE} printable characters")
-        parts.append(f"time zone {part}" if name == "timezone" else part)
-    return ", ".join(filter(None, parts))
