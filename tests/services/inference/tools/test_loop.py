@@ -24,7 +24,7 @@ from services.common.errors import GatewayError, UpstreamError
 from services.inference.accumulator import whole_of
 from services.inference.tools.loop import MAX_CALLS, MAX_ROUNDS
 from services.inference.tools.running import WebTools
-from tests.services.inference.fallback.scripted import House, answer, chain, failing, start
+from tests.services.inference.fallback.scripted import FOREVER, House, answer, chain, failing, start
 from tests.services.inference.fallback.virtual_time import in_no_time
 from tests.web_tools import Web
 
@@ -35,8 +35,8 @@ CALLS_TOOLS = c.FINISH_REASON_TOOL_USE
 class Searching(House):
     """An engine that has a web."""
 
-    def __init__(self) -> None:
-        super().__init__(fallbacks=())
+    def __init__(self, fallbacks: Sequence[str] = ()) -> None:
+        super().__init__(fallbacks=fallbacks)
         self.web = Web()
         tools = WebTools(self.web, self.web, self.engine._metrics)
         self.engine.routes = replace(self.engine.routes, web=tools)
@@ -295,3 +295,39 @@ async def test_a_round_is_retried_and_moves_on_like_any_request(stream):
     assert [name for _, name in house.asked()] == ["a", "a", "b"]
     # The next model reads what the first one had looked for.
     assert house.rounds()[-1].messages[1].blocks[0].HasField("tool_use")
+
+
+@STREAMED
+@in_no_time
+async def test_a_model_that_falls_silent_between_rounds_is_raced(stream):
+    house = Searching(fallbacks=("b",))
+    house.p.plays("a", calling(call()), [FOREVER])
+    house.p.plays("b", answer("Found."))
+    response = await house.tell(stream, wanted())
+    assert kinds(response) == ["server_tool_use", "server_tool_result", "text"]
+    assert [name for _, name in house.asked()] == ["a", "a", "b"]
+    assert house.is_quiet()
+
+
+async def test_a_paused_answer_that_is_sent_back_goes_on():
+    house = Searching()
+    house.p.plays("a", calling(call()))
+    paused = await house.tell(False, wanted())
+    request = wanted()
+    said = Message(role=c.ROLE_ASSISTANT, blocks=paused.choices[0].blocks)
+    request.messages.append(said)
+    house.p.plays("a", answer("Found."))
+    response = await house.tell(False, request)
+    assert kinds(response) == ["text"]
+    last = house.rounds()[-1].messages
+    assert len(last) == 1 + 2 * MAX_ROUNDS
+    assert last[-1].blocks[0].HasField("tool_result")
+
+
+async def test_a_gateway_without_a_web_says_so():
+    house = House()
+    with pytest.raises(GatewayError) as refused:
+        await house.engine.generate(wanted())
+    assert refused.value.param == "use_built_in_tools"
+    assert refused.value.http_status == 400
+    assert not house.p.calls
