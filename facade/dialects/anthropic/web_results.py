@@ -94,7 +94,7 @@ def _page(page: pb.WebPage) -> dict[str, Any]:
             "type": "document",
             "source": {"type": "text", "media_type": "text/plain", "data": page.text},
             "title": page.title or None,
-            "citations": None,
+            "citations": {"enabled": False},
         },
         "retrieved_at": page.retrieved_at or None,
     }

@@ -169,7 +169,7 @@ def offer_tools(
             raise _lacking(_OPTIONS, request.web_search, target)
         _serve_options(request, taken, tools, dropped)
     if request.use_built_in_tools:
-        _add_own(request, available, taken, tools)
+        dropped += _add_own(request, available, taken, tools)
     for offered in tools.values():
         _fit(offered, target)
     if tools and request.n > 1:
@@ -179,13 +179,21 @@ def offer_tools(
 
 def _add_own(
     request: GenerateRequest, available: Available, taken: set[str], tools: dict[str, WebTool]
-) -> None:
-    """Offer all tools of the gateway whose names are free, unless none is to be called."""
-    if request.tool_choice.mode != ToolChoice.MODE_NONE:
-        for kind, name in _NAMES.items():
-            if available.has(kind) and name not in taken and name not in tools:
-                tools[name] = WebTool(kind=kind)
-                request.tools.append(_definition(tools[name]))
+) -> list[str]:
+    """Offer all tools of the gateway whose names are free, unless none is to be called.
+
+    Returns:
+        Paths of those that are not there, or whose names tools of the caller's have.
+    """
+    missing = []
+    for kind, name in _NAMES.items():
+        if request.tool_choice.mode == ToolChoice.MODE_NONE or name in tools:
+            continue
+        if available.has(kind) and name not in taken:
+            tools[name] = WebTool(kind=kind)
+            request.tools.append(_definition(tools[name]))
+        else:
+            missing.append(f"use_built_in_tools.{name}")
     choice, names = request.tool_choice, [tool.name for tool in request.tools]
     if choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL) and not names:
         raise unsupported("tool_choice", "tool_choice: there are no tools to choose from")
@@ -193,6 +201,7 @@ def _add_own(
     if choice.mode == ToolChoice.MODE_TOOL and choice.name not in names and all(names):
         why = f"there is no tool {quoted(choice.name)} in tools or in this gateway"
         raise unsupported("tool_choice.name", f"tool_choice.name: {why}")
+    return missing
 
 
 def close_tools(request: GenerateRequest, tools: Mapping[str, WebTool]) -> None:

@@ -24,7 +24,15 @@ from services.common.errors import GatewayError, UpstreamError
 from services.inference.accumulator import whole_of
 from services.inference.tools.loop import MAX_CALLS, MAX_ROUNDS
 from services.inference.tools.running import WebTools
-from tests.services.inference.fallback.scripted import FOREVER, House, answer, chain, failing, start
+from tests.services.inference.fallback.scripted import (
+    FOREVER,
+    House,
+    answer,
+    chain,
+    cut,
+    failing,
+    start,
+)
 from tests.services.inference.fallback.virtual_time import in_no_time
 from tests.web_tools import Web
 
@@ -331,3 +339,14 @@ async def test_a_gateway_without_a_web_says_so():
     assert refused.value.param == "use_built_in_tools"
     assert refused.value.http_status == 400
     assert not house.p.calls
+
+
+@in_no_time
+async def test_a_call_that_broke_off_in_its_arguments_is_gone_on_with():
+    house = Searching()
+    begun = [start(), *call()[:1], Event(block=0, input='{"que')]
+    house.p.plays("a", [begun, cut()], calling(call()), answer("Found."))
+    response = await house.tell(True, wanted())
+    assert kinds(response) == ["server_tool_use", "server_tool_result", "text"]
+    assert response.choices[0].blocks[0].server_tool_use.input == '{"query":"q"}'
+    assert len(house.web.queries) == 1

@@ -48,6 +48,8 @@ def test_what_is_there_is_offered(available, offered):
     request = GenerateRequest(use_built_in_tools=True)
     told = offer_tools(request, OPENAI, target(), available)
     assert names(request) == list(told.tools) == offered
+    lacking = [name for name in ("web_search", "web_fetch") if name not in offered]
+    assert told.dropped == [f"use_built_in_tools.{name}" for name in lacking]
     assert not any(tool.opaque for tool in request.tools)
 
 
@@ -56,6 +58,7 @@ def test_a_tool_of_the_callers_keeps_its_name():
     told = offer_tools(request, OPENAI, target(), ALL)
     assert names(request) == ["web_search", "web_fetch"]
     assert list(told.tools) == ["web_fetch"]
+    assert told.dropped == ["use_built_in_tools.web_search"]
     assert not request.tools[0].description
 
 
