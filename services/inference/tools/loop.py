@@ -104,7 +104,7 @@ class ToolLoop:
                 self._written += written or _written_in(message)
                 self._usage = round_.usage
                 calls = round_.calls()
-                async with aclosing(self._results(calls, chain, said, is_last)) as results:
+                async with aclosing(self._results(calls, chain, is_last)) as results:
                     async for result in results:
                         message.blocks.add(server_tool_result=result)
                         if self._chat is not None:
@@ -171,7 +171,7 @@ class ToolLoop:
                 return
 
     async def _results(
-        self, calls: Sequence[ToolUse], chain: Chain, said: Sequence[Message], is_last: bool
+        self, calls: Sequence[ToolUse], chain: Chain, is_last: bool
     ) -> AsyncGenerator[ServerToolResult, None]:
         """Return the results of calls, in order, each as soon as those before it are there.
 
@@ -213,7 +213,10 @@ class ToolLoop:
     def _refusal(self, call: ToolUse, offered: Mapping[str, WebTool], number: int) -> str:
         """Return why a call is not run, "" where it is."""
         used = self._used.get(call.name, 0)
-        tool = offered[call.name]
+        tool = offered.get(call.name)
+        if tool is None:
+            # A model that has no such tool went on with the answer of one that does.
+            return "unavailable"
         if tool.HasField("max_uses") and used >= tool.max_uses:
             return "max_uses_exceeded"
         if number >= MAX_CALLS:
