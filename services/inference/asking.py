@@ -4,12 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.inference.v1.inference_pb2 import (
     GenerateRequest,
     ThinkingBlockStrategy,
     ThinkingConfig,
-    WebTool,
 )
 from services.common.lazy_request import LazyRequest, Source
 from services.inference import extensions, thinking, validation
@@ -17,22 +15,14 @@ from services.inference.attempt import Attempt, Transform
 from services.inference.fallback.breakers import Key
 from services.inference.fallback.plan import Plan, Step
 from services.inference.fallback.recovery import Continued, Repeated
-from services.inference.fallback.requests import (
-    can_prefill,
-    clamped,
-    continued,
-    copied,
-    lower_max_tokens,
-    merged,
-)
+from services.inference.fallback.requests import can_prefill, clamped, continued, copied, merged
 from services.inference.fallback.turn import Manner
 from services.inference.files import texts_as_blocks
 from services.inference.media import Found, find_media
 from services.inference.memory.conversation import Conversation
 from services.inference.providers.base import Provider
 from services.inference.refusals import PREFILL, Refusals, all_refused
-from services.inference.tools.history import unfolded
-from services.inference.tools.offer import Available, close_tools, offer_tools, release_choice
+from services.inference.tools.rounds import Rounds
 
 
 class Prepared(NamedTuple):
@@ -49,20 +39,6 @@ class Prepared(NamedTuple):
     left_out: int = 0
 
 
-class Progress(NamedTuple):
-    """How far an answer in rounds has come.
-
-    Attributes:
-        said: what models said in the rounds before, with the results of the gateway's tools.
-        written: tokens of that.
-        is_last: whether the gateway's tools are not offered any more.
-    """
-
-    said: Sequence[Message] = ()
-    written: int = 0
-    is_last: bool = False
-
-
 class Asking:
     """Makes attempts of one request; see `fallback.turn.Asks`.
 
@@ -77,8 +53,7 @@ class Asking:
         conversation: the request's, where the server's memory takes part in it.
         has_thoughts: whether there may be thinking in the request.
         lazy: what completes the request, where it has no conversation yet.
-        available: tools of the gateway's, where they may be asked for or have been called
-            before; else None.
+        rounds: makes of the request that of a round, where the gateway's own tools take part.
     """
 
     def __init__(
@@ -93,7 +68,7 @@ class Asking:
         *,
         has_thoughts: bool = True,
         lazy: LazyRequest | None = None,
-        available: Available | None = None,
+        rounds: Rounds | None = None,
     ) -> None:
         self._request = request
         self._media = media
@@ -105,93 +80,17 @@ class Asking:
         self._has_thoughts = has_thoughts
         self._lazy = lazy
         self._prepared: tuple[Step, Prepared] | None = None  # the latest
-        self._available = available
-        self._progress = Progress()
-        # Of each step, by its identity, where tools take part.
-        self._without_tools: dict[int, Prepared] = {}
-        self._offered: dict[int, Mapping[str, WebTool]] = {}
-
-    @property
-    def dialect(self) -> conversation_pb2.Dialect.ValueType:
-        """The caller's dialect."""
-        return self._request.dialect
-
-    def go_on(self, progress: Progress) -> None:
-        """Make the attempts from now on for another round of the same answer."""
-        self._progress = progress
-        self._prepared = None
-
-    def offered(self, step: Step) -> Mapping[str, WebTool]:
-        """Return the gateway's tools that a step's model is offered, by name."""
-        return self._offered.get(id(step), {})
-
-    def seen(self, step: Step) -> Sequence[Message]:
-        """Return the conversation as a step's model has seen it."""
-        return self.prepare(step).request.messages
-
-    def tokens_left(self, step: Step, written: int) -> int | None:
-        """Return how many tokens may still be written; None where the caller sets no bound."""
-        for request in (step.parameters, self._request):
-            if request is not None and request.HasField("max_tokens"):
-                return max(0, request.max_tokens - written)
-        return None
+        self._rounds = rounds
 
     def prepare(self, step: Step) -> Prepared:
         """Return the request as a step's model is to see it.
 
         Raises:
-            GatewayError: not_implemented, when it has media that the model cannot read;
-                unsupported, when it asks for a tool that is not there.
+            GatewayError: not_implemented, when it has media that the model cannot read.
         """
         if self._prepared is None or self._prepared[0] is not step:
-            if self._available is None:
-                self._prepared = step, self._prepare(step)
-            else:
-                self._prepared = step, self._with_tools(step, self._available)
+            self._prepared = step, self._prepare(step)
         return self._prepared[1]
-
-    def _with_tools(self, step: Step, available: Available) -> Prepared:
-        """Return the request of a round, in which the gateway's tools are those of any caller."""
-        prepared = self._without_tools.get(id(step))
-        if prepared is None:
-            prepared = self._without_tools[id(step)] = self._prepare(step)
-        said, written, is_last = self._progress
-        request = copied(prepared.request)
-        if said:
-            self._keep_new_thoughts(request)
-            request.messages.extend(said)
-        dialect = self._providers[step.target.provider].dialect
-        tools, dropped = offer_tools(request, dialect, step.target, available)
-        self._offered[id(step)] = tools
-        messages = list(unfolded(request.messages))
-        del request.messages[:]
-        request.messages.extend(messages)
-        if said:
-            release_choice(request, tools)
-            left = self.tokens_left(step, written)
-            if left is not None:
-                lower_max_tokens(request, max(1, min(left, request.max_tokens)))
-        if is_last and tools:
-            close_tools(request, tools)
-        return Prepared(request, [*prepared.dropped, *dropped], prepared.left_out)
-
-    def _keep_new_thoughts(self, request: GenerateRequest) -> None:
-        """Treat the caller's thinking now: what is thought in this answer goes on as it is."""
-        if request.thinking_block_strategy not in (
-            ThinkingBlockStrategy.THINKING_BLOCK_STRATEGY_DISCARD,
-            ThinkingBlockStrategy.THINKING_BLOCK_STRATEGY_FLATTEN,
-        ):
-            return
-        # Of these strategies none looks at the target.
-        treated = thinking.apply_strategy(
-            request,
-            target_checks=False,
-            target_dialect=conversation_pb2.DIALECT_UNSPECIFIED,
-            signer=self._signer,
-        )
-        if treated is not request:
-            request.CopyFrom(treated)
-        request.ClearField("thinking_block_strategy")
 
     def _prepare(self, step: Step) -> Prepared:
         request = self._request
@@ -216,17 +115,30 @@ class Asking:
             extensions.check_media(rest, request.multimodal, step.target)
         return Prepared(request, dropped, left_out)
 
+    def complete(self, step: Step) -> Prepared:
+        """Return the request of `prepare` with the gateway's own tools, where they take part.
+
+        Raises:
+            GatewayError: as `prepare`; unsupported, when it asks for a tool that is not there.
+        """
+        prepared = self.prepare(step)
+        if self._rounds is None:
+            return prepared
+        dialect = self._providers[step.target.provider].dialect
+        request, dropped = self._rounds.request_of(prepared.request, step, dialect)
+        return prepared._replace(request=request, dropped=[*prepared.dropped, *dropped])
+
     def attempt(self, step: Step, manner: Manner) -> tuple[Attempt, bool]:
         """Make an attempt; return whether it asks the model to go on with what was sent.
 
         Raises:
-            GatewayError: as `prepare`.
+            GatewayError: as `complete`.
         """
         provider = self._providers[step.target.provider]
         source: Source | None = None
         if self._lazy is not None:
             source = self._source(self._lazy, step, provider, manner)
-        prepared = self.prepare(step)
+        prepared = self.complete(step)
         request = prepared.request
         last: Transform | None = None
         continues = False

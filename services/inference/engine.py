@@ -10,7 +10,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gateway.conversation.v1 import conversation_pb2
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import (
     CountTokensResponse,
@@ -47,7 +46,8 @@ from services.inference.refusals import Refusals
 from services.inference.routing import Models
 from services.inference.tools.history import KINDS as HISTORY_KINDS
 from services.inference.tools.loop import ToolLoop
-from services.inference.tools.offer import NOTHING, Available, may_run_tools
+from services.inference.tools.offer import NOTHING, may_run_tools
+from services.inference.tools.rounds import Rounds
 from services.inference.tools.running import WebTools
 
 
@@ -93,12 +93,20 @@ class _Admitted(NamedTuple):
 
 
 class _Ready(NamedTuple):
-    """A request that models can be asked; `web` runs tools, where some may be called."""
+    """A request that models can be asked.
+
+    Attributes:
+        plan: what may answer.
+        providers: whom to ask, by name.
+        asking: makes the attempts.
+        tools: makes the requests of rounds, and runs what is called in them; None where no tool
+            of the gateway's may be called.
+    """
 
     plan: Plan
     providers: Mapping[str, Provider]
     asking: Asking
-    web: WebTools | None
+    tools: tuple[Rounds, WebTools] | None
 
 
 class Engine:
@@ -203,29 +211,22 @@ class Engine:
         await self._tellings.settle(within_s)
 
     async def _whole(self, ready: _Ready) -> GenerateResponse:
-        if ready.web is not None:
-            async with aclosing(self._loop_of(ready, ready.web, whole=True).batches()) as batches:
+        if ready.tools is not None:
+            async with aclosing(self._in_rounds(ready, *ready.tools, whole=True)) as batches:
                 return whole_of([batch async for batch in batches])
         return whole_of(await self._chain(ready.plan, ready.asking, whole=True).whole())
 
     def _streamed(self, ready: _Ready) -> Batches:
-        if ready.web is not None:
-            return self._loop_of(ready, ready.web, whole=False).batches()
+        if ready.tools is not None:
+            return self._in_rounds(ready, *ready.tools, whole=False)
         return self._chain(ready.plan, ready.asking, whole=False).stream()
 
-    def _loop_of(self, ready: _Ready, web: WebTools, *, whole: bool) -> ToolLoop:
+    def _in_rounds(self, ready: _Ready, rounds: Rounds, web: WebTools, *, whole: bool) -> Batches:
         def start_chain(plan: Plan, bounds: Bounds | None) -> Chain:
             return self._chain(plan, ready.asking, whole=whole, bounds=bounds)
 
-        return ToolLoop(
-            ready.plan,
-            ready.asking,
-            start_chain,
-            web,
-            self._metrics,
-            whole=whole,
-            is_chat=ready.asking.dialect == conversation_pb2.DIALECT_OPENAI,
-        )
+        loop = ToolLoop(ready.plan, rounds, start_chain, web, self._metrics, whole=whole)
+        return loop.batches()
 
     def _chain(
         self, plan: Plan, asking: Asking, *, whole: bool, bounds: Bounds | None = None
@@ -247,7 +248,7 @@ class Engine:
     async def _counted(self, ready: _Ready) -> CountTokensResponse:
         step = ready.plan.steps[0]
         provider = ready.providers[step.target.provider]
-        prepared = await offload(ready.asking.prepare, step)
+        prepared = await offload(ready.asking.complete, step)
         request = await offload(ready.asking.seen_by, provider, prepared.request)
         call = Call(request, step.target, stream=False, without=ready.asking.refused(step))
         try:
@@ -341,6 +342,10 @@ class Engine:
             await place_remembered(
                 remembered, self._files, targets, at_most=at_most, keep_foreign=keep_foreign
             )
+        rounds = None
+        if admitted.asks_for_tools or admitted.has_called:
+            available = NOTHING if admitted.web is None else admitted.web.available
+            rounds = Rounds(request, available, self._signer)
         asking = Asking(
             request,
             media,
@@ -351,9 +356,12 @@ class Engine:
             conversation,
             has_thoughts=admitted.has_thoughts,
             lazy=lazy,
-            available=_available(admitted),
+            rounds=rounds,
         )
-        return _Ready(plan, providers, asking, admitted.web if admitted.asks_for_tools else None)
+        tools = None
+        if rounds is not None and admitted.asks_for_tools and admitted.web is not None:
+            tools = rounds, admitted.web
+        return _Ready(plan, providers, asking, tools)
 
 
 def _taken_apart(
@@ -365,13 +373,6 @@ def _taken_apart(
     if takes_part(given.request):
         return given.complete(), None
     return given.request, given
-
-
-def _available(admitted: _Admitted) -> Available | None:
-    """Return the gateway's own tools where they are asked for or have been called, else None."""
-    if not (admitted.asks_for_tools or admitted.has_called):
-        return None
-    return NOTHING if admitted.web is None else admitted.web.available
 
 
 def _overriding_media(request: GenerateRequest, plan: Plan) -> list[Found]:

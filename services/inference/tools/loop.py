@@ -23,7 +23,6 @@ from gateway.conversation.v1.conversation_pb2 import (
 from gateway.inference.v1.inference_pb2 import BlockStop, Choice, Event, Finish, WebTool
 from services.common.ids import new_server_call_id
 from services.common.tokens import estimate_tokens
-from services.inference.asking import Asking, Progress
 from services.inference.attempt import Batch, Batches
 from services.inference.fallback.chain import Chain
 from services.inference.fallback.plan import Plan, Step
@@ -32,6 +31,7 @@ from services.inference.metrics import Metrics
 from services.inference.tools.citations import ChatAnswer
 from services.inference.tools.history import addresses_in
 from services.inference.tools.round import Round
+from services.inference.tools.rounds import Progress, Rounds
 from services.inference.tools.running import WebTools
 from services.inference.tools.usage import add_usage
 
@@ -48,31 +48,30 @@ class ToolLoop:
 
     Args:
         plan: what may answer.
-        asking: makes the attempts.
+        rounds: makes the requests of the rounds.
         start_chain: makes the chain of a round.
         tools: runs what is called.
         metrics: what is counted.
         whole: whether each round is waited for to its end.
-        is_chat: whether the caller speaks OpenAI's dialect.
     """
 
     def __init__(
         self,
         plan: Plan,
-        asking: Asking,
+        rounds: Rounds,
         start_chain: StartChain,
         tools: WebTools,
         metrics: Metrics,
         *,
         whole: bool,
-        is_chat: bool,
     ) -> None:
         self._plan = plan
-        self._asking = asking
+        self._rounds = rounds
         self._start_chain = start_chain
         self._tools = tools
         self._metrics = metrics
         self._whole = whole
+        is_chat = rounds.dialect == conversation_pb2.DIALECT_OPENAI
         self._chat = ChatAnswer() if is_chat else None
         self._bounds: Bounds | None = None
         self._offset = 0  # blocks that went out
@@ -91,7 +90,7 @@ class ToolLoop:
         try:
             while True:
                 is_last = number == MAX_ROUNDS
-                self._asking.go_on(Progress(tuple(said), self._written, is_last))
+                self._rounds.progress = Progress(tuple(said), self._written, is_last)
                 chain = self._start_chain(self._plan, self._bounds)
                 round_ = self._round(chain, is_first=number == 1)
                 async with aclosing(self._run(chain, round_)) as batches:
@@ -124,7 +123,7 @@ class ToolLoop:
     def _round(self, chain: Chain, *, is_first: bool) -> Round:
         def is_own(name: str) -> bool:
             step = chain.serving
-            return step is not None and name in self._asking.offered(step)
+            return step is not None and name in self._rounds.offered(step)
 
         return Round(
             is_first=is_first,
@@ -158,7 +157,7 @@ class ToolLoop:
         if is_last:
             # It was not offered the tools any more. Sending the answer back goes on from here.
             return _finish(conversation_pb2.FINISH_REASON_PAUSE_TURN)
-        if self._asking.tokens_left(step, self._written) == 0:
+        if self._rounds.tokens_left(step, self._written) == 0:
             return _finish(conversation_pb2.FINISH_REASON_MAX_TOKENS)
         return None
 
@@ -180,8 +179,8 @@ class ToolLoop:
         """
         if not calls or chain.serving is None:
             return
-        offered = self._asking.offered(chain.serving)
-        conversation = self._asking.seen(chain.serving)
+        offered = self._rounds.offered(chain.serving)
+        conversation = self._rounds.seen(chain.serving)
         is_known = partial(addresses_in, conversation)
         running: list[asyncio.Task[ServerToolResult] | ServerToolResult] = []
         for number, call in enumerate(calls):
