@@ -46,6 +46,16 @@ def new_request_id() -> str:
     return f"req_{_random_bytes.take(12).hex()}"
 
 
+# Ids of calls of the gateway's own tools begin like this: as Anthropic's calls of its own, and
+# told from them.
+SERVER_CALL = "srvtoolu_gw"
+
+
+def new_server_call_id() -> str:
+    """Return an id for a call of one of the gateway's own tools."""
+    return f"{SERVER_CALL}{_random_bytes.take(10).hex()}"
+
+
 @dataclass(frozen=True)
 class Source:
     """Identifiers and both clocks, as one thing to hand in.

@@ -32,6 +32,10 @@ _BLOCK_OF_DELTA = {
     "input": "tool_use",
 }
 
+# Calls of tools that run at the provider are opaque blocks with arguments; those of the gateway's
+# own tools have a kind of their own.
+_OTHER_CALLS = (("input", "opaque"), ("input", "server_tool_use"))
+
 # What deltas with further fields say has come in events of its own.
 _SAID = {"text_delta": "text", "thinking_delta": "thinking"}
 
@@ -199,8 +203,7 @@ class _Choice:
 
     def _delta(self, kind: str, event: Event) -> None:
         self._check_open(kind, event)
-        # A call of a tool that runs at the provider is an opaque block with arguments.
-        if self._kind != _BLOCK_OF_DELTA[kind] and (kind, self._kind) != ("input", "opaque"):
+        if self._kind != _BLOCK_OF_DELTA[kind] and (kind, self._kind) not in _OTHER_CALLS:
             raise self._broken(kind, event, f"in a block of kind {self._kind}")
         pieces = self._signature if kind == "signature" else self._pieces
         keep(pieces, getattr(event, kind))
@@ -232,6 +235,8 @@ class _Choice:
             block.refusal += text
         elif kind == "tool_use":
             block.tool_use.input += text
+        elif kind == "server_tool_use":
+            block.server_tool_use.input += text
         elif kind == "thinking":
             block.thinking.text += text
             block.thinking.signature += "".join(self._signature)
@@ -406,6 +411,10 @@ def _block_events(choice: int, index: int, block: Block) -> list[Event]:
         case "tool_use":
             call = block.tool_use
             begun.tool_use.CopyFrom(ToolUse(id=call.id, name=call.name, freeform=call.freeform))
+            deltas = {"input": call.input}
+        case "server_tool_use":
+            call = block.server_tool_use
+            begun.server_tool_use.CopyFrom(ToolUse(id=call.id, name=call.name))
             deltas = {"input": call.input}
     events = [Event(choice=choice, block=index, block_start=begun)]
     for kind, piece in deltas.items():

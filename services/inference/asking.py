@@ -27,6 +27,7 @@ from services.inference.memory.conversation import Conversation
 from services.inference.offload import mark, offload
 from services.inference.providers.base import Provider
 from services.inference.refusals import MEDIA, PREFILL, Refusals, all_refused
+from services.inference.tools.rounds import Rounds
 
 
 class Prepared(NamedTuple):
@@ -62,6 +63,7 @@ class Asking:
         has_thoughts: whether there may be thinking in the request.
         lazy: what completes the request, where it has no conversation yet.
         session: opens what converts the request's media; None where it has none.
+        rounds: makes of the request that of a round, where the gateway's own tools take part.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Asking:
         has_thoughts: bool = True,
         lazy: LazyRequest | None = None,
         session: Callable[[], Session] | None = None,
+        rounds: Rounds | None = None,
     ) -> None:
         self._request = request
         self._media = media
@@ -93,6 +96,7 @@ class Asking:
         # Of steps with converted media, by their ids in this process: what converting took is
         # not done again.
         self._adapted: dict[int, Prepared] = {}
+        self._rounds = rounds
 
     def prepare(self, step: Step) -> Prepared:
         """Return the request as a step's model is to see it, its media as far as converted."""
@@ -199,17 +203,30 @@ class Asking:
             self._providers[target.provider].fetches,
         )
 
+    def complete(self, step: Step) -> Prepared:
+        """Return the request of `prepare` with the gateway's own tools, where they take part.
+
+        Raises:
+            GatewayError: as `prepare`; unsupported, when it asks for a tool that is not there.
+        """
+        prepared = self.prepare(step)
+        if self._rounds is None:
+            return prepared
+        dialect = self._providers[step.target.provider].dialect
+        request, dropped = self._rounds.request_of(prepared.request, step, dialect)
+        return prepared._replace(request=request, dropped=[*prepared.dropped, *dropped])
+
     def attempt(self, step: Step, manner: Manner) -> tuple[Attempt, bool]:
         """Make an attempt; return whether it asks the model to go on with what was sent.
 
         Raises:
-            GatewayError: as `prepare`.
+            GatewayError: as `complete`.
         """
         provider = self._providers[step.target.provider]
         source: Source | None = None
         if self._lazy is not None:
             source = self._source(self._lazy, step, provider, manner)
-        prepared = self.prepare(step)
+        prepared = self.complete(step)
         request = prepared.request
         last: Transform | None = None
         continues = False

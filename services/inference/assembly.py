@@ -30,6 +30,7 @@ from services.inference.providers import registry, sandbox
 from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.thinking import Signer
+from services.inference.tools.running import WebTools
 
 log = logging.getLogger(__name__)
 
@@ -208,7 +209,11 @@ class Inference:
                 everyone, self._client, self._settings.limits, self._metrics.live_upstream_calls
             ),
             roles=self._settings.roles,
+            web=self._web_tools(),
         )
+
+    def _web_tools(self) -> WebTools:
+        return WebTools(None, None, self._metrics)
 
     async def _keep_learning(self) -> None:
         for number in itertools.count():

@@ -18,10 +18,10 @@ from gateway.inference.v1.inference_pb2 import (
     Served,
 )
 from services.common import ids
-from services.common.errors import UpstreamError
+from services.common.errors import UpstreamError, unsupported
 from services.common.lazy_request import LazyRequest
 from services.common.settings import Limits, Memory
-from services.inference import estimate, extensions, thinking, validation
+from services.inference import estimate, thinking, validation
 from services.inference.accumulator import whole_of
 from services.inference.adaptation.session import Adaptation, Session
 from services.inference.asking import Asking
@@ -32,6 +32,7 @@ from services.inference.fallback.chain import Chain
 from services.inference.fallback.failure_log import FailureLog
 from services.inference.fallback.ledger import Ledger
 from services.inference.fallback.plan import Plan, Plans
+from services.inference.fallback.turn import Bounds
 from services.inference.files import Files, place_files
 from services.inference.media import Found, find_media
 from services.inference.memory.apart import check_steps, takes_part
@@ -44,6 +45,11 @@ from services.inference.providers.base import Call, Provider
 from services.inference.providers.heads import add_head, tell_head
 from services.inference.refusals import Refusals
 from services.inference.routes import Routes
+from services.inference.tools.history import KINDS as HISTORY_KINDS
+from services.inference.tools.loop import ToolLoop
+from services.inference.tools.offer import NOTHING, may_run_tools
+from services.inference.tools.rounds import Rounds
+from services.inference.tools.running import WebTools
 
 
 class _Admitted(NamedTuple):
@@ -55,6 +61,9 @@ class _Admitted(NamedTuple):
         media: those of the request, where memory takes no part in it.
         has_thoughts: whether there may be thinking in the conversation.
         is_remembered: whether memory takes part.
+        web: runs the gateway's own tools.
+        asks_for_tools: whether some of them may be called.
+        has_called: whether some may have been called before.
     """
 
     plan: Plan
@@ -62,14 +71,26 @@ class _Admitted(NamedTuple):
     media: Sequence[Found]
     has_thoughts: bool
     is_remembered: bool
+    web: WebTools | None
+    asks_for_tools: bool
+    has_called: bool
 
 
 class _Ready(NamedTuple):
-    """A request that models can be asked."""
+    """A request that models can be asked.
+
+    Attributes:
+        plan: what may answer.
+        providers: whom to ask, by name.
+        asking: makes the attempts.
+        tools: makes the requests of rounds, and runs what is called in them; None where no tool
+            of the gateway's may be called.
+    """
 
     plan: Plan
     providers: Mapping[str, Provider]
     asking: Asking
+    tools: tuple[Rounds, WebTools] | None
 
 
 class Engine:
@@ -176,17 +197,31 @@ class Engine:
         await self._tellings.settle(within_s)
 
     async def _whole(self, ready: _Ready) -> GenerateResponse:
-        return whole_of(await self._chain(ready, whole=True).whole())
+        if ready.tools is not None:
+            async with aclosing(self._in_rounds(ready, *ready.tools, whole=True)) as batches:
+                return whole_of([batch async for batch in batches])
+        return whole_of(await self._chain(ready.plan, ready.asking, whole=True).whole())
 
     def _streamed(self, ready: _Ready) -> Batches:
-        return self._chain(ready, whole=False).stream()
+        if ready.tools is not None:
+            return self._in_rounds(ready, *ready.tools, whole=False)
+        return self._chain(ready.plan, ready.asking, whole=False).stream()
 
-    def _chain(self, ready: _Ready, *, whole: bool) -> Chain:
+    def _in_rounds(self, ready: _Ready, rounds: Rounds, web: WebTools, *, whole: bool) -> Batches:
+        def start_chain(plan: Plan, bounds: Bounds | None) -> Chain:
+            return self._chain(plan, ready.asking, whole=whole, bounds=bounds)
+
+        loop = ToolLoop(ready.plan, rounds, start_chain, web, self._metrics, whole=whole)
+        return loop.batches()
+
+    def _chain(
+        self, plan: Plan, asking: Asking, *, whole: bool, bounds: Bounds | None = None
+    ) -> Chain:
         loop = self._loop
         if loop is None:
             # Of the first request and of all others: to ask for it takes a system call.
             loop = self._loop = asyncio.get_running_loop()
-        return Chain(loop, ready.plan, ready.asking, self._ledger, self._uniform, whole=whole)
+        return Chain(loop, plan, asking, self._ledger, self._uniform, whole=whole, bounds=bounds)
 
     async def _remembered(self, request: GenerateRequest, admitted: _Admitted) -> Batches:
         taken = await take(request, self._memories, self._memory.inject_tokens)
@@ -201,7 +236,7 @@ class Engine:
         provider = ready.providers[step.target.provider]
         if ready.asking.may_convert(step):
             await ready.asking.adapt(step)
-        prepared = await offload(ready.asking.prepare, step)
+        prepared = await offload(ready.asking.complete, step)
         request = await offload(ready.asking.seen_by, provider, prepared.request)
         call = Call(request, step.target, stream=False, without=ready.asking.refused(step))
         try:
@@ -243,17 +278,37 @@ class Engine:
         kinds: Collection[str] = ()
         if lazy is None:
             kinds = validation.check(request)
-        extensions.check_request(request)
         routes, plans = self._routed
         plan = plans.of(request)
+        has_called = not HISTORY_KINDS.isdisjoint(kinds)
+        asks = self._asks_for_tools(request, plan, routes, has_called=has_called)
         if takes_part(request):
             check_steps(request, plan)
             # The answer is read here, to be remembered.
             request.takes_verbatim = False
-            return _Admitted(plan, routes.providers, (), True, True)
+            return _Admitted(plan, routes.providers, (), True, True, routes.web, asks, has_called)
         media = find_media(request) if "media" in kinds else ()
         has_thoughts = not thinking.KINDS.isdisjoint(kinds)
-        return _Admitted(plan, routes.providers, media, has_thoughts, False)
+        return _Admitted(
+            plan, routes.providers, media, has_thoughts, False, routes.web, asks, has_called
+        )
+
+    def _asks_for_tools(
+        self, request: GenerateRequest, plan: Plan, routes: Routes, *, has_called: bool
+    ) -> bool:
+        """Return whether the gateway may have to run tools for a request."""
+        available = NOTHING if routes.web is None else routes.web.available
+        providers = routes.providers
+        targets = ((providers[step.target.provider].dialect, step.target) for step in plan.steps)
+        if not may_run_tools(request, targets, available, has_called=has_called):
+            return False
+        if request.use_built_in_tools and not any(available):
+            raise unsupported(
+                "use_built_in_tools", "use_built_in_tools: this gateway has no tools of its own"
+            )
+        # The rounds of the answer are put together here.
+        request.takes_verbatim = False
+        return True
 
     async def _ready(
         self,
@@ -301,6 +356,10 @@ class Engine:
                 self._limits.max_body,
                 counts=counts,
             )
+        rounds = None
+        if admitted.asks_for_tools or admitted.has_called:
+            available = NOTHING if admitted.web is None else admitted.web.available
+            rounds = Rounds(request, available, self._signer)
         asking = Asking(
             request,
             media,
@@ -312,8 +371,12 @@ class Engine:
             has_thoughts=admitted.has_thoughts,
             lazy=lazy,
             session=session,
+            rounds=rounds,
         )
-        return _Ready(plan, providers, asking)
+        tools = None
+        if rounds is not None and admitted.asks_for_tools and admitted.web is not None:
+            tools = rounds, admitted.web
+        return _Ready(plan, providers, asking, tools)
 
 
 def _taken_apart(

@@ -69,6 +69,11 @@ def _other(kind: str | None, block: Block) -> int:
         case "tool_use":
             call = block.tool_use
             return _CALL + estimate_tokens(call.name) + estimate_tokens(call.input)
+        case "server_tool_use":
+            call = block.server_tool_use
+            return _CALL + estimate_tokens(call.name) + estimate_tokens(call.input)
+        case "server_tool_result":
+            return _CALL + estimate_bytes(block.server_tool_result.SerializeToString())
         case "tool_result":
             return _CALL + _blocks(block.tool_result.blocks)
         case "refusal":

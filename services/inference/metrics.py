@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from services.common.metrics import Counter, Gauge
+from services.common.metrics import Counter, Gauge, Histogram
 from services.inference.fallback.breakers import Key, State
 
 _BREAKER_VALUES: dict[State, float] = {"closed": 0, "half_open": 0.5, "open": 1}
@@ -53,6 +53,18 @@ class Metrics:
             "gateway_helper_tokens",
             "Tokens of models that described images or transcribed recordings for others.",
             ("task", "provider", "direction"),
+            registry=registry,
+        )
+        self.tool_calls = Counter(
+            "gateway_tool_calls",
+            "Calls of the gateway's own tools, by outcome: served, cancelled, or an error code.",
+            ("tool", "outcome"),
+            registry=registry,
+        )
+        self.tool_rounds = Histogram(
+            "gateway_tool_rounds",
+            "Times that a model was asked for one answer in which the gateway's tools take part.",
+            buckets=range(1, 9),
             registry=registry,
         )
         self._unknown: set[Key] = set()

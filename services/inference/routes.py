@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from services.common.settings import Roles
 from services.inference.providers.base import Provider
 from services.inference.routing import Models
+from services.inference.tools.running import WebTools
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +17,10 @@ class Routes:
         models: those that callers can name.
         providers: who has them, by name.
         roles: which of the models do the gateway's side jobs.
+        web: what the gateway can do with the web; None for nothing.
     """
 
     models: Models
     providers: Mapping[str, Provider]
     roles: Roles = field(default_factory=Roles)
+    web: WebTools | None = None

@@ -132,10 +132,10 @@ def _check_blocks(
         kinds.add(kind)
         if kind == "opaque":
             _check_json(block.opaque.json, f"{_block_path(*path, place)}.opaque")
-        elif kind == "tool_use":
-            text = block.tool_use.input
+        elif kind in ("tool_use", "server_tool_use"):
+            text = getattr(block, kind).input
             if len(text) >= MAX_OPAQUE_VALUES:
-                _check_json(text.encode(), f"{_block_path(*path, place)}.tool_use.input")
+                _check_json(text.encode(), f"{_block_path(*path, place)}.{kind}.input")
         elif kind == "tool_result":
             inner = block.tool_result.blocks
             left -= len(inner)
@@ -189,10 +189,14 @@ def _check_tools(request: GenerateRequest) -> None:
         if name and name in names:
             raise invalid(f"tools[{index}].name", f"tools[{index}].name: {quoted(name)} is twice")
         names.add(name)
+        if tool.HasField("web") and not tool.web.kind:
+            raise invalid(f"tools[{index}].web.kind", f"tools[{index}].web.kind: is needed")
         _check_json(tool.input_schema, f"tools[{index}].input_schema")
         if tool.HasField("extra"):
             _check_json(tool.extra.json, f"tools[{index}].extra")
     choice = request.tool_choice
+    if request.use_built_in_tools:
+        return  # which may be chosen too; whether they are there is known later
     if choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL) and not request.tools:
         raise invalid("tool_choice", "tool_choice: there are no tools to choose from")
     if choice.mode == ToolChoice.MODE_TOOL and choice.name not in names:

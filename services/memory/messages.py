@@ -19,8 +19,12 @@ KEY_SIZE = 8
 
 _USER = conversation_pb2.ROLE_USER
 _ASSISTANT = conversation_pb2.ROLE_ASSISTANT
-# Kinds that say nothing; of texts only empty ones get there.
-_SILENT = ("thinking", "redacted_thinking", "text", "refusal", None)
+# Kinds that say nothing; of texts only empty ones get there. What the gateway's own tools found
+# is as good as what the answer says of it, and can be found again.
+_SILENT = (
+    *("thinking", "redacted_thinking", "text", "refusal", None),
+    *("server_tool_use", "server_tool_result"),
+)
 _MEDIA_NAMES = {
     conversation_pb2.MEDIA_KIND_IMAGE: "image",
     conversation_pb2.MEDIA_KIND_DOCUMENT: "document",
@@ -30,7 +34,9 @@ _MEDIA_NAMES = {
 
 
 def says_nothing(block: Block) -> bool:
-    """Return whether a block is a thought or blank text: neither is kept or compared.
+    """Return whether a block is neither kept nor compared.
+
+    Those are thoughts, blank text, and calls of the gateway's own tools with their results.
 
     Some providers refuse blank text, also where a model wrote it.
     """

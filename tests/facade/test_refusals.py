@@ -239,12 +239,6 @@ async def test_a_provider_that_fails(gateway, path, stream, provider, model, sta
         assert int(answer.headers["Retry-After"]) >= 1
 
 
-async def test_use_built_in_tools_is_not_built_yet(gateway):
-    body = {**GOOD, "use_built_in_tools": True}
-    answer, told = await ask(gateway, MESSAGES, json=body)
-    assert_refused(MESSAGES, answer, told, 501, "use_built_in_tools")
-
-
 async def test_more_tokens_than_the_model_writes(gateway):
     for path in (CHAT, MESSAGES):
         answer, told = await ask(gateway, path, json={**GOOD, "model": "short"})

@@ -11,9 +11,11 @@ from typing import Any, cast
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from facade.dialects.anthropic import types
+from facade.dialects.anthropic.web_results import set_result
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1 import conversation_pb2 as pb
 from services.common.errors import invalid
+from services.common.ids import SERVER_CALL
 
 # Protobuf's names for lists of messages and blocks.
 MessageList = RepeatedCompositeFieldContainer[pb.Message]
@@ -100,7 +102,7 @@ def _add_content(
             continue
         where = f"{path}[{position}]" if index is None else f"{path}[{index}].content[{position}]"
         _check_role(kind, role, where)
-        _add_block(target, block, where)
+        _add_block(target, block, where, is_said=role == "assistant")
 
 
 def _check_role(kind: str, role: str, path: str) -> None:
@@ -114,8 +116,10 @@ def _check_role(kind: str, role: str, path: str) -> None:
         )
 
 
-def _add_block(target: BlockList, block: Mapping[str, Any], path: str) -> None:
-    """Add one block of any type."""
+def _add_block(
+    target: BlockList, block: Mapping[str, Any], path: str, *, is_said: bool = False
+) -> None:
+    """Add one block of any type; `is_said` tells whether it is of an assistant's message."""
     kind = block["type"]
     if kind == "text" and not block["text"]:
         return
@@ -140,10 +144,34 @@ def _add_block(target: BlockList, block: Mapping[str, Any], path: str) -> None:
         case "tool_result":
             _set_tool_result(added.tool_result, cast(types.ToolResultBlock, block), path)
             known = ("tool_use_id", "content", "is_error")
+        case "server_tool_use" if is_said and _is_of_gateway(block, "id"):
+            _set_tool_use(added.server_tool_use, _server_call(block, path), path)
+            known = ("id", "name", "input", "caller")
+        case "web_search_tool_result" | "web_fetch_tool_result" if is_said and _is_of_gateway(
+            block, "tool_use_id"
+        ):
+            set_result(added.server_tool_result, block, path)
+            known = ("tool_use_id", "content", "caller")
         case _:
             added.opaque.CopyFrom(to_opaque(pb.DIALECT_ANTHROPIC, block, path))
             return
     _set_rest(added, block, known, path)
+
+
+def _is_of_gateway(block: Mapping[str, Any], field: str) -> bool:
+    """Return whether a block is of a call that the gateway ran, by the id of the call."""
+    call_id = block.get(field)
+    return isinstance(call_id, str) and call_id.startswith(SERVER_CALL)
+
+
+def _server_call(block: Mapping[str, Any], path: str) -> types.ToolUseBlock:
+    for field, kind in (("name", str), ("input", dict)):
+        if not isinstance(block.get(field), kind):
+            raise invalid(
+                f"{path}.{field}",
+                f"{path}.{field}: must be sent back just as the gateway gave it",
+            )
+    return cast(types.ToolUseBlock, block)
 
 
 def _set_rest(target: pb.Block, block: Mapping[str, Any], known: Iterable[str], path: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from facade.dialects.anthropic.web_results import result_json
 from facade.dialects.helpers import helpers_json
 from gateway.conversation.v1 import conversation_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Finish
@@ -71,12 +72,27 @@ def usage_json(usage: pb.Usage) -> dict[str, Any]:
         details["gateway"] = {"helpers": helpers_json(usage.helpers)}
     return {
         **details,
-        **own_fields(usage.extra),
+        **_server_tools(usage),
         "input_tokens": usage.input_tokens,
         "cache_creation_input_tokens": usage.cache_creation_input_tokens,
         "cache_read_input_tokens": usage.cache_read_input_tokens,
         "output_tokens": usage.output_tokens,
     }
+
+
+def _server_tools(usage: pb.Usage) -> dict[str, Any]:
+    """Return the provider's further figures, with the uses of the gateway's own tools."""
+    fields = own_fields(usage.extra)
+    searches, fetches = usage.web_search_requests, usage.web_fetch_requests
+    if searches or fetches:
+        told = fields.get("server_tool_use")
+        before = told if isinstance(told, dict) else {}
+        fields["server_tool_use"] = {
+            **before,
+            "web_search_requests": (before.get("web_search_requests") or 0) + searches,
+            "web_fetch_requests": (before.get("web_fetch_requests") or 0) + fetches,
+        }
+    return fields
 
 
 def is_shown(block: pb.Block) -> bool:
@@ -121,6 +137,16 @@ def block_json(block: pb.Block) -> dict[str, Any]:
                 "name": tool_use.name,
                 "input": _tool_input(tool_use.input),
             }
+        case "server_tool_use":
+            tool_use = block.server_tool_use
+            fields = {
+                "type": "server_tool_use",
+                "id": tool_use.id,
+                "name": tool_use.name,
+                "input": _tool_input(tool_use.input),
+            }
+        case "server_tool_result":
+            fields = result_json(block.server_tool_result)
         case kind:
             raise ValueError(f"an answer cannot hold a block of kind {kind}")
     return {**own_fields(block.extra), **fields} if block.HasField("extra") else fields

@@ -104,6 +104,7 @@ def _translated(
         lazy_bytes
         and len(betas) <= _FEW_BETAS
         and body.thinking_block_strategy in (None, "preserve")
+        and not body.use_built_in_tools
         and is_plain(body)
     ):
         found = source_of(body)

@@ -4,10 +4,11 @@ Used for whole requests and for what a fallback step overrides: `names` tells wh
 of the given fields are to be set, and the rules that span fields look at all of them.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, cast
 
 from facade.dialects.anthropic import types
+from facade.dialects.anthropic.web_tools import BUILT_IN, web_tool
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
 from gateway.inference.v1 import inference_pb2 as pb
@@ -43,7 +44,10 @@ def set_settings(
     if "tools" in names and given.tools is not None:
         add_tools(target, given.tools, _at(path, "tools"))
     if names & {"tools", "tool_choice"} and given.tool_choice is not None:
-        _check_tool_choice(given.tool_choice, given.tools or [], names, path)
+        known = [tool.get("name") for tool in given.tools or ()]
+        if isinstance(given, types.CountTokensBody) and given.use_built_in_tools:
+            known += BUILT_IN  # whether they are there is known later
+        _check_tool_choice(given.tool_choice, known, names, path)
         if "tool_choice" in names:
             _set_tool_choice(target.tool_choice, given.tool_choice, _at(path, "tool_choice"))
     if names & {"thinking", "output_config", "max_tokens"}:
@@ -97,6 +101,8 @@ def add_tools(target: pb.GenerateRequest, tools: Sequence[types.Tool], path: str
         else:
             added.opaque = True
             added.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, tool, where))
+            if web := web_tool(cast(Mapping[str, Any], tool), where):
+                added.web.CopyFrom(web)
 
 
 def _set_custom_tool(target: pb.Tool, tool: types.CustomTool, path: str) -> None:
@@ -111,18 +117,17 @@ def _set_custom_tool(target: pb.Tool, tool: types.CustomTool, path: str) -> None
 
 
 def _check_tool_choice(
-    choice: str | types.ToolChoice, tools: list[types.Tool], names: Set[str], path: str
+    choice: str | types.ToolChoice, known: Sequence[str | None], names: Set[str], path: str
 ) -> None:
     where = _at(path, "tool_choice")
     mode = choice if isinstance(choice, str) else choice["type"]
-    if mode in ("any", "tool") and not tools:
+    if mode in ("any", "tool") and not known:
         raise invalid(where, f"{where}: {mode!r} needs tools")
     if mode != "tool" or isinstance(choice, str):
         return
     name = choice.get("name", "")
     if not name:
         raise invalid(f"{where}.name", f"{where}.name: is required with type 'tool'")
-    known = [tool.get("name") for tool in tools]
     # A tool without a name brings several of its own, which only the provider knows.
     if name not in known and all(known):
         where = f"{where}.name" if "tool_choice" in names else _at(path, "tools")

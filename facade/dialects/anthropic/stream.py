@@ -228,8 +228,9 @@ class MessageStream:
             case "thinking":
                 self._signature, fields["signature"] = fields["signature"], ""
                 delta, content, fields["thinking"] = _THINKING, fields["thinking"], ""
-            case "tool_use":
-                delta, content, fields["input"] = _INPUT, block.tool_use.input, {}
+            case "tool_use" | "server_tool_use":
+                content = (block.tool_use if kind == "tool_use" else block.server_tool_use).input
+                delta, fields["input"] = _INPUT, {}
         self._unopened = self._start_event(fields)
         first = self._delta(delta, content) if content else b""
         return first or (b"" if delta == _TEXT else self._open())

@@ -426,7 +426,12 @@ class CountTokensBody(Parameters, ExtensionFields):
         "stay, all go, or all become text. `preserve` when left out.",
     )
     use_built_in_tools: bool | None = Field(
-        None, description="Whether the gateway's own tools, such as web search, take part."
+        None,
+        description="Whether the gateway's own tools take part in the answer: `web_search`, where "
+        "a search engine is configured, and `web_fetch`. The gateway runs them within this one "
+        "request, and the answer holds their calls and results as `server_tool_use`, "
+        "`web_search_tool_result` and `web_fetch_tool_result`. A tool of `tools` with one of "
+        "these names takes the place of the gateway's.",
     )
 
 

@@ -21,6 +21,7 @@ from facade.dialects.openai.types import (
     StepParameters,
     StreamOptions,
 )
+from facade.dialects.openai.web_search import web_search
 from facade.dialects.validation import check, read_quickly, to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat
@@ -93,7 +94,9 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     stream = wire.stream or False
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: is taken only where stream is true")
-    found = source_of(wire) if lazily and is_exact and is_plain(wire) else None
+    found = None
+    if lazily and is_exact and is_plain(wire) and wire.web_search_options is None:
+        found = source_of(wire)
     request = _parameters(wire, "", with_tools=found is None)
     request.model = wire.model
     lazy = None
@@ -264,6 +267,10 @@ def _keep_unnamed(request: GenerateRequest, wire: ChatParameters, prefix: str) -
         raise invalid(path, f"{path}: {_REFUSED[field]}")
     if wire.logit_bias is not None:
         extra["logit_bias"] = wire.logit_bias
+    if (options := wire.web_search_options) is not None:
+        # It goes on as it is to models that search by themselves.
+        extra["web_search_options"] = options
+        request.web_search.CopyFrom(web_search(options, f"{prefix}web_search_options"))
     form = wire.response_format
     if form is not None and (_has_more(form) or not _is_known(form)):
         # As a whole: in this dialect it is put back over what is known of it.

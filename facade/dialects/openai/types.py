@@ -322,6 +322,13 @@ class ChatParameters(BaseModel):
     logit_bias: Annotated[dict[str, Bias], FewFields] | None = Field(
         None, description="Token id to what is added to its logit."
     )
+    web_search_options: Annotated[dict[str, Any], FewFields] | None = Field(
+        None,
+        description="That the model may search the web, `{}` for the usual way: "
+        "`search_context_size` (low, medium, high), `user_location`, `filters`. Models that "
+        "search by themselves get it as it is; for any other the gateway searches, where a "
+        "search engine is configured, and the pages that the answer names are `annotations`.",
+    )
     logprobs: bool | None = Field(
         None, description="Whether to return log probabilities of the tokens written."
     )

@@ -17,7 +17,7 @@ from services.inference.fallback.backoff import Uniform
 from services.inference.fallback.failures import moves_on
 from services.inference.fallback.hedge import Hedge, Spoken
 from services.inference.fallback.ledger import Ledger, Record
-from services.inference.fallback.plan import Plan
+from services.inference.fallback.plan import Plan, Step
 from services.inference.fallback.recovery import Sent
 from services.inference.fallback.turn import Asks, Bounds, Course, Opened, Turn, out_of_time
 
@@ -35,6 +35,11 @@ class Chain:
         ledger: where they are written down.
         uniform: throws the dice for jitter.
         whole: whether the answer is wanted whole.
+        bounds: what is left of the plan's, where a chain of the same answer ran before.
+
+    Attributes:
+        bounds: what is left of the plan's.
+        serving: the step whose model answers, once one does.
     """
 
     def __init__(
@@ -46,12 +51,14 @@ class Chain:
         uniform: Uniform,
         *,
         whole: bool,
+        bounds: Bounds | None = None,
     ) -> None:
         self._plan = plan
         self._ledger = ledger
-        self._bounds = Bounds(plan, loop.time())
+        self.bounds = bounds or Bounds(plan, loop.time())
+        self.serving: Step | None = None
         self._records: list[Record] = []
-        self._course = Course(loop, plan, asks, ledger, self._bounds, uniform, whole, self._records)
+        self._course = Course(loop, plan, asks, ledger, self.bounds, uniform, whole, self._records)
         self._sent: Sent | None = None
         self._failure: UpstreamError | None = None  # the last
         self._refusal: GatewayError | None = None  # the first
@@ -102,9 +109,11 @@ class Chain:
 
     async def _open(self) -> Opened:
         try:
-            return await self._open_from(self._turn(0), _unheard)
+            opened = await self._open_from(self._turn(0), _unheard)
         except GatewayError as error:
             raise self._verdict(error) from error.__cause__
+        self.serving = opened.turn.step
+        return opened
 
     async def _open_from(self, turn: Turn, spoken: Spoken) -> Opened:
         """Return the answer of the first turn, from one on, that has any."""
@@ -183,11 +192,12 @@ class Chain:
             told = later if later.reason == errors_pb2.REASON_TIMEOUT else error
             raise self._with_attempts(told) from None
         recoveries.labels("recovered").inc()
+        self.serving = opened.turn.step
         return opened
 
     def _within_bounds(self, opened: Opened) -> Batches:
         """Return what is still to come of a stream."""
-        batches, deadline = opened.batches, self._bounds.deadline
+        batches, deadline = opened.batches, self.bounds.deadline
         assert batches is not None, "it is no whole answer"
         return batches if deadline is None else _until(deadline, batches)
 

@@ -36,17 +36,23 @@ def clamped(request: GenerateRequest, target: Target) -> tuple[GenerateRequest, 
     if not limit or request.max_tokens <= limit:
         return request, []
     fitting = copied(request)
-    fitting.max_tokens = limit
     dropped = ["max_tokens"] if request.lowers_max_tokens else []
-    if fitting.thinking.mode != ThinkingConfig.MODE_ENABLED:
-        return fitting, dropped
-    if fitting.thinking.budget_tokens < limit:
-        return fitting, dropped
+    if not lower_max_tokens(fitting, limit):
+        dropped.append("thinking")
+    return fitting, dropped
+
+
+def lower_max_tokens(request: GenerateRequest, limit: int) -> bool:
+    """Lower `max_tokens` of a request; return False where its thinking has no room below."""
+    request.max_tokens = limit
+    thinking = request.thinking
+    if thinking.mode != ThinkingConfig.MODE_ENABLED or thinking.budget_tokens < limit:
+        return True
     if limit > _LEAST_BUDGET:
-        fitting.thinking.budget_tokens = limit - 1
-        return fitting, dropped
-    fitting.ClearField("thinking")
-    return fitting, [*dropped, "thinking"]
+        thinking.budget_tokens = limit - 1
+        return True
+    request.ClearField("thinking")
+    return False
 
 
 def can_prefill(request: GenerateRequest) -> bool:

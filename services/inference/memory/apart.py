@@ -16,8 +16,10 @@ from services.common.errors import invalid
 from services.inference import thinking
 from services.inference.fallback.plan import Plan
 from services.inference.media import find_media, media_blocks
+from services.inference.tools import history
 
 _INSTRUCTIONS = (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER)
+_NOT_KEPT = thinking.KINDS | history.KINDS
 _MODES = {
     Memory.MODE_READ_WRITE: OpenTurn.MODE_READ_WRITE,
     Memory.MODE_READ_ONLY: OpenTurn.MODE_READ_ONLY,
@@ -34,7 +36,8 @@ class Apart:
         kept: where Memory keeps no conversation, the caller's own, with the path of each
             of its media in reading order.
         media: else of each of the caller's media, by what stands for it, path and itself.
-        thoughtful: messages that think and call tools, by the ids of their calls.
+        thoughtful: messages that call tools after thoughts or calls of the gateway's own tools,
+            neither of which Memory keeps, by the ids of their calls.
     """
 
     opening: OpenTurn
@@ -129,7 +132,7 @@ def _for_memory(request: GenerateRequest) -> Apart:
     thoughtful = {
         call_ids(message): message
         for message in opening.messages
-        if any(block.WhichOneof("kind") in thinking.KINDS for block in message.blocks)
+        if any(block.WhichOneof("kind") in _NOT_KEPT for block in message.blocks)
     }
     thoughtful.pop((), None)
     return Apart(opening, before, media=media, thoughtful=thoughtful)

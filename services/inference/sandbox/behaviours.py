@@ -28,6 +28,8 @@ Words in the user's text that change what echo does:
 * a tool's name, or the word "tool": it calls that tool, or the first one; with
   "parallel" it calls two at once (those named, the first two, or the one twice).
   Results of tools are quoted, and no further tool is called.
+* `sandbox: call 3 times` (or any number): with a tool's name; it calls one tool after the other,
+  each time once the last one's result has come, as models do that search on.
 * `sandbox: refuse`: it refuses.
 * `sandbox: cached`: half of the prompt counts as read from the provider's cache.
   (Where the request marks parts for the cache, half counts as put into it.)
@@ -68,6 +70,7 @@ from services.inference.sandbox.models import (
 
 _QUOTED_CHARACTERS = 4_000
 _FILLED_CHARACTERS = 200
+_TIMES = re.compile(r"sandbox: call (\d{1,3}) times")
 _TOOL_WORD = re.compile(r"\btools?\b", re.IGNORECASE)
 
 
@@ -104,7 +107,9 @@ def _check(prompt: Prompt, model: Model) -> None:
 
 
 def _reply(prompt: Prompt, model: Model, choice: int) -> Reply:
-    asked = "\n".join(text for turn in prompt.asked() for text in turn.texts)
+    asked = _pending(prompt)
+    is_pending = bool(asked)
+    asked = asked or "\n".join(text for turn in prompt.asked() for text in turn.texts)
     thoughts: list[Piece] = []
     if prompt.thinking:
         thought = f"The sandbox thinks about what it was sent: {_quote(asked)}."
@@ -112,7 +117,7 @@ def _reply(prompt: Prompt, model: Model, choice: int) -> Reply:
     if "sandbox: refuse" in asked:
         refusal = Text(f"Sandbox {model.name}: I refuse, as I was asked to.", refusal=True)
         return _bounded([*thoughts, refusal], Finish.REFUSAL, prompt)
-    calls = _calls(prompt, asked, choice)
+    calls = _calls(prompt, asked, choice, is_pending=is_pending)
     if calls:
         said = [] if prompt.tool_choice.mode in ("any", "tool") else [_announce(calls, model)]
         return _bounded([*thoughts, *said, *calls], Finish.TOOL_USE, prompt)
@@ -176,9 +181,20 @@ def _continued(text: str, prefill: str, asked: str) -> str:
     return prefill + rest if "sandbox: repeat" in asked else rest
 
 
-def _calls(prompt: Prompt, asked: str, choice: int) -> list[Call]:
+def _pending(prompt: Prompt) -> str:
+    """Return the text that asks for more calls than were made, "" where none is missing."""
+    results = 0
+    for turn in reversed(prompt.turns):
+        results += len(turn.results)
+        asked = "\n".join(turn.texts)
+        if turn.role == "user" and (wanted := _TIMES.search(asked)):
+            return asked if results < int(wanted[1]) else ""
+    return ""
+
+
+def _calls(prompt: Prompt, asked: str, choice: int, *, is_pending: bool) -> list[Call]:
     chosen = prompt.tool_choice
-    answered = any(turn.results for turn in prompt.asked())
+    answered = not is_pending and any(turn.results for turn in prompt.asked())
     if not prompt.tools or chosen.mode == "none" or answered:
         return []
     parallel = "parallel" in asked.lower()

@@ -7,6 +7,7 @@ not look at `pattern`, `not`, `if` and what depends on other properties.
 """
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
@@ -35,6 +36,9 @@ _FORMATS = {
     "regex": "sandbox",
 }
 
+_ADDRESSES = ("uri", "iri")
+_ADDRESS = re.compile(r"https?://[^\s\"<>]+")
+
 _KEYWORDS_OF_TYPES = {
     "object": ("properties", "required", "additionalProperties", "minProperties"),
     "array": ("items", "prefixItems", "minItems", "contains"),
@@ -50,7 +54,7 @@ class NoInstanceError(Exception):
 def instance(schema: Mapping[str, Any], text: str) -> Any:
     """Return a JSON value that matches `schema`, the same one each time.
 
-    Strings without a rule of their own become `text`.
+    Strings without a rule of their own become `text`, and addresses the first one in it.
 
     Raises:
         NoInstanceError: none was found.
@@ -187,7 +191,9 @@ class _Search:
 
     def _string(self, schema: Mapping[str, Any], nth: int) -> str:
         least, most = _count(schema, "minLength"), schema.get("maxLength", _MAX_LENGTH)
-        text = _FORMATS.get(schema.get("format", ""), self._text)
+        form = schema.get("format", "")
+        address = _ADDRESS.search(self._text) if form in _ADDRESSES else None
+        text = address[0] if address else _FORMATS.get(form, self._text)
         mark = str(nth) if nth else ""
         text = text[: max(0, int(most) - len(mark))] + mark
         return text[: int(most)].ljust(least, ".")

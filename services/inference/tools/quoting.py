@@ -8,17 +8,55 @@ same marks: providers' caches of prompts go on working.
 
 import hashlib
 import re
-from collections.abc import Sequence
-
-from services.inference.tools.pages import Page
-from services.inference.tools.search import SearchResult
+from collections.abc import Iterable
+from typing import Protocol
 
 # Control characters, and those that no reader sees and models read: tags and the supplement of
 # variation selectors, which can hold a text of their own.
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\U000e0000-\U000e0fff]")
 
 
-def quoted_page(page: Page) -> str:
+class QuotablePage(Protocol):
+    """A page of the web, such as `pages.Page` and `WebPage` of the protos."""
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+
+    @property
+    def title(self) -> str:
+        """Its title; may be empty."""
+
+    @property
+    def text(self) -> str:
+        """Its text; may be empty."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there is more text than this."""
+
+
+class QuotableResult(Protocol):
+    """What a search found, such as `SearchResult` of `search` and of the protos."""
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+
+    @property
+    def title(self) -> str:
+        """Its title; may be empty."""
+
+    @property
+    def text(self) -> str:
+        """What it says; may be empty."""
+
+    @property
+    def age(self) -> str:
+        """How old it is; may be empty."""
+
+
+def quoted_page(page: QuotablePage) -> str:
     """Return a page as the result of a tool."""
     lines = [f"URL: {page.url}"]
     if page.title:
@@ -29,11 +67,9 @@ def quoted_page(page: Page) -> str:
     return _as_data("a web page", "\n".join((*lines, "", text)))
 
 
-def quoted_results(results: Sequence[SearchResult]) -> str:
+def quoted_results(results: Iterable[QuotableResult]) -> str:
     """Return what a search found as the result of a tool."""
-    if not results:
-        return "The search found nothing."
-    parts = (
+    parts = [
         "\n".join(
             line
             for line in (
@@ -45,7 +81,9 @@ def quoted_results(results: Sequence[SearchResult]) -> str:
             if line
         )
         for number, result in enumerate(results, 1)
-    )
+    ]
+    if not parts:
+        return "The search found nothing."
     return _as_data("results of a web search", "\n\n".join(parts))
 
 

@@ -240,6 +240,8 @@ class Block(_message.Message):
     TOOL_RESULT_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     OPAQUE_FIELD_NUMBER: _builtins.int
+    SERVER_TOOL_USE_FIELD_NUMBER: _builtins.int
+    SERVER_TOOL_RESULT_FIELD_NUMBER: _builtins.int
     CACHE_CONTROL_FIELD_NUMBER: _builtins.int
     EXTRA_FIELD_NUMBER: _builtins.int
     text: _builtins.str
@@ -271,6 +273,16 @@ class Block(_message.Message):
         """A block of a type without a name here."""
 
     @_builtins.property
+    def server_tool_use(self) -> Global___ToolUse:
+        """A call of one of the gateway's own tools, which the gateway runs itself. Its id begins with
+        `srvtoolu_gw`. Assistant messages only.
+        """
+
+    @_builtins.property
+    def server_tool_result(self) -> Global___ServerToolResult:
+        """What one of the gateway's own tools gave. Assistant messages only, after the call."""
+
+    @_builtins.property
     def extra(self) -> Global___Opaque:
         """Optional. The block's fields without a name here (citations, for one)."""
 
@@ -285,14 +297,16 @@ class Block(_message.Message):
         tool_result: Global___ToolResult | None = ...,
         refusal: _builtins.str = ...,
         opaque: Global___Opaque | None = ...,
+        server_tool_use: Global___ToolUse | None = ...,
+        server_tool_result: Global___ServerToolResult | None = ...,
         cache_control: _builtins.bytes = ...,
         extra: Global___Opaque | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra", "kind", b"kind", "media", b"media", "opaque", b"opaque", "redacted_thinking", b"redacted_thinking", "refusal", b"refusal", "text", b"text", "thinking", b"thinking", "tool_result", b"tool_result", "tool_use", b"tool_use"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra", "kind", b"kind", "media", b"media", "opaque", b"opaque", "redacted_thinking", b"redacted_thinking", "refusal", b"refusal", "server_tool_result", b"server_tool_result", "server_tool_use", b"server_tool_use", "text", b"text", "thinking", b"thinking", "tool_result", b"tool_result", "tool_use", b"tool_use"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_control", b"cache_control", "extra", b"extra", "kind", b"kind", "media", b"media", "opaque", b"opaque", "redacted_thinking", b"redacted_thinking", "refusal", b"refusal", "text", b"text", "thinking", b"thinking", "tool_result", b"tool_result", "tool_use", b"tool_use"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_control", b"cache_control", "extra", b"extra", "kind", b"kind", "media", b"media", "opaque", b"opaque", "redacted_thinking", b"redacted_thinking", "refusal", b"refusal", "server_tool_result", b"server_tool_result", "server_tool_use", b"server_tool_use", "text", b"text", "thinking", b"thinking", "tool_result", b"tool_result", "tool_use", b"tool_use"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["text", "media", "thinking", "redacted_thinking", "tool_use", "tool_result", "refusal", "opaque"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["text", "media", "thinking", "redacted_thinking", "tool_use", "tool_result", "refusal", "opaque", "server_tool_use", "server_tool_result"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -457,6 +471,152 @@ class ToolResult(_message.Message):
 Global___ToolResult: _TypeAlias = ToolResult  # noqa: Y015
 
 @_typing.final
+class ServerToolResult(_message.Message):
+    """The result of one of the gateway's own tools."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOOL_USE_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    SEARCH_FIELD_NUMBER: _builtins.int
+    PAGE_FIELD_NUMBER: _builtins.int
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    tool_use_id: _builtins.str
+    """Required. The `id` of the call in `server_tool_use`."""
+    name: _builtins.str
+    """Required. Name of the tool: web_search or web_fetch."""
+    error_code: _builtins.str
+    """Why there is no result: one of Anthropic's error codes of the tool, such as
+    `max_uses_exceeded` or `unavailable`.
+    """
+    @_builtins.property
+    def search(self) -> Global___SearchResults:
+        """What a search found."""
+
+    @_builtins.property
+    def page(self) -> Global___WebPage:
+        """A page of the web."""
+
+    def __init__(
+        self,
+        *,
+        tool_use_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        search: Global___SearchResults | None = ...,
+        page: Global___WebPage | None = ...,
+        error_code: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "kind", b"kind", "page", b"page", "search", b"search"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "kind", b"kind", "name", b"name", "page", b"page", "search", b"search", "tool_use_id", b"tool_use_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["search", "page", "error_code"]  # noqa: Y015
+    _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
+
+Global___ServerToolResult: _TypeAlias = ServerToolResult  # noqa: Y015
+
+@_typing.final
+class SearchResults(_message.Message):
+    """What a search of the web found."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESULTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___SearchResult]:
+        """Optional, possibly empty. The best first."""
+
+    def __init__(
+        self,
+        *,
+        results: _abc.Iterable[Global___SearchResult] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["results", b"results"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchResults: _TypeAlias = SearchResults  # noqa: Y015
+
+@_typing.final
+class SearchResult(_message.Message):
+    """One finding of a search."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    URL_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    AGE_FIELD_NUMBER: _builtins.int
+    url: _builtins.str
+    """Required. An http or https address."""
+    title: _builtins.str
+    """Optional."""
+    text: _builtins.str
+    """Optional. What the page says, as far as the search tells. Written by strangers."""
+    age: _builtins.str
+    """Optional. How old the page is, in the search's own words."""
+    def __init__(
+        self,
+        *,
+        url: _builtins.str = ...,
+        title: _builtins.str = ...,
+        text: _builtins.str = ...,
+        age: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["age", b"age", "text", b"text", "title", b"title", "url", b"url"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchResult: _TypeAlias = SearchResult  # noqa: Y015
+
+@_typing.final
+class WebPage(_message.Message):
+    """A page of the web that was fetched."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    URL_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    MEDIA_TYPE_FIELD_NUMBER: _builtins.int
+    RETRIEVED_AT_FIELD_NUMBER: _builtins.int
+    IS_CUT_FIELD_NUMBER: _builtins.int
+    url: _builtins.str
+    """Required. Where it was found, after redirects."""
+    title: _builtins.str
+    """Optional."""
+    text: _builtins.str
+    """Required. Its text. Written by strangers."""
+    media_type: _builtins.str
+    """Optional. MIME type of what was fetched."""
+    retrieved_at: _builtins.str
+    """Optional. When it was fetched, as RFC 3339."""
+    is_cut: _builtins.bool
+    """Optional. Whether the page has more text than this."""
+    def __init__(
+        self,
+        *,
+        url: _builtins.str = ...,
+        title: _builtins.str = ...,
+        text: _builtins.str = ...,
+        media_type: _builtins.str = ...,
+        retrieved_at: _builtins.str = ...,
+        is_cut: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_cut", b"is_cut", "media_type", b"media_type", "retrieved_at", b"retrieved_at", "text", b"text", "title", b"title", "url", b"url"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WebPage: _TypeAlias = WebPage  # noqa: Y015
+
+@_typing.final
 class Usage(_message.Message):
     """Tokens, as the provider counted them."""
 
@@ -469,6 +629,8 @@ class Usage(_message.Message):
     REASONING_TOKENS_FIELD_NUMBER: _builtins.int
     EXTRA_FIELD_NUMBER: _builtins.int
     HELPERS_FIELD_NUMBER: _builtins.int
+    WEB_SEARCH_REQUESTS_FIELD_NUMBER: _builtins.int
+    WEB_FETCH_REQUESTS_FIELD_NUMBER: _builtins.int
     input_tokens: _builtins.int
     """Required. Tokens read that came from no cache and went into none."""
     output_tokens: _builtins.int
@@ -479,6 +641,10 @@ class Usage(_message.Message):
     """Optional. Tokens read from the provider's prompt cache."""
     reasoning_tokens: _builtins.int
     """Optional. The part of `output_tokens` spent on thinking."""
+    web_search_requests: _builtins.int
+    """Optional. Searches of the web that the gateway made for the answer."""
+    web_fetch_requests: _builtins.int
+    """Optional. Pages of the web that the gateway fetched for the answer."""
     @_builtins.property
     def extra(self) -> Global___Opaque:
         """Optional. The provider's further figures."""
@@ -499,10 +665,12 @@ class Usage(_message.Message):
         reasoning_tokens: _builtins.int = ...,
         extra: Global___Opaque | None = ...,
         helpers: _abc.Iterable[Global___HelperUsage] | None = ...,
+        web_search_requests: _builtins.int = ...,
+        web_fetch_requests: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_creation_input_tokens", b"cache_creation_input_tokens", "cache_read_input_tokens", b"cache_read_input_tokens", "extra", b"extra", "helpers", b"helpers", "input_tokens", b"input_tokens", "output_tokens", b"output_tokens", "reasoning_tokens", b"reasoning_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_creation_input_tokens", b"cache_creation_input_tokens", "cache_read_input_tokens", b"cache_read_input_tokens", "extra", b"extra", "helpers", b"helpers", "input_tokens", b"input_tokens", "output_tokens", b"output_tokens", "reasoning_tokens", b"reasoning_tokens", "web_fetch_requests", b"web_fetch_requests", "web_search_requests", b"web_search_requests"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

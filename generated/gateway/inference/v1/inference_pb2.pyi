@@ -286,6 +286,7 @@ class GenerateRequest(_message.Message):
     MEMORY_FIELD_NUMBER: _builtins.int
     TAKES_VERBATIM_FIELD_NUMBER: _builtins.int
     LOWERS_MAX_TOKENS_FIELD_NUMBER: _builtins.int
+    WEB_SEARCH_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Required. A configured name, `provider/model`, or an upstream name that one provider claims."""
     dialect: _conversation_pb2.Dialect.ValueType
@@ -321,7 +322,9 @@ class GenerateRequest(_message.Message):
     thinking_block_strategy: Global___ThinkingBlockStrategy.ValueType
     """Optional. What becomes of thinking blocks in `messages`; PRESERVE when unspecified."""
     use_built_in_tools: _builtins.bool
-    """Optional. Whether the gateway's own tools take part."""
+    """Optional. Whether the gateway's own tools take part: `web_search`, where a search engine is
+    configured, and `web_fetch`. A tool of the request with one of these names takes its place.
+    """
     fallback: Global___FallbackMode.ValueType
     """Optional. AUTO when unspecified."""
     takes_verbatim: _builtins.bool
@@ -389,6 +392,12 @@ class GenerateRequest(_message.Message):
     def memory(self) -> Global___Memory:
         """Optional. The conversation the server remembers."""
 
+    @_builtins.property
+    def web_search(self) -> Global___WebTool:
+        """Optional. That the model may search the web, and how (OpenAI's `web_search_options`). The
+        gateway searches for models that cannot do it themselves.
+        """
+
     def __init__(
         self,
         *,
@@ -424,10 +433,11 @@ class GenerateRequest(_message.Message):
         memory: Global___Memory | None = ...,
         takes_verbatim: _builtins.bool = ...,
         lowers_max_tokens: _builtins.bool = ...,
+        web_search: Global___WebTool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "extra", b"extra", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "max_tokens", b"max_tokens", "memory", b"memory", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "temperature", b"temperature", "thinking", b"thinking", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "extra", b"extra", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "max_tokens", b"max_tokens", "memory", b"memory", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "temperature", b"temperature", "thinking", b"thinking", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "web_search", b"web_search"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "betas", b"betas", "dialect", b"dialect", "end_user", b"end_user", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "headers", b"headers", "logprobs", b"logprobs", "lowers_max_tokens", b"lowers_max_tokens", "max_tokens", b"max_tokens", "memory", b"memory", "messages", b"messages", "model", b"model", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "service_tier", b"service_tier", "stop_sequences", b"stop_sequences", "takes_verbatim", b"takes_verbatim", "temperature", b"temperature", "thinking", b"thinking", "thinking_block_strategy", b"thinking_block_strategy", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "use_built_in_tools", b"use_built_in_tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "betas", b"betas", "dialect", b"dialect", "end_user", b"end_user", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "headers", b"headers", "logprobs", b"logprobs", "lowers_max_tokens", b"lowers_max_tokens", "max_tokens", b"max_tokens", "memory", b"memory", "messages", b"messages", "model", b"model", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "service_tier", b"service_tier", "stop_sequences", b"stop_sequences", "takes_verbatim", b"takes_verbatim", "temperature", b"temperature", "thinking", b"thinking", "thinking_block_strategy", b"thinking_block_strategy", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "use_built_in_tools", b"use_built_in_tools", "web_search", b"web_search"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__frequency_penalty: _TypeAlias = _typing.Literal["frequency_penalty"]  # noqa: Y015
     _WhichOneofArgType__frequency_penalty: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty"]  # noqa: Y015
@@ -489,6 +499,7 @@ class Tool(_message.Message):
     CACHE_CONTROL_FIELD_NUMBER: _builtins.int
     EXTRA_FIELD_NUMBER: _builtins.int
     OPAQUE_FIELD_NUMBER: _builtins.int
+    WEB_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Required unless `opaque` is set. 1 to 128 characters."""
     description: _builtins.str
@@ -507,6 +518,12 @@ class Tool(_message.Message):
     def extra(self) -> _conversation_pb2.Opaque:
         """Optional. The tool's fields without a name here; all of the tool where `opaque` is set."""
 
+    @_builtins.property
+    def web(self) -> Global___WebTool:
+        """Optional, with `opaque`. What the tool does, for the gateway to do it where the model's
+        provider has no such tool.
+        """
+
     def __init__(
         self,
         *,
@@ -517,16 +534,107 @@ class Tool(_message.Message):
         cache_control: _builtins.bytes = ...,
         extra: _conversation_pb2.Opaque | None = ...,
         opaque: _builtins.bool = ...,
+        web: Global___WebTool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "extra", b"extra", "strict", b"strict"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "extra", b"extra", "strict", b"strict", "web", b"web"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "cache_control", b"cache_control", "description", b"description", "extra", b"extra", "input_schema", b"input_schema", "name", b"name", "opaque", b"opaque", "strict", b"strict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "cache_control", b"cache_control", "description", b"description", "extra", b"extra", "input_schema", b"input_schema", "name", b"name", "opaque", b"opaque", "strict", b"strict", "web", b"web"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__strict: _TypeAlias = _typing.Literal["strict"]  # noqa: Y015
     _WhichOneofArgType__strict: _TypeAlias = _typing.Literal["_strict", b"_strict"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__strict) -> _WhichOneofReturnType__strict | None: ...
 
 Global___Tool: _TypeAlias = Tool  # noqa: Y015
+
+@_typing.final
+class WebTool(_message.Message):
+    """A tool that reads the web."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Kind:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _KindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[WebTool._Kind.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        KIND_UNSPECIFIED: WebTool._Kind.ValueType  # 0
+        """Invalid."""
+        KIND_SEARCH: WebTool._Kind.ValueType  # 1
+        """Searches."""
+        KIND_FETCH: WebTool._Kind.ValueType  # 2
+        """Fetches a page."""
+
+    class Kind(_Kind, metaclass=_KindEnumTypeWrapper):
+        """What it does."""
+
+    KIND_UNSPECIFIED: WebTool.Kind.ValueType  # 0
+    """Invalid."""
+    KIND_SEARCH: WebTool.Kind.ValueType  # 1
+    """Searches."""
+    KIND_FETCH: WebTool.Kind.ValueType  # 2
+    """Fetches a page."""
+
+    KIND_FIELD_NUMBER: _builtins.int
+    MAX_USES_FIELD_NUMBER: _builtins.int
+    ALLOWED_DOMAINS_FIELD_NUMBER: _builtins.int
+    BLOCKED_DOMAINS_FIELD_NUMBER: _builtins.int
+    USER_LOCATION_FIELD_NUMBER: _builtins.int
+    MAX_CONTENT_TOKENS_FIELD_NUMBER: _builtins.int
+    MAX_RESULTS_FIELD_NUMBER: _builtins.int
+    FOREIGN_FIELDS_FIELD_NUMBER: _builtins.int
+    kind: Global___WebTool.Kind.ValueType
+    """Required."""
+    max_uses: _builtins.int
+    """Optional, at least 1. How often it may be used in one answer."""
+    user_location: _builtins.str
+    """Optional. Where the user is, in words for the model."""
+    max_content_tokens: _builtins.int
+    """Optional, at least 1. Bound on the tokens of a page."""
+    max_results: _builtins.int
+    """Optional, 1 to 20; 5 when absent. Results of a search."""
+    @_builtins.property
+    def allowed_domains(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional. Hosts, with a path where wanted, that alone may be read; those below them too."""
+
+    @_builtins.property
+    def blocked_domains(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional. Hosts, with a path where wanted, that may not be read; those below them neither."""
+
+    @_builtins.property
+    def foreign_fields(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional. Names of the tool's fields that only a provider with such a tool understands."""
+
+    def __init__(
+        self,
+        *,
+        kind: Global___WebTool.Kind.ValueType = ...,
+        max_uses: _builtins.int | None = ...,
+        allowed_domains: _abc.Iterable[_builtins.str] | None = ...,
+        blocked_domains: _abc.Iterable[_builtins.str] | None = ...,
+        user_location: _builtins.str = ...,
+        max_content_tokens: _builtins.int | None = ...,
+        max_results: _builtins.int | None = ...,
+        foreign_fields: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_content_tokens", b"_max_content_tokens", "_max_results", b"_max_results", "_max_uses", b"_max_uses", "max_content_tokens", b"max_content_tokens", "max_results", b"max_results", "max_uses", b"max_uses"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_content_tokens", b"_max_content_tokens", "_max_results", b"_max_results", "_max_uses", b"_max_uses", "allowed_domains", b"allowed_domains", "blocked_domains", b"blocked_domains", "foreign_fields", b"foreign_fields", "kind", b"kind", "max_content_tokens", b"max_content_tokens", "max_results", b"max_results", "max_uses", b"max_uses", "user_location", b"user_location"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max_content_tokens: _TypeAlias = _typing.Literal["max_content_tokens"]  # noqa: Y015
+    _WhichOneofArgType__max_content_tokens: _TypeAlias = _typing.Literal["_max_content_tokens", b"_max_content_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__max_results: _TypeAlias = _typing.Literal["max_results"]  # noqa: Y015
+    _WhichOneofArgType__max_results: _TypeAlias = _typing.Literal["_max_results", b"_max_results"]  # noqa: Y015
+    _WhichOneofReturnType__max_uses: _TypeAlias = _typing.Literal["max_uses"]  # noqa: Y015
+    _WhichOneofArgType__max_uses: _TypeAlias = _typing.Literal["_max_uses", b"_max_uses"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_content_tokens) -> _WhichOneofReturnType__max_content_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_results) -> _WhichOneofReturnType__max_results | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_uses) -> _WhichOneofReturnType__max_uses | None: ...
+
+Global___WebTool: _TypeAlias = WebTool  # noqa: Y015
 
 @_typing.final
 class ToolChoice(_message.Message):

@@ -310,6 +310,7 @@ def test_tools_keep_schema_and_fields_of_their_own():
                 dialect=c.DIALECT_ANTHROPIC,
                 json=b'{"type":"web_search_20250305","name":"web_search","max_uses":3}',
             ),
+            web=pb.WebTool(kind=pb.WebTool.KIND_SEARCH, max_uses=3),
         ),
     ]
 

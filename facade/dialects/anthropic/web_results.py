@@ -1,0 +1,134 @@
+"""Results of the gateway's own tools as Anthropic's blocks, there and back.
+
+Anthropic's clients keep what a search found as `encrypted_content`, which they send back and
+cannot read. Here it is the text itself, packed, and not signed: who sends it back may put any
+text into results of tools, so that changing it gains nothing. It stays readable when keys are
+changed, and by every gateway.
+"""
+
+import base64
+import binascii
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.conversation.v1 import conversation_pb2 as pb
+from services.common.errors import GatewayError, invalid
+
+SEARCH_RESULT = "web_search_tool_result"
+FETCH_RESULT = "web_fetch_tool_result"
+
+_PREFIX = "gwt1."
+_MAX_TEXT = 1 << 20  # bytes of a text once it is unpacked
+_TOOLS = {SEARCH_RESULT: "web_search", FETCH_RESULT: "web_fetch"}
+
+
+def result_json(result: pb.ServerToolResult) -> dict[str, Any]:
+    """Return a result as a block of an answer."""
+    is_fetch = result.name == "web_fetch"
+    content: object
+    match result.WhichOneof("kind"):
+        case "search":
+            content = [_finding(one) for one in result.search.results]
+        case "page":
+            content = _page(result.page)
+        case _:
+            kind = FETCH_RESULT if is_fetch else SEARCH_RESULT
+            content = {"type": f"{kind}_error", "error_code": result.error_code or "unavailable"}
+    return {
+        "type": FETCH_RESULT if is_fetch else SEARCH_RESULT,
+        "tool_use_id": result.tool_use_id,
+        "content": content,
+    }
+
+
+def set_result(target: pb.ServerToolResult, block: Mapping[str, Any], path: str) -> None:
+    """Read a result that was sent back.
+
+    Raises:
+        GatewayError: invalid, naming what is not as the gateway wrote it.
+    """
+    target.tool_use_id = block["tool_use_id"]
+    target.name = _TOOLS[block["type"]]
+    content, path = block.get("content"), f"{path}.content"
+    match content:
+        case list() if target.name == "web_search":
+            target.search.SetInParent()
+            for index, one in enumerate(content):
+                _set_finding(target.search.results.add(), one, f"{path}[{index}]")
+        case {"error_code": str(code)}:
+            target.error_code = code
+        case {"type": "web_fetch_result"} if target.name == "web_fetch":
+            _set_page(target.page, content, path)
+        case _:
+            raise _not_ours(path)
+
+
+def _finding(result: pb.SearchResult) -> dict[str, Any]:
+    return {
+        "type": "web_search_result",
+        "url": result.url,
+        "title": result.title,
+        "encrypted_content": _packed(result.text),
+        "page_age": result.age or None,
+    }
+
+
+def _set_finding(target: pb.SearchResult, given: object, path: str) -> None:
+    match given:
+        case {"url": str(url), "title": str(title), "encrypted_content": str(packed)}:
+            target.url, target.title = url, title
+            target.text = _unpacked(packed, f"{path}.encrypted_content")
+        case _:
+            raise _not_ours(path)
+    age = given.get("page_age") if isinstance(given, dict) else None
+    if isinstance(age, str):
+        target.age = age
+
+
+def _page(page: pb.WebPage) -> dict[str, Any]:
+    return {
+        "type": "web_fetch_result",
+        "url": page.url,
+        "content": {
+            "type": "document",
+            "source": {"type": "text", "media_type": "text/plain", "data": page.text},
+            "title": page.title or None,
+            "citations": {"enabled": False},
+        },
+        "retrieved_at": page.retrieved_at or None,
+    }
+
+
+def _set_page(target: pb.WebPage, given: Any, path: str) -> None:
+    match given:
+        case {"url": str(url), "content": {"source": {"data": str(text)}} as document}:
+            target.url, target.text = url, text
+        case _:
+            raise _not_ours(path)
+    if isinstance(title := document.get("title"), str):
+        target.title = title
+    if isinstance(at := given.get("retrieved_at"), str):
+        target.retrieved_at = at
+
+
+def _packed(text: str) -> str:
+    return _PREFIX + base64.b64encode(zlib.compress(text.encode())).decode()
+
+
+def _unpacked(packed: str, path: str) -> str:
+    if not packed.startswith(_PREFIX):
+        raise _not_ours(path)
+    unpacking = zlib.decompressobj()
+    try:
+        data = binascii.a2b_base64(packed.removeprefix(_PREFIX), strict_mode=True)
+        text = unpacking.decompress(data, _MAX_TEXT)
+        if not unpacking.eof:
+            raise _not_ours(path)
+        return text.decode()
+    except (ValueError, zlib.error):
+        raise _not_ours(path) from None
+
+
+def _not_ours(path: str) -> GatewayError:
+    return invalid(path, f"{path}: must be sent back just as the gateway gave it")

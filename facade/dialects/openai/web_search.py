@@ -1,0 +1,50 @@
+"""OpenAI's options for searching the web."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from facade.dialects.web import domains, location_in_words
+from gateway.inference.v1 import inference_pb2 as pb
+from services.common.errors import invalid
+
+# Results of a search, by `search_context_size`.
+_RESULTS = {"low": 3, "medium": 5, "high": 10}
+_KNOWN = frozenset({"search_context_size", "user_location", "filters"})
+
+
+def web_search(options: Mapping[str, Any], path: str) -> pb.WebTool:
+    """Return what `web_search_options` at `path` ask for.
+
+    What has another shape than OpenAI's is a provider's own, and no mistake.
+
+    Raises:
+        GatewayError: invalid, naming the field of a wrong type.
+    """
+    size, place = options.get("search_context_size"), options.get("user_location")
+    for name, value, kind in (("search_context_size", size, str), ("user_location", place, dict)):
+        if value is not None and not isinstance(value, kind):
+            what = "a string" if kind is str else "an object"
+            raise invalid(f"{path}.{name}", f"{path}.{name}: takes {what}")
+    known = set(_KNOWN)
+    if size is not None and size not in _RESULTS:
+        known.remove("search_context_size")
+    if place is not None and "approximate" not in place:
+        known.remove("user_location")
+    near = (place or {}).get("approximate")
+    return pb.WebTool(
+        kind=pb.WebTool.KIND_SEARCH,
+        max_results=_RESULTS.get(size or "", _RESULTS["medium"]),
+        user_location=location_in_words(near, f"{path}.user_location.approximate"),
+        allowed_domains=_domains(options.get("filters"), f"{path}.filters"),
+        foreign_fields=[
+            name for name, value in options.items() if name not in known and value is not None
+        ],
+    )
+
+
+def _domains(given: object, path: str) -> Sequence[str]:
+    if given is None:
+        return ()
+    if not isinstance(given, dict):
+        raise invalid(path, f"{path}: takes an object with `allowed_domains`")
+    return domains(given.get("allowed_domains"), f"{path}.allowed_domains")

@@ -1,0 +1,105 @@
+"""An answer in rounds for a caller of OpenAI's dialect, which has no blocks for searches. Pure.
+
+What models say in several rounds is one text there, and its sources are annotations: a
+`url_citation` for each place where the text names the address of a page that was found. An
+answer that names none has none: nobody but the model knows what a sentence rests on.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Opaque, ServerToolResult
+from gateway.inference.v1.inference_pb2 import Event, Further
+
+_ADDRESS = re.compile(r"https?://[^\s<>\"'`\]|\\^{}]+", re.IGNORECASE)
+# What ends a sentence or a bracket after an address, and is no part of it.
+_TRAILING = ".,;:!?*_)"
+_MOST_TRAILING = 8
+# The beginning of a Markdown link up to its address, and how long it may be.
+_LINK = re.compile(r"\[[^\[\]]*\]\(\Z")
+_MOST_LINK = 300
+_APART = "\n\n"
+
+
+class ChatAnswer:
+    """Follows the events of an answer on their way out."""
+
+    def __init__(self) -> None:
+        self._titles: dict[str, str] = {}
+        self._text: list[str] = []
+        self._is_apart = False  # whether what is said next follows a search
+
+    def found(self, result: ServerToolResult) -> None:
+        """Take what a tool gave."""
+        self._is_apart = bool(self._text)
+        for one in result.search.results:
+            self._titles.setdefault(_plain(one.url), one.title)
+        if result.HasField("page"):
+            self._titles.setdefault(_plain(result.page.url), result.page.title)
+
+    def follow(self, events: Sequence[Event]) -> list[Event]:
+        """Return the events, what is said after a search set apart from what came before."""
+        return [self._told(event) for event in events]
+
+    def annotations(self) -> list[Event]:
+        """Return the event that tells of the sources, once all is said; none without any."""
+        text = "".join(self._text)
+        found = [
+            _citation(start, end, url, self._titles[url]) for start, end, url in self._places(text)
+        ]
+        if not found:
+            return []
+        message = Opaque(
+            dialect=conversation_pb2.DIALECT_OPENAI, json=orjson.dumps({"annotations": found})
+        )
+        return [Event(further=Further(message=message))]
+
+    def _told(self, event: Event) -> Event:
+        text = event.text or event.block_start.text
+        if not text:
+            return event
+        if self._is_apart:
+            self._is_apart = False
+            text = _APART + text
+            changed = Event()
+            changed.CopyFrom(event)
+            if event.text:
+                changed.text = text
+                changed.ClearField("pieces")
+            else:
+                changed.block_start.text = text
+            event = changed
+        self._text.append(text)
+        return event
+
+    def _places(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Return where a text names pages: from, to (in characters), and the address."""
+        if not self._titles:
+            return
+        for match in _ADDRESS.finditer(text):
+            start, end = match.span()
+            url = match[0]
+            for _ in range(_MOST_TRAILING):
+                if _plain(url) in self._titles or url[-1] not in _TRAILING:
+                    break
+                url, end = url[:-1], end - 1
+            url = _plain(url)
+            if url not in self._titles:
+                continue
+            if link := _LINK.search(text, max(0, start - _MOST_LINK), start):
+                start = link.start()
+                end += text.startswith(")", end)
+            yield start, end, url
+
+
+def _plain(url: str) -> str:
+    return url.partition("#")[0].rstrip("/")
+
+
+def _citation(start: int, end: int, url: str, title: str) -> Mapping[str, Any]:
+    cited = {"start_index": start, "end_index": end, "url": url, "title": title}
+    return {"type": "url_citation", "url_citation": cited}

@@ -1,0 +1,262 @@
+"""An answer in which the gateway's own tools take part: the model is asked again and again.
+
+In each round a chain of models is run as ever, with its retries and fallbacks. What the model
+calls of the gateway's tools is run, and it is asked to go on, 8 times at most; in the last
+round it has to do without them. Calls of the caller's tools end the answer, after those of the
+gateway's in the same round have been run.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import (
+    Block,
+    FinishReason,
+    Message,
+    ServerToolResult,
+    ToolUse,
+    Usage,
+)
+from gateway.inference.v1.inference_pb2 import BlockStop, Choice, Event, Finish, WebTool
+from services.common.ids import new_server_call_id
+from services.common.tokens import estimate_tokens
+from services.inference.attempt import Batch, Batches
+from services.inference.fallback.chain import Chain
+from services.inference.fallback.plan import Plan, Step
+from services.inference.fallback.turn import Bounds, out_of_time
+from services.inference.metrics import Metrics
+from services.inference.tools.citations import ChatAnswer
+from services.inference.tools.history import addresses_in
+from services.inference.tools.round import Round
+from services.inference.tools.rounds import Progress, Rounds
+from services.inference.tools.running import WebTools
+from services.inference.tools.usage import add_usage
+
+MAX_ROUNDS = 8
+# Calls of one round that are run; models that call more at once are told to call fewer.
+MAX_CALLS = 8
+
+# Makes the chain of a round: of a plan, with what is left of the bounds.
+StartChain = Callable[[Plan, Bounds | None], Chain]
+
+
+class ToolLoop:
+    """One answer.
+
+    Args:
+        plan: what may answer.
+        rounds: makes the requests of the rounds.
+        start_chain: makes the chain of a round.
+        tools: runs what is called.
+        metrics: what is counted.
+        whole: whether each round is waited for to its end.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        rounds: Rounds,
+        start_chain: StartChain,
+        tools: WebTools,
+        metrics: Metrics,
+        *,
+        whole: bool,
+    ) -> None:
+        self._plan = plan
+        self._rounds = rounds
+        self._start_chain = start_chain
+        self._tools = tools
+        self._metrics = metrics
+        self._whole = whole
+        is_chat = rounds.dialect == conversation_pb2.DIALECT_OPENAI
+        self._chat = ChatAnswer() if is_chat else None
+        self._bounds: Bounds | None = None
+        self._offset = 0  # blocks that went out
+        self._usage = Usage()
+        self._written = 0  # tokens
+        self._used: dict[str, int] = {}  # calls, by the tool
+
+    async def batches(self) -> Batches:
+        """Return the events of the answer; closing the iterator ends whatever is under way.
+
+        Raises:
+            GatewayError: no model answered a round, or an answer broke off.
+        """
+        said: list[Message] = []
+        number = 1
+        try:
+            while True:
+                is_last = number == MAX_ROUNDS
+                self._rounds.progress = Progress(tuple(said), self._written, is_last)
+                chain = self._start_chain(self._plan, self._bounds)
+                round_ = self._round(chain, is_first=number == 1)
+                async with aclosing(self._run(chain, round_)) as batches:
+                    async for batch in batches:
+                        yield batch if self._chat is None else self._chat.follow(batch)
+                self._bounds = chain.bounds
+                self._offset += len(round_.choice.blocks)
+                message = _message(round_.choice)
+                written = round_.usage.output_tokens - self._usage.output_tokens
+                self._written += written or _written_in(message)
+                self._usage = round_.usage
+                calls = round_.calls()
+                async with aclosing(self._results(calls, chain, is_last)) as results:
+                    async for result in results:
+                        message.blocks.add(server_tool_result=result)
+                        if self._chat is not None:
+                            self._chat.found(result)
+                        yield self._told(result)
+                end = self._end(round_, calls, chain.serving, is_last)
+                if end is not None:
+                    sources = () if self._chat is None else self._chat.annotations()
+                    yield [*sources, end, Event(usage=self._usage)]
+                    return
+                said.append(message)
+                self._go_on_from(chain.serving)
+                number += 1
+        finally:
+            self._metrics.tool_rounds.observe(number)
+
+    def _round(self, chain: Chain, *, is_first: bool) -> Round:
+        def is_own(name: str) -> bool:
+            step = chain.serving
+            return step is not None and name in self._rounds.offered(step)
+
+        return Round(
+            is_first=is_first,
+            offset=self._offset,
+            before=self._usage,
+            is_own=is_own,
+            new_id=new_server_call_id,
+        )
+
+    async def _run(self, chain: Chain, round_: Round) -> Batches:
+        """Return what goes out of a round."""
+        if self._whole:
+            for batch in await chain.whole():
+                yield round_.feed(batch)
+            return
+        async with aclosing(chain.stream()) as batches:
+            async for batch in batches:
+                if told := round_.feed(batch):
+                    yield told
+
+    def _end(
+        self, round_: Round, calls: Sequence[ToolUse], step: Step | None, is_last: bool
+    ) -> Event | None:
+        """Return how the answer ends with a round, None where it goes on."""
+        if not calls or step is None:
+            return round_.end
+        if round_.calls_others():
+            if round_.end.finish.reason == conversation_pb2.FINISH_REASON_TOOL_USE:
+                return round_.end
+            return _finish(conversation_pb2.FINISH_REASON_TOOL_USE)
+        if is_last:
+            # It was not offered the tools any more. Sending the answer back goes on from here.
+            return _finish(conversation_pb2.FINISH_REASON_PAUSE_TURN)
+        if self._rounds.tokens_left(step, self._written) == 0:
+            return _finish(conversation_pb2.FINISH_REASON_MAX_TOKENS)
+        return None
+
+    def _go_on_from(self, step: Step | None) -> None:
+        """Leave out the steps before the one that served: the next round begins with it."""
+        steps = self._plan.steps
+        for index, one in enumerate(steps):
+            if one is step:
+                self._plan = self._plan._replace(steps=steps[index:])
+                return
+
+    async def _results(
+        self, calls: Sequence[ToolUse], chain: Chain, is_last: bool
+    ) -> AsyncGenerator[ServerToolResult, None]:
+        """Return the results of calls, in order, each as soon as those before it are there.
+
+        Raises:
+            GatewayError: the time for the whole chain is over.
+        """
+        if not calls or chain.serving is None:
+            return
+        offered = self._rounds.offered(chain.serving)
+        conversation = self._rounds.seen(chain.serving)
+        is_known = partial(addresses_in, conversation)
+        running: list[asyncio.Task[ServerToolResult] | ServerToolResult] = []
+        for number, call in enumerate(calls):
+            code = "max_uses_exceeded" if is_last else self._refusal(call, offered, number)
+            if code:
+                running.append(self._tools.refuse(call, code))
+            else:
+                run = self._tools.run(call, offered[call.name], is_known)
+                running.append(asyncio.create_task(run))
+        tasks = [one for one in running if isinstance(one, asyncio.Task)]
+        deadline = None if self._bounds is None else self._bounds.deadline
+        try:
+            for one in running:
+                if isinstance(one, asyncio.Task):
+                    try:
+                        async with asyncio.timeout_at(deadline):
+                            result = await one
+                    except TimeoutError:
+                        raise out_of_time() from None
+                else:
+                    result = one
+                self._count(result)
+                yield result
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _refusal(self, call: ToolUse, offered: Mapping[str, WebTool], number: int) -> str:
+        """Return why a call is not run, "" where it is."""
+        used = self._used.get(call.name, 0)
+        tool = offered.get(call.name)
+        if tool is None:
+            # A model that has no such tool went on with the answer of one that does.
+            return "unavailable"
+        if tool.HasField("max_uses") and used >= tool.max_uses:
+            return "max_uses_exceeded"
+        if number >= MAX_CALLS:
+            return "too_many_requests"
+        self._used[call.name] = used + 1
+        return ""
+
+    def _count(self, result: ServerToolResult) -> None:
+        kind = result.WhichOneof("kind")
+        self._usage = add_usage(
+            self._usage,
+            Usage(
+                web_search_requests=int(kind == "search"), web_fetch_requests=int(kind == "page")
+            ),
+        )
+
+    def _told(self, result: ServerToolResult) -> Batch:
+        number = self._offset
+        self._offset += 1
+        return [
+            Event(block=number, block_start=Block(server_tool_result=result)),
+            Event(block=number, block_stop=BlockStop()),
+            Event(usage=self._usage),
+        ]
+
+
+def _finish(reason: FinishReason.ValueType) -> Event:
+    return Event(finish=Finish(reason=reason))
+
+
+def _message(choice: Choice) -> Message:
+    """Return what a model said as a message of the conversation."""
+    message = Message(role=conversation_pb2.ROLE_ASSISTANT, blocks=choice.blocks)
+    if choice.HasField("extra"):
+        message.extra.CopyFrom(choice.extra)
+    return message
+
+
+def _written_in(message: Message) -> int:
+    """Guess the tokens of a message, where its provider does not count them."""
+    return sum(
+        estimate_tokens(block.text or block.thinking.text or block.server_tool_use.input)
+        for block in message.blocks
+    )

@@ -1,0 +1,303 @@
+"""Which of the gateway's own tools a model is offered, and as what. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import orjson
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Dialect, Message
+from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool, ToolChoice, WebTool
+from services.common.errors import GatewayError, invalid, unsupported
+from services.common.texts import quoted
+from services.inference.providers.base import Target
+from services.inference.tools.domains import domain_of
+from services.inference.tools.history import has_server_blocks
+
+SEARCH = "web_search"
+FETCH = "web_fetch"
+
+_NAMES = {WebTool.KIND_SEARCH: SEARCH, WebTool.KIND_FETCH: FETCH}
+_OPTIONS = "web_search_options"
+_SETTING = (
+    "this gateway has no search engine; whoever runs it names one in its settings, "
+    "under [tools.web_search]"
+)
+_NO_PAGES = "this gateway fetches no pages of the web"
+# Models of OpenAI's dialect that search the web themselves begin or end like this, whoever
+# has them (OpenAI's search models, Perplexity's, OpenRouter's `:online`).
+_SEARCHES_ITSELF = ("-search-preview", "-search-api", ":online")
+_SEARCHERS = ("sonar", "perplexity/")
+
+# The part of a model's window that one call may fill, and the tokens that it always may.
+_PART = 8
+_LEAST_TOKENS = 256
+
+_SEARCH_WORDS = (
+    "Search the web. Returns pages with their addresses and what they say. Use it for what is "
+    "recent, may have changed, or is not known for certain, and name the addresses of the pages "
+    "that an answer rests on, as Markdown links."
+)
+_FETCH_WORDS = (
+    "Fetch one page of the web and return its text. Takes addresses that the user wrote or "
+    "another tool returned, none that is made up."
+)
+_SEARCH_SCHEMA = orjson.dumps(
+    {
+        "type": "object",
+        "properties": {"query": {"type": "string", "description": "What to search for."}},
+        "required": ["query"],
+        "additionalProperties": False,
+    }
+)
+_FETCH_SCHEMA = orjson.dumps(
+    {
+        "type": "object",
+        "properties": {
+            "url": {
+                "type": "string",
+                "format": "uri",
+                "description": "The whole http or https address of the page.",
+            }
+        },
+        "required": ["url"],
+        "additionalProperties": False,
+    }
+)
+
+
+class Available(NamedTuple):
+    """Which tools this gateway can run."""
+
+    searches: bool
+    fetches: bool
+
+    def has(self, kind: WebTool.Kind.ValueType) -> bool:
+        """Return whether a kind of tool can be run."""
+        return self.searches if kind == WebTool.KIND_SEARCH else self.fetches
+
+
+NOTHING = Available(searches=False, fetches=False)
+
+
+class Offered(NamedTuple):
+    """A request with the gateway's own tools in it.
+
+    Attributes:
+        tools: the tools that the gateway runs, by the name that the model calls them by.
+        dropped: paths of the request's fields that have no effect.
+    """
+
+    tools: Mapping[str, WebTool]
+    dropped: Sequence[str]
+
+
+def may_run_tools(
+    request: GenerateRequest,
+    targets: Iterable[tuple[Dialect.ValueType, Target]],
+    available: Available,
+    *,
+    has_called: bool,
+) -> bool:
+    """Return whether the gateway may have to run tools for a request.
+
+    Args:
+        request: the request, with what the steps of a chain set.
+        targets: the models that may be asked, each with its provider's dialect.
+        available: what the gateway can run.
+        has_called: whether the conversation holds calls of the gateway's tools.
+    """
+    parts = [request]
+    if request.HasField("fallback_config"):
+        parts += [step.parameters for step in request.fallback_config.steps]
+    searches = any(part.HasField("web_search") for part in parts)
+    has_tools = any(tool.HasField("web") for part in parts for tool in part.tools)
+    if request.use_built_in_tools or (has_tools and has_called):
+        return True
+    if not (searches or has_tools):
+        return False
+    return any(
+        (has_tools and dialect != conversation_pb2.DIALECT_ANTHROPIC)
+        or (searches and not _is_served(target, dialect, available))
+        for dialect, target in targets
+    )
+
+
+def offer_tools(
+    request: GenerateRequest,
+    dialect: Dialect.ValueType,
+    target: Target,
+    available: Available,
+) -> Offered:
+    """Put the gateway's own tools into a request for one model.
+
+    A tool of Anthropic's goes on as it is to a provider of that dialect, as do OpenAI's search
+    options to a model that is known to search by itself. A tool of the caller's keeps its name:
+    no tool of the gateway's has the same.
+
+    Args:
+        request: it is changed.
+        dialect: the one of the model's provider.
+        target: the model.
+        available: what the gateway can run.
+
+    Raises:
+        GatewayError: unsupported, when a tool is asked for that neither the model's provider
+            nor the gateway has.
+    """
+    tools: dict[str, WebTool] = {}
+    dropped: list[str] = []
+    # A conversation that has results of the gateway's goes on with the gateway's tools.
+    is_native = dialect == conversation_pb2.DIALECT_ANTHROPIC and not has_server_blocks(
+        request.messages
+    )
+    for index, tool in enumerate(request.tools):
+        if not tool.HasField("web") or (is_native and tool.opaque):
+            continue
+        path = f"tools[{index}]"
+        if not available.has(tool.web.kind):
+            if dialect == conversation_pb2.DIALECT_ANTHROPIC and tool.opaque:
+                continue
+            raise _lacking(path, tool.web, target)
+        dropped += [f"{path}.{name}" for name in tool.web.foreign_fields]
+        _check_domains(tool.web, path)
+        tools[_NAMES[tool.web.kind]] = _copy(tool.web)
+        tool.CopyFrom(_definition(tool.web))
+    taken = {tool.name for tool in request.tools}
+    if request.HasField("web_search") and not _is_served(target, dialect, available):
+        if not available.searches:
+            raise _lacking(_OPTIONS, request.web_search, target)
+        _serve_options(request, taken, tools, dropped)
+    if request.use_built_in_tools:
+        dropped += _add_own(request, available, taken, tools)
+    for offered in tools.values():
+        _fit(offered, target)
+    if tools and request.n > 1:
+        raise unsupported("n", "n: must be 1 where the gateway runs tools for the answer")
+    return Offered(tools, dropped)
+
+
+def _add_own(
+    request: GenerateRequest, available: Available, taken: set[str], tools: dict[str, WebTool]
+) -> list[str]:
+    """Offer all tools of the gateway whose names are free, unless none is to be called.
+
+    Returns:
+        Paths of those that are not there, or whose names tools of the caller's have.
+    """
+    missing = []
+    for kind, name in _NAMES.items():
+        if request.tool_choice.mode == ToolChoice.MODE_NONE or name in tools:
+            continue
+        if available.has(kind) and name not in taken:
+            tools[name] = WebTool(kind=kind)
+            request.tools.append(_definition(tools[name]))
+        else:
+            missing.append(f"use_built_in_tools.{name}")
+    choice, names = request.tool_choice, [tool.name for tool in request.tools]
+    if choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL) and not names:
+        raise unsupported("tool_choice", "tool_choice: there are no tools to choose from")
+    # A tool without a name brings several of its own, which only the provider knows.
+    if choice.mode == ToolChoice.MODE_TOOL and choice.name not in names and all(names):
+        why = f"there is no tool {quoted(choice.name)} in tools or in this gateway"
+        raise unsupported("tool_choice.name", f"tool_choice.name: {why}")
+    return missing
+
+
+def close_tools(request: GenerateRequest, tools: Mapping[str, WebTool]) -> None:
+    """Have a model answer without the gateway's tools, whose use in this answer is over.
+
+    A conversation with calls needs definitions: where the caller has no tools of its own those
+    of the gateway stay, and none is to be called.
+    """
+    rest = [tool for tool in request.tools if tool.name not in tools]
+    if rest:
+        del request.tools[:]
+        request.tools.extend(rest)
+    elif request.tools:
+        request.tool_choice.mode = ToolChoice.MODE_NONE
+    note = "The tools for the web cannot be used any more. Answer with what is known by now."
+    request.messages.append(
+        Message(role=conversation_pb2.ROLE_USER, blocks=[conversation_pb2.Block(text=note)])
+    )
+
+
+def release_choice(request: GenerateRequest, tools: Mapping[str, WebTool]) -> None:
+    """Let a model choose after a call of the gateway's tools: a forced call has been made."""
+    choice = request.tool_choice
+    if choice.mode == ToolChoice.MODE_ANY or (
+        choice.mode == ToolChoice.MODE_TOOL and choice.name in tools
+    ):
+        choice.mode = ToolChoice.MODE_AUTO
+        choice.ClearField("name")
+        choice.ClearField("extra")
+
+
+def _serve_options(
+    request: GenerateRequest, taken: set[str], tools: dict[str, WebTool], dropped: list[str]
+) -> None:
+    """Offer a search in place of OpenAI's options."""
+    if request.HasField("extra"):
+        extra = orjson.loads(request.extra.json)
+        extra.pop(_OPTIONS, None)
+        request.extra.json = orjson.dumps(extra)
+    if SEARCH in taken:
+        dropped.append(_OPTIONS)
+        return
+    dropped += [f"{_OPTIONS}.{name}" for name in request.web_search.foreign_fields]
+    _check_domains(request.web_search, f"{_OPTIONS}.filters")
+    tools[SEARCH] = _copy(request.web_search)
+    request.tools.append(_definition(request.web_search))
+
+
+def _check_domains(tool: WebTool, path: str) -> None:
+    for name in ("allowed_domains", "blocked_domains"):
+        for index, rule in enumerate(getattr(tool, name)):
+            try:
+                domain_of(rule)
+            except GatewayError as error:
+                where = f"{path}.{name}[{index}]"
+                raise invalid(where, f"{where}: {error.message}") from None
+
+
+def _is_served(target: Target, dialect: Dialect.ValueType, available: Available) -> bool:
+    """Return whether OpenAI's search options are the provider's to serve.
+
+    Where the gateway has no search engine, every provider of that dialect gets them.
+    """
+    name = target.upstream
+    return dialect == conversation_pb2.DIALECT_OPENAI and (
+        not available.searches
+        or any(word in name for word in _SEARCHES_ITSELF)
+        or name.startswith(_SEARCHERS)
+    )
+
+
+def _fit(tool: WebTool, target: Target) -> None:
+    """Bound what one call brings by the window of the model that reads it, where it is known."""
+    if target.context_window:
+        most = max(_LEAST_TOKENS, target.context_window // _PART)
+        if not tool.HasField("max_content_tokens") or tool.max_content_tokens > most:
+            tool.max_content_tokens = most
+
+
+def _lacking(path: str, tool: WebTool, target: Target) -> Exception:
+    does = "search the web" if tool.kind == WebTool.KIND_SEARCH else "fetch pages"
+    why = _SETTING if tool.kind == WebTool.KIND_SEARCH else _NO_PAGES
+    return unsupported(path, f"{path}: {target.name} cannot {does} by itself, and {why}")
+
+
+def _copy(tool: WebTool) -> WebTool:
+    copy = WebTool()
+    copy.CopyFrom(tool)
+    return copy
+
+
+def _definition(tool: WebTool) -> Tool:
+    """Return what the model is told of a tool."""
+    if tool.kind == WebTool.KIND_FETCH:
+        return Tool(name=FETCH, description=_FETCH_WORDS, input_schema=_FETCH_SCHEMA)
+    words = _SEARCH_WORDS
+    if tool.user_location:
+        words += f" The user is in or near {tool.user_location}."
+    return Tool(name=SEARCH, description=words, input_schema=_SEARCH_SCHEMA)

@@ -1,0 +1,129 @@
+"""One round of an answer with tools: what one model says until it stops. Pure.
+
+The rounds of an answer are told as one: blocks are numbered on, the start and the end come
+once, tokens are summed, and calls of the gateway's own tools are told as such.
+"""
+
+from collections.abc import Callable, Sequence
+
+import orjson
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, ToolUse, Usage
+from gateway.inference.v1.inference_pb2 import Choice, Event
+from services.common.errors import internal
+from services.inference.accumulator import Accumulator
+from services.inference.tools.usage import add_usage
+
+# An answer that ends so does not wait for what its calls give.
+_CUT_OFF = (
+    conversation_pb2.FINISH_REASON_MAX_TOKENS,
+    conversation_pb2.FINISH_REASON_REFUSAL,
+    conversation_pb2.FINISH_REASON_CONTEXT_WINDOW,
+    conversation_pb2.FINISH_REASON_STOP_SEQUENCE,
+)
+
+
+class Round:
+    """Follows the events of one round.
+
+    Args:
+        is_first: whether the answer begins with it.
+        offset: how many blocks the answer has already.
+        before: the tokens of the rounds before.
+        is_own: whether a tool is one of the gateway's, by its name.
+        new_id: makes the id of a call of the gateway's own tools.
+
+    Attributes:
+        usage: the tokens of the answer so far.
+    """
+
+    def __init__(
+        self,
+        *,
+        is_first: bool,
+        offset: int,
+        before: Usage,
+        is_own: Callable[[str], bool],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._is_first = is_first
+        self._offset = offset
+        self._before = before
+        self._is_own = is_own
+        self._new_id = new_id
+        self._said = Accumulator()
+        self._choice: Choice | None = None
+        self._end = Event()
+        self.usage = before
+
+    def feed(self, batch: Sequence[Event]) -> list[Event]:
+        """Return the events that go out: all but the end."""
+        renamed = [self._renamed(event) for event in batch]
+        self._said.add(renamed)
+        return [told for event in renamed if (told := self._told(event)) is not None]
+
+    @property
+    def choice(self) -> Choice:
+        """What was said, once the round is over."""
+        if self._choice is None:
+            self._choice = self._said.response().choices[0]
+        return self._choice
+
+    @property
+    def end(self) -> Event:
+        """The event that ended the round."""
+        return self._end
+
+    def calls(self) -> list[ToolUse]:
+        """Return the calls of the gateway's tools that are to be run."""
+        if self.choice.finish.reason in _CUT_OFF:
+            return []
+        return [
+            block.server_tool_use
+            for block in self.choice.blocks
+            if block.HasField("server_tool_use")
+        ]
+
+    def calls_others(self) -> bool:
+        """Return whether tools of the caller's are called too."""
+        return any(block.HasField("tool_use") for block in self.choice.blocks)
+
+    def _renamed(self, event: Event) -> Event:
+        """Return the beginning of a call of the gateway's tools as that, else the event itself."""
+        if event.choice:
+            raise internal()  # one answer was asked for
+        if not event.HasField("block_start") or not event.block_start.HasField("tool_use"):
+            return event
+        call = event.block_start.tool_use
+        if not self._is_own(call.name):
+            return event
+        renamed = ToolUse(id=self._new_id(), name=call.name, input=call.input)
+        block = Block(server_tool_use=renamed)
+        if event.block_start.HasField("extra"):
+            block.extra.CopyFrom(event.block_start.extra)
+        return Event(block=event.block, block_start=block)
+
+    def _told(self, event: Event) -> Event | None:
+        kind = event.WhichOneof("kind")
+        if kind == "finish":
+            self._end = event
+            return None
+        if kind == "usage":
+            self.usage = add_usage(self._before, event.usage)
+            return Event(usage=self.usage)
+        if self._is_first:
+            return event
+        if kind == "start" or (kind == "unknown" and _is_of_start(event.unknown.json)):
+            return None
+        if kind == "further" or kind == "unknown" or not self._offset:
+            return event
+        moved = Event()
+        moved.CopyFrom(event)
+        moved.block += self._offset
+        return moved
+
+
+def _is_of_start(json: bytes) -> bool:
+    """Return whether fields without a name stand beside those of the start, which is told once."""
+    return b"message_start" in json and orjson.loads(json).get("type") == "message_start"

@@ -1,0 +1,225 @@
+"""Runs calls of the gateway's own tools: bounded in time and size, and never a failure.
+
+Whatever goes wrong becomes a result with one of Anthropic's error codes, which the model reads
+like any other result.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import orjson
+
+from gateway.conversation.v1.conversation_pb2 import (
+    SearchResult,
+    SearchResults,
+    ServerToolResult,
+    ToolUse,
+    WebPage,
+)
+from gateway.errors.v1 import errors_pb2
+from gateway.errors.v1.errors_pb2 import Reason
+from gateway.inference.v1.inference_pb2 import WebTool
+from services.common.errors import GatewayError
+from services.common.texts import fit
+from services.inference.metrics import Metrics
+from services.inference.tools.domains import domain_of, permits
+from services.inference.tools.offer import SEARCH, Available
+from services.inference.tools.pages_protocol import Reads
+from services.inference.tools.search import Searches
+
+log = logging.getLogger(__name__)
+
+# Seconds for one call. Whoever searches and reads pages has bounds of its own, which are tighter.
+CALL_TIMEOUT_S = 30.0
+MAX_QUERY = 1_000  # characters
+MAX_URL = 2_048  # characters
+_MAX_TITLE = 300  # bytes
+_MAX_AGE = 100
+# Bytes of a finding, and of a page of which the caller bounds nothing.
+_MAX_FINDING = 8_000
+_MAX_PAGE = 100_000
+_BYTES_A_TOKEN = 4
+_RESULTS = 5
+_MOST_RESULTS = 20
+
+_T = TypeVar("_T")
+
+# Of failures of a search and of a page: Anthropic's code for them.
+_SEARCH_CODES: dict[Reason.ValueType, str] = {
+    errors_pb2.REASON_INVALID_REQUEST: "invalid_tool_input",
+    errors_pb2.REASON_RATE_LIMITED: "too_many_requests",
+    errors_pb2.REASON_UPSTREAM_RATE_LIMITED: "too_many_requests",
+}
+_PAGE_CODES: dict[Reason.ValueType, str] = {
+    errors_pb2.REASON_TOO_LARGE: "content_too_large",
+    errors_pb2.REASON_UNSUPPORTED: "unsupported_content_type",
+    errors_pb2.REASON_PERMISSION_DENIED: "url_not_allowed",
+    errors_pb2.REASON_RATE_LIMITED: "too_many_requests",
+    errors_pb2.REASON_UPSTREAM_RATE_LIMITED: "too_many_requests",
+    errors_pb2.REASON_UNAVAILABLE: "unavailable",
+    errors_pb2.REASON_INTERNAL: "unavailable",
+}
+
+
+class _RefusedError(Exception):
+    """A call that has no result; `args` has the code of why."""
+
+
+class WebTools:
+    """What the gateway can do with the web.
+
+    Args:
+        searches: searches it; None where no search engine is configured.
+        reads: fetches its pages; None where nobody does.
+        metrics: what is counted.
+        now: the time.
+        timeout_s: seconds for one call.
+
+    Attributes:
+        available: which tools can be offered.
+    """
+
+    def __init__(
+        self,
+        searches: Searches | None,
+        reads: Reads | None,
+        metrics: Metrics,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        timeout_s: float = CALL_TIMEOUT_S,
+    ) -> None:
+        self.available = Available(searches is not None, reads is not None)
+        self._searches = searches
+        self._reads = reads
+        self._metrics = metrics
+        self._now = now
+        self._timeout_s = timeout_s
+
+    async def run(
+        self, call: ToolUse, tool: WebTool, is_known: Callable[[str], bool]
+    ) -> ServerToolResult:
+        """Return the result of a call; only cancelling raises.
+
+        Args:
+            call: of a tool that is available.
+            tool: what bounds it.
+            is_known: whether anybody but the model has written an address.
+        """
+        result = ServerToolResult(tool_use_id=call.id, name=call.name)
+        outcome = "cancelled"
+        try:
+            if call.name == SEARCH:
+                result.search.CopyFrom(await self._search(call, tool))
+            else:
+                result.page.CopyFrom(await self._fetch(call, tool, is_known))
+            outcome = "served"
+        except _RefusedError as refusal:
+            result.error_code = outcome = refusal.args[0]
+        finally:
+            self._metrics.tool_calls.labels(call.name, outcome).inc()
+        return result
+
+    def refuse(self, call: ToolUse, code: str) -> ServerToolResult:
+        """Return the result of a call that is not run."""
+        self._metrics.tool_calls.labels(call.name, code).inc()
+        return ServerToolResult(tool_use_id=call.id, name=call.name, error_code=code)
+
+    async def _search(self, call: ToolUse, tool: WebTool) -> SearchResults:
+        query = _argument(call, "query")
+        if len(query) > MAX_QUERY:
+            raise _RefusedError("query_too_long")
+        assert self._searches is not None, "it is not offered"
+        count = min(tool.max_results or _RESULTS, _MOST_RESULTS)
+        searching = self._searches.search(
+            query,
+            count=count,
+            allowed_domains=tool.allowed_domains,
+            blocked_domains=tool.blocked_domains,
+        )
+        found = await self._within_bounds(searching, _SEARCH_CODES, "unavailable", call.name)
+        most = _MAX_FINDING
+        if tool.HasField("max_content_tokens"):
+            most = min(most, tool.max_content_tokens * _BYTES_A_TOKEN // count)
+        results = [
+            SearchResult(
+                url=fit(one.url, MAX_URL),
+                title=fit(one.title, _MAX_TITLE),
+                text=fit(one.text, most),
+                age=fit(one.age, _MAX_AGE),
+            )
+            for one in found
+            if len(one.url) <= MAX_URL and _may_read(one.url, tool)
+        ]
+        return SearchResults(results=results[:count])
+
+    async def _fetch(
+        self, call: ToolUse, tool: WebTool, is_known: Callable[[str], bool]
+    ) -> WebPage:
+        url = _argument(call, "url").strip()
+        if len(url) > MAX_URL:
+            raise _RefusedError("url_too_long")
+        if not _may_read(url, tool):
+            raise _RefusedError("url_not_allowed")
+        # A page could have the model carry away in an address what it has read elsewhere.
+        if not is_known(url.partition("#")[0].rstrip("/")):
+            raise _RefusedError("url_not_in_prior_context")
+        assert self._reads is not None, "it is not offered"
+        most = _MAX_PAGE
+        if tool.HasField("max_content_tokens"):
+            most = min(most, tool.max_content_tokens * _BYTES_A_TOKEN)
+        reading = self._reads.read(
+            url,
+            max_characters=most,
+            allowed_domains=tool.allowed_domains,
+            blocked_domains=tool.blocked_domains,
+        )
+        page = await self._within_bounds(reading, _PAGE_CODES, "url_not_accessible", call.name)
+        # Redirects may lead elsewhere.
+        if not _may_read(page.url, tool):
+            raise _RefusedError("url_not_allowed")
+        text = fit(page.text, most)
+        return WebPage(
+            url=fit(page.url, MAX_URL),
+            title=fit(page.title, _MAX_TITLE),
+            text=text,
+            is_cut=page.is_cut or text != page.text,
+            media_type=fit(page.mime_type, _MAX_AGE),
+            retrieved_at=self._now().isoformat(timespec="seconds"),
+        )
+
+    async def _within_bounds(
+        self, asked: Awaitable[_T], codes: dict[Reason.ValueType, str], otherwise: str, name: str
+    ) -> _T:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await asked
+        except TimeoutError:
+            log.warning("a tool was too slow", extra={"tool": name})
+            raise _RefusedError("unavailable") from None
+        except GatewayError as error:
+            log.info("a tool failed", extra={"tool": name, "reason": error.code})
+            raise _RefusedError(codes.get(error.reason, otherwise)) from None
+        except Exception:
+            log.exception("unforeseen failure of a tool", extra={"tool": name})
+            raise _RefusedError("unavailable") from None
+
+
+def _may_read(url: str, tool: WebTool) -> bool:
+    allowed = [domain_of(rule) for rule in tool.allowed_domains]
+    blocked = [domain_of(rule) for rule in tool.blocked_domains]
+    return url.lower().startswith(("http://", "https://")) and permits(url, allowed, blocked)
+
+
+def _argument(call: ToolUse, name: str) -> str:
+    """Return a text among the arguments of a call."""
+    try:
+        arguments = orjson.loads(call.input)
+    except orjson.JSONDecodeError:
+        arguments = None
+    value = arguments.get(name) if isinstance(arguments, dict) else None
+    if not isinstance(value, str) or not value.strip():
+        raise _RefusedError("invalid_tool_input")
+    return value
