@@ -261,6 +261,10 @@ class Limits(_Section):
     default_file_lifetime_s: Annotated[int, Field(ge=1, le=MAX_FILE_LIFETIME_S)] = 30 * 86_400
     sweep_every_s: Annotated[float, Field(gt=0)] = 60
     orphan_grace_s: Annotated[float, Field(gt=0)] = 3600
+    max_parallel_conversions: Annotated[int, Field(ge=1)] = 2
+    max_waiting_conversions: Annotated[int, Field(ge=0)] = 100
+    conversion_timeout_s: Annotated[float, Field(gt=0)] = 120
+    conversion_memory: Annotated[int, Field(ge=512 << 20)] = 2 << 30
     storage: StorageLimits = StorageLimits()
 
 

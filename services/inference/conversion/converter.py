@@ -18,8 +18,9 @@ class Converter(Protocol):
 
     Every method raises GatewayError, whose message names no path of the request (the caller
     adds it): invalid_request, when the medium is damaged, encrypted, of a format that nobody
-    reads or over a bound (pages, pixels, unpacked bytes, time, memory); unavailable, when too
-    many conversions wait.
+    reads or over a bound (pages, pixels, unpacked bytes, time, memory); unsupported, when the
+    library for it is not installed; unavailable, when too many conversions wait or the process
+    was ended from outside.
     """
 
     async def pages_as_text(

@@ -1,0 +1,43 @@
+"""Frames between a process and its child over a pipe: a JSON head, and bytes after it."""
+
+import struct
+from typing import IO, Any
+
+import orjson
+
+_SIZES = struct.Struct("<IQ")  # of the head, of what follows it
+
+
+def write_frame(to: IO[bytes], head: Any, *content: bytes) -> None:
+    """Write a frame; its content may come in several parts.
+
+    `head` is what `orjson` serializes, or bytes of JSON.
+    """
+    packed = head if isinstance(head, bytes) else orjson.dumps(head)
+    to.write(_SIZES.pack(len(packed), sum(map(len, content))))
+    to.write(packed)
+    for part in content:
+        to.write(part)
+    to.flush()
+
+
+def read_frame(source: IO[bytes], *, at_most: int | None = None) -> tuple[Any, bytes]:
+    """Return the head and the content of the next frame.
+
+    Raises:
+        EOFError: the other end is gone.
+        ValueError: the head or the content has more than `at_most` bytes, or the head is
+            not JSON.
+    """
+    head_size, content_size = _SIZES.unpack(_read(source, _SIZES.size))
+    if at_most is not None and max(head_size, content_size) > at_most:
+        raise ValueError("a frame is too large")
+    head = orjson.loads(_read(source, head_size))
+    return head, _read(source, content_size)
+
+
+def _read(source: IO[bytes], size: int) -> bytes:
+    read = source.read(size)
+    if len(read) < size:
+        raise EOFError
+    return read
