@@ -11,7 +11,3 @@ class ConversionError(Exception):
     def __init__(self, message: str, *, limit: str = "") -> None:
         super().__init__(message)
         self.limit = limit
-
-
-class MissingError(Exception):
-    """Error raised when this installation cannot do such a conversion at all."""

@@ -1,13 +1,17 @@
 """PDF: the text of its pages, and pictures of them, by pdfium."""
 
 import io
+import math
 import re
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pypdfium2 as pdfium
+from PIL import Image
 from pypdfium2 import raw
 
+from services.inference.conversion import ocr
 from services.inference.conversion.bounds import MAX_SIDE
 from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.parts import Ocr, PageText, Picture
@@ -20,15 +24,25 @@ _LIGATURES = {
     0xFB00 + number: letters
     for number, letters in enumerate(("ff", "fi", "fl", "ffi", "ffl", "ft", "st"))
 }
+# Pixels for each point of a page whose text is recognised: 200 dpi.
+_OCR_SCALE = 200 / 72
+# A page with fewer characters has next to no text of its own; it is a scan where pictures cover
+# so much of it.
+_LITTLE_TEXT = 50
+_LARGE_PICTURE = 0.3
+_DRAWN = (raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_SHADING)
+_MAX_DEPTH = 5
+_NO_CHARACTERS = {"Cc", "Cf", "Cn", "Co", "Cs"}
+_MAX_UNKNOWN = 0.3
 # A PNG above it is sent as JPEG.
 _LARGE_PNG = 1 << 20
 
 
-def pages_as_text(content: bytes, *, max_pages: int, ocr: Ocr) -> tuple[PageText, ...]:
+def pages_as_text(content: bytes, *, max_pages: int, when: Ocr) -> tuple[PageText, ...]:
     """Return the text of each page."""
     with _opened(content, max_pages) as document:
         return tuple(
-            PageText(number, _own_text(page)) for number, page in enumerate(document, start=1)
+            _page_text(number, page, when) for number, page in enumerate(document, start=1)
         )
 
 
@@ -64,6 +78,34 @@ def _opened(content: bytes, max_pages: int) -> Iterator[pdfium.PdfDocument]:
         document.close()
 
 
+def _page_text(number: int, page: pdfium.PdfPage, when: Ocr) -> PageText:
+    text = _own_text(page)
+    if when is Ocr.NEVER or (when is Ocr.AUTO and not _is_scan(page, text)):
+        return PageText(number, text)
+    return PageText(number, ocr.read(_rendered(page, _OCR_SCALE, ocr.MAX_SIDE)), recognised=True)
+
+
+def _is_scan(page: pdfium.PdfPage, text: str) -> bool:
+    """Return whether what a page shows is not in its text.
+
+    Scans may have a line of text that a program has added. Where most characters are none, the
+    fonts do not say what their glyphs mean.
+    """
+    letters = [char for char in text if not char.isspace()]
+    if len(letters) >= _LITTLE_TEXT:
+        unknown = sum(unicodedata.category(char) in _NO_CHARACTERS for char in letters)
+        return unknown > _MAX_UNKNOWN * len(letters)
+    width, height = page.get_size()
+    shown = 0.0
+    for found in page.get_objects(max_depth=_MAX_DEPTH):
+        if found.type == raw.FPDF_PAGEOBJ_IMAGE:
+            left, bottom, right, top = found.get_bounds()
+            shown += (right - left) * (top - bottom)
+        elif not letters and found.type in _DRAWN:
+            return True  # letters drawn as shapes, perhaps
+    return bool(shown > _LARGE_PICTURE * width * height)
+
+
 def _own_text(page: pdfium.PdfPage) -> str:
     text = page.get_textpage().get_text_range()
     text = _BROKEN_WORD.sub(_joined, text).translate(_MARKS).translate(_LIGATURES)
@@ -78,17 +120,19 @@ def _joined(match: re.Match[str]) -> str:
 
 
 def _picture(number: int, page: pdfium.PdfPage) -> Picture:
-    image = page.render(scale=_scale(page, MAX_SIDE)).to_pil()
+    image = _rendered(page, math.inf, MAX_SIDE)
     packed = io.BytesIO()
     image.save(packed, "PNG")
     if packed.tell() <= _LARGE_PNG:
         return Picture(number, packed.getvalue(), "image/png")
     packed = io.BytesIO()
-    image.convert("RGB").save(packed, "JPEG", quality=85)
+    image.save(packed, "JPEG", quality=85)
     return Picture(number, packed.getvalue(), "image/jpeg")
 
 
-def _scale(page: pdfium.PdfPage, longest: int) -> float:
-    """Return pixels for each point that make the long side of a page `longest` pixels."""
+def _rendered(page: pdfium.PdfPage, scale: float, longest: int) -> Image.Image:
+    """Return a picture of a page: `scale` pixels for each point, but `longest` at most a side."""
     width, height = page.get_size()
-    return longest / max(float(width), float(height), 1.0)
+    fitting = longest / max(float(width), float(height), 1.0)
+    image: Image.Image = page.render(scale=min(scale, fitting)).to_pil()
+    return image.convert("RGB")

@@ -56,7 +56,6 @@ T = TypeVar("T")
 _TEXTS = TypeAdapter(tuple[PageText, ...])
 _PICTURES = TypeAdapter(tuple[Picture, ...])
 _FACTS = TypeAdapter(ImageFacts)
-_TRANSCRIPT = TypeAdapter(str)
 _FILM = TypeAdapter(Film)
 _WEB_PAGE = TypeAdapter(WebPage)
 
@@ -205,8 +204,10 @@ class PooledConverter:
 
     async def transcript(self, source: Source, *, language: str) -> str:
         """Return what is said in a recording."""
-        return await self._pool.run(
-            self._owner, "transcript", source, _TRANSCRIPT, language=language
+        raise unsupported(
+            "",
+            "the gateway has no speech recognition of its own; its operator can name a model "
+            "that transcribes: [roles] transcribe_audio",
         )
 
     async def film(self, source: Source, *, frames: int) -> Film:
@@ -265,10 +266,8 @@ def _error(name: str, told: dict[str, Any]) -> GatewayError:
         return unsupported(
             "",
             f"converting it needs the library {library}, which this gateway is installed "
-            "without; its operator can add it: pip install 'llm-gateway[media]'",
+            f"without; its operator can add it: pip install 'llm-gateway[{_extra(library)}]'",
         )
-    if (message := told.get("unsupported")) is not None:
-        return unsupported("", message)
     if "out_of_memory" in told:
         return _refused(f"converting it takes more memory than {_MEMORY}", _MEMORY)
     log.warning(
@@ -276,6 +275,11 @@ def _error(name: str, told: dict[str, Any]) -> GatewayError:
         extra={"conversion": name, "trace": str(told.get("failed"))[-_MAX_TRACE:]},
     )
     return _refused("it cannot be read; it may be damaged")
+
+
+def _extra(library: str) -> str:
+    """Return the extra of this package that installs a library."""
+    return "video" if library == "av" else "media"
 
 
 def _death(status: int) -> GatewayError:

@@ -23,7 +23,7 @@ import orjson
 
 from services.common.frames import read_frame, write_frame
 from services.inference.conversion.bounds import MAX_RESULT, Bounds
-from services.inference.conversion.errors import ConversionError, MissingError
+from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.parts import Source
 
 # The module and the function of each conversion, by its name in `converter.Converter`.
@@ -31,7 +31,6 @@ _FUNCTIONS = {
     "pages_as_text": ("documents", "pages_as_text"),
     "pages_as_pictures": ("documents", "pages_as_pictures"),
     "image_facts": ("images", "image_facts"),
-    "transcript": ("speech", "transcript"),
     "film": ("films", "film"),
     "web_page": ("web_pages", "read_page"),
 }
@@ -63,8 +62,6 @@ def answer(head: dict[str, Any], held: list[bytes]) -> tuple[Any, list[bytes]]:
         return {"refused": str(error), "limit": error.limit}, []
     except ModuleNotFoundError as error:
         return {"missing": error.name}, []
-    except MissingError as error:
-        return {"unsupported": str(error)}, []
     except MemoryError:
         return {"out_of_memory": True}, []
     except Exception:

@@ -1,0 +1,125 @@
+"""Films: pictures evenly spread over them, and their sound, by PyAV (FFmpeg)."""
+
+import io
+import wave
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import av
+from av.container import InputContainer
+from av.video.frame import VideoFrame
+from PIL import Image
+
+from services.inference.conversion.bounds import MAX_PIXELS, MAX_RESULT, MAX_SIDE
+from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.parts import Film, Picture, Source
+
+# Formats that hold everything themselves: playlists name files and addresses, which FFmpeg reads.
+_FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,ogg,asf,gif,apng"
+_OPTIONS = {"format_whitelist": _FORMATS, "protocol_whitelist": "none"}
+_RATE = 16_000
+_MAX_SOUND = MAX_RESULT // 2  # bytes: 35 minutes
+
+
+def film(source: Source, *, frames: int) -> Film:
+    """Return so many frames of a film, and its sound."""
+    with _opened(source.content) as container:
+        duration = _duration(container)
+        pictures = tuple(_frames(container, duration, frames))
+    with _opened(source.content) as container:
+        sound = _sound(container)
+    return Film(duration, pictures, sound)
+
+
+@contextmanager
+def _opened(content: bytes) -> Iterator[InputContainer]:
+    """Open a film.
+
+    Raises:
+        ConversionError: it is damaged or of a format that is not read; so does reading it
+            within the block.
+    """
+    try:
+        with av.open(io.BytesIO(content), options=_OPTIONS, metadata_errors="ignore") as container:
+            assert isinstance(container, InputContainer)
+            if not container.streams.video:
+                raise ConversionError("the film has no pictures")
+            context = container.streams.video[0].codec_context
+            if context.width * context.height > MAX_PIXELS:
+                raise ConversionError(
+                    f"the film has more than {MAX_PIXELS // 1_000_000} megapixels"
+                )
+            yield container
+    except av.FFmpegError:
+        raise ConversionError("the film is damaged or of a format that is not read") from None
+
+
+def _duration(container: InputContainer) -> float:
+    """Return the seconds of a film, counted where it does not say."""
+    if container.duration:
+        return container.duration / av.time_base
+    end = 0.0
+    for packet in container.demux(video=0):
+        if packet.pts is not None and packet.time_base is not None:
+            end = max(end, float((packet.pts + (packet.duration or 0)) * packet.time_base))
+    container.seek(0)
+    return end
+
+
+def _frames(container: InputContainer, duration: float, count: int) -> Iterator[Picture]:
+    """Return the frames in the middle of `count` equal parts; fewer of a shorter film."""
+    last = -1.0
+    for place in range(count):
+        wanted = duration * (place + 0.5) / count
+        frame = _frame_at(container, wanted)
+        if frame is not None and (frame.time or 0.0) > last:
+            last = frame.time or 0.0
+            yield _picture(place + 1, frame)
+
+
+def _frame_at(container: InputContainer, wanted: float) -> VideoFrame | None:
+    """Return the first frame from a time on, or the last one."""
+    container.seek(int(wanted * av.time_base))
+    frame = None
+    for frame in container.decode(video=0):
+        if frame.time is None or frame.time >= wanted:
+            break
+    return frame
+
+
+def _picture(number: int, frame: VideoFrame) -> Picture:
+    image = Image.fromarray(frame.to_ndarray(format="rgb24"))
+    if frame.rotation:
+        image = image.rotate(frame.rotation, expand=True)
+    image.thumbnail((MAX_SIDE, MAX_SIDE))
+    packed = io.BytesIO()
+    image.save(packed, "JPEG", quality=85)
+    return Picture(number, packed.getvalue(), "image/jpeg", round(frame.time or 0.0, 3))
+
+
+def _sound(container: InputContainer) -> bytes | None:
+    """Return the sound as WAV; None for a silent film."""
+    if not container.streams.audio:
+        return None
+    resampler = av.AudioResampler(format="s16", layout="mono", rate=_RATE)
+    samples = bytearray()
+    for frame in container.decode(audio=0):
+        for part in resampler.resample(frame):
+            samples += part.to_ndarray().tobytes()
+        if len(samples) > _MAX_SOUND:
+            raise ConversionError(
+                f"the sound of the film is longer than {_MAX_SOUND // (2 * _RATE * 60)} minutes"
+            )
+    for part in resampler.resample(None):
+        samples += part.to_ndarray().tobytes()
+    return _wav(samples)
+
+
+def _wav(samples: bytes | bytearray) -> bytes:
+    packed = io.BytesIO()
+    with wave.open(packed, "wb") as written:
+        written.setnchannels(1)
+        written.setsampwidth(2)
+        written.setframerate(_RATE)
+        written.writeframes(samples)
+    return packed.getvalue()

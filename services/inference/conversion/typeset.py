@@ -1,0 +1,145 @@
+"""HTML of a document typeset as a PDF, by Typst.
+
+Text goes into Typst as string literals alone, so that nothing in it is markup or code there.
+"""
+
+import base64
+from collections.abc import Iterator
+from typing import Final
+
+import typst
+from bs4 import BeautifulSoup
+from bs4.element import NavigableString, Tag
+
+from services.inference.conversion.errors import ConversionError
+
+# Glyphs that no font has are an error in this standard, and empty boxes else.
+_STANDARD: Final = "a-2b"
+_HEAD = """#set page(paper: "a4", margin: 2cm, numbering: "1")
+#set text(size: 11pt)
+#set par(justify: false)
+#set table(stroke: 0.5pt)
+"""
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_STYLES = {
+    "strong": "strong",
+    "b": "strong",
+    "em": "emph",
+    "i": "emph",
+    "u": "underline",
+    "s": "strike",
+    "sup": "super",
+    "sub": "sub",
+}
+
+
+def as_pdf(html: str) -> bytes:
+    """Return a PDF of the HTML that `docx.as_html` makes, with pictures as data URIs.
+
+    Raises:
+        ConversionError: no font of this machine has some of its characters.
+    """
+    source = _HEAD + "".join(_content(BeautifulSoup(html, "html.parser")))
+    try:
+        made = typst.compile(source.encode(), format="pdf", pdf_standards=_STANDARD)
+    except typst.TypstError as error:
+        if "could not be displayed" in str(error):
+            raise ConversionError(
+                "no font of the gateway's machine has some of the document's characters; "
+                "have it converted to text, or send a PDF"
+            ) from None
+        raise
+    return made
+
+
+def _content(parent: Tag) -> Iterator[str]:
+    for child in parent.children:
+        if isinstance(child, Tag):
+            yield from _element(child)
+        elif isinstance(child, NavigableString) and child:
+            yield f"#{_string(child)};"
+
+
+def _element(element: Tag) -> Iterator[str]:
+    name = element.name
+    if name in _HEADINGS:
+        yield from _call(f"heading(level: {_HEADINGS[name]})", element)
+    elif name in _STYLES:
+        yield from _call(_STYLES[name], element)
+    elif name == "p":
+        yield from _content(element)
+        yield "\n\n"
+    elif name == "br":
+        yield "#linebreak();"
+    elif name in ("ul", "ol"):
+        yield from _list("list" if name == "ul" else "enum", element)
+    elif name == "table":
+        yield from _table(element)
+    elif name == "img":
+        yield _picture(element)
+    else:
+        yield from _content(element)
+
+
+def _call(function: str, element: Tag) -> Iterator[str]:
+    yield f"#{function}["
+    yield from _content(element)
+    yield "];"
+
+
+def _list(function: str, element: Tag) -> Iterator[str]:
+    items = element.find_all("li", recursive=False)
+    if items:
+        yield f"\n#{function}("
+        for item in items:
+            yield "["
+            yield from _content(item)
+            yield "],"
+        yield ");\n"
+
+
+def _table(element: Tag) -> Iterator[str]:
+    rows = [row for row in element.find_all("tr") if row.find_parent("table") is element]
+    cells = [row.find_all(["td", "th"], recursive=False) for row in rows]
+    columns = max((sum(_span(cell, "colspan") for cell in row) for row in cells), default=0)
+    if not columns:
+        return
+    yield f"\n#table(columns: (1fr,) * {columns},"
+    for row in cells:
+        for cell in row:
+            spans = f"colspan: {_span(cell, 'colspan')}, rowspan: {_span(cell, 'rowspan')}"
+            yield f"table.cell({spans})["
+            yield from _content(cell)
+            yield "],"
+    yield ");\n"
+
+
+def _span(cell: Tag, name: str) -> int:
+    given = cell.get(name)
+    return min(int(given), 1000) if isinstance(given, str) and given.isdigit() and int(given) else 1
+
+
+def _picture(element: Tag) -> str:
+    """Return a picture, which is an SVG around its data URI: Typst takes bytes only as text."""
+    source, width, height = (element.get(name) for name in ("src", "width", "height"))
+    if not source:
+        return f"#box(stroke: 0.5pt, inset: 4pt)[#{_string(str(element.get('alt') or 'image'))};];"
+    svg = (
+        f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}'>"
+        f"<image width='{width}' height='{height}' href='{source}'/></svg>"
+    )
+    return (
+        f"#layout(size => image(bytes({_string(svg)}), "
+        f"width: calc.min(size.width, {width} * 0.75pt)));"
+    )
+
+
+def _string(text: str) -> str:
+    """Return a string literal of Typst."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "")
+    return '"' + escaped.replace("\n", "\\n") + '"'
+
+
+def data_uri(content: bytes, mime_type: str) -> str:
+    """Return bytes as a data URI."""
+    return f"data:{mime_type};base64,{base64.b64encode(content).decode()}"
