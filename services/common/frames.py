@@ -21,17 +21,21 @@ def write_frame(to: IO[bytes], head: Any, *content: bytes) -> None:
     to.flush()
 
 
-def read_frame(source: IO[bytes], *, at_most: int | None = None) -> tuple[Any, bytes]:
+def read_frame(
+    source: IO[bytes], *, max_head: int | None = None, max_content: int | None = None
+) -> tuple[Any, bytes]:
     """Return the head and the content of the next frame.
 
     Raises:
         EOFError: the other end is gone.
-        ValueError: the head or the content has more than `at_most` bytes, or the head is
-            not JSON.
+        ValueError: the head or the content has more bytes than it may, or the head is not
+            JSON.
     """
     head_size, content_size = _SIZES.unpack(_read(source, _SIZES.size))
-    if at_most is not None and max(head_size, content_size) > at_most:
-        raise ValueError("a frame is too large")
+    if max_head is not None and head_size > max_head:
+        raise ValueError("the head of a frame is too large")
+    if max_content is not None and content_size > max_content:
+        raise ValueError("the content of a frame is too large")
     head = orjson.loads(_read(source, head_size))
     return head, _read(source, content_size)
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 MAX_PIXELS = 25_000_000
 # Bytes of an archive's members (DOCX, PPTX, XLSX) once they are unpacked.
 MAX_UNPACKED = 200 << 20
-# Bytes that come back from a conversion: of text, and of pictures and sound.
+# Bytes of text that come back from a conversion: more than any model reads.
+MAX_TEXT = 8 << 20
+# Bytes of pictures and sound that come back.
 MAX_RESULT = 128 << 20
 # The long side of a picture of a page or frame, in pixels; models scale larger ones down.
 MAX_SIDE = 1_568

@@ -1,5 +1,6 @@
 """What can be asked of conversions."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from services.inference.conversion.parts import (
@@ -11,6 +12,17 @@ from services.inference.conversion.parts import (
     Source,
     WebPage,
 )
+
+# The version of each conversion, for the keys of caches: it rises with every change, of the code
+# or of a library, that makes another result of the same medium.
+VERSIONS: Mapping[str, int] = {
+    "pages_as_text": 1,
+    "pages_as_pictures": 1,
+    "image_facts": 1,
+    "transcript": 1,
+    "film": 1,
+    "web_page": 1,
+}
 
 
 class Converter(Protocol):

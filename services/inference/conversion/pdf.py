@@ -15,6 +15,7 @@ from services.inference.conversion import ocr
 from services.inference.conversion.bounds import MAX_SIDE
 from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.parts import Ocr, PageText, Picture
+from services.inference.conversion.reading_order import Line, columns_alternate, in_order
 
 # A line that ends within a word: pdfium says so, and leaves the hyphen out.
 _BROKEN_WORD = re.compile("(?P<before>\\S*)\ufffe")
@@ -32,6 +33,8 @@ _LITTLE_TEXT = 50
 _LARGE_PICTURE = 0.3
 _DRAWN = (raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_SHADING)
 _MAX_DEPTH = 5
+# Pieces of text whose places are looked at; a page with more of them is a drawing.
+_MAX_BOXES = 1_000
 _NO_CHARACTERS = {"Cc", "Cf", "Cn", "Co", "Cs"}
 _MAX_UNKNOWN = 0.3
 # A PNG above it is sent as JPEG.
@@ -42,7 +45,8 @@ def pages_as_text(content: bytes, *, max_pages: int, when: Ocr) -> tuple[PageTex
     """Return the text of each page."""
     with _opened(content, max_pages) as document:
         return tuple(
-            _page_text(number, page, when) for number, page in enumerate(document, start=1)
+            _page_text(number, page, when)
+            for number, page in enumerate(_with_fields(document), start=1)
         )
 
 
@@ -78,6 +82,16 @@ def _opened(content: bytes, max_pages: int) -> Iterator[pdfium.PdfDocument]:
         document.close()
 
 
+def _with_fields(document: pdfium.PdfDocument) -> Iterator[pdfium.PdfPage]:
+    """Return the pages, with what the fields of a form hold as text of theirs."""
+    for place in range(len(document)):
+        page = document[place]
+        if page.formenv is not None:
+            page.flatten()
+            page = document[place]
+        yield page
+
+
 def _page_text(number: int, page: pdfium.PdfPage, when: Ocr) -> PageText:
     text = _own_text(page)
     if when is Ocr.NEVER or (when is Ocr.AUTO and not _is_scan(page, text)):
@@ -107,10 +121,21 @@ def _is_scan(page: pdfium.PdfPage, text: str) -> bool:
 
 
 def _own_text(page: pdfium.PdfPage) -> str:
-    text = page.get_textpage().get_text_range()
+    """Return the text of a page in the order in which it was drawn, unless that jumps."""
+    textpage = page.get_textpage()
+    text = textpage.get_text_range()
+    boxes = [textpage.get_rect(place) for place in range(min(textpage.count_rects(), _MAX_BOXES))]
+    if columns_alternate([_line(box) for box in boxes]):
+        text = "\n".join(in_order([_line(box, textpage.get_text_bounded(*box)) for box in boxes]))
     text = _BROKEN_WORD.sub(_joined, text).translate(_MARKS).translate(_LIGATURES)
     lines = (line.rstrip() for line in text.splitlines())
     return "\n".join(lines).strip()
+
+
+def _line(box: tuple[float, float, float, float], text: str = "") -> Line:
+    """Return a piece of text; y grows upwards in a PDF."""
+    left, bottom, right, top = box
+    return Line(left, -top, right, -bottom, text)
 
 
 def _joined(match: re.Match[str]) -> str:

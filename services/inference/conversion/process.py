@@ -22,7 +22,7 @@ from typing import Any
 import orjson
 
 from services.common.frames import read_frame, write_frame
-from services.inference.conversion.bounds import MAX_RESULT, Bounds
+from services.inference.conversion.bounds import MAX_RESULT, MAX_TEXT, Bounds
 from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.parts import Source
 
@@ -55,8 +55,12 @@ def answer(head: dict[str, Any], held: list[bytes]) -> tuple[Any, list[bytes]]:
         with _no_files():
             result = function(source, **head["options"])
         told = orjson.dumps({"result": result}, default=hold)
-        if max(len(told), sum(map(len, blobs))) > MAX_RESULT:
-            raise ConversionError(f"it holds more than {MAX_RESULT >> 20} MiB once converted")
+        if len(told) > MAX_TEXT:
+            raise ConversionError(f"it has more than {MAX_TEXT >> 20} MiB of text")
+        if sum(map(len, blobs)) > MAX_RESULT:
+            raise ConversionError(
+                f"it is converted to more than {MAX_RESULT >> 20} MiB; send fewer pages"
+            )
         return told, blobs
     except ConversionError as error:
         return {"refused": str(error), "limit": error.limit}, []

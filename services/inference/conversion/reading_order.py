@@ -5,6 +5,7 @@ strip (titles, wide tables) divide the blocks above them from those below. What 
 text, such as a table, is read row by row.
 """
 
+import itertools
 import math
 import statistics
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ _MIN_LINES = 3
 # they are; cells of tables are shorter.
 _MIN_FILL = 0.6
 _MIN_ASPECT = 8.0
+# The share of such lines in the width of all lines of a column; the rest are headings and tables.
+_MIN_LONG = 0.6
 # Lines across a strip that are so many for each line beside it make it no strip.
 _MAX_ACROSS = 0.3
 # Lines of a row overlap so far, as a share of the height of the lower one.
@@ -61,6 +64,16 @@ class Line:
 def in_order(lines: Sequence[Line]) -> list[str]:
     """Return the texts in reading order; those of one row become one text."""
     return _ordered(_straightened(lines))
+
+
+def columns_alternate(lines: Sequence[Line]) -> bool:
+    """Return whether lines come in turn from two columns of text, as they were drawn."""
+    strip = _strip(lines)
+    if strip is None:
+        return False
+    on_left = [line.right <= strip for line in lines if not line.left < strip < line.right]
+    switches = sum(one != other for one, other in itertools.pairwise(on_left))
+    return switches > max(_MIN_LINES, min(on_left.count(True), on_left.count(False)) / 2)
 
 
 def _straightened(lines: Sequence[Line]) -> list[Line]:
@@ -119,12 +132,12 @@ def _strip(lines: Sequence[Line]) -> float | None:
 
 
 def _is_text(lines: Sequence[Line]) -> bool:
-    """Return whether lines are running text: long, and of about one width, or columns of such."""
-    wide = statistics.median(line.width / max(line.height, 1.0) for line in lines)
-    if wide < _MIN_ASPECT:
+    """Return whether most of what lines show is running text: long, and of about one width."""
+    long = [line.width for line in lines if line.width >= _MIN_ASPECT * line.height]
+    if len(long) < _MIN_LINES or sum(long) < _MIN_LONG * sum(line.width for line in lines):
         return False
-    extent = statistics.quantiles([line.width for line in lines], n=10)[-1]
-    return statistics.median(line.width for line in lines) >= _MIN_FILL * extent
+    widest = statistics.quantiles(long, n=10)[-1]
+    return statistics.median(long) >= _MIN_FILL * widest
 
 
 def _rows(lines: Sequence[Line]) -> list[str]:

@@ -11,7 +11,7 @@ import openpyxl
 from openpyxl.utils.exceptions import InvalidFileException
 
 from services.inference.conversion import markdown
-from services.inference.conversion.bounds import MAX_RESULT
+from services.inference.conversion.bounds import MAX_TEXT
 from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.parts import PageText
 
@@ -47,8 +47,8 @@ def _rows(values: Any, formulas: Any) -> Sequence[Sequence[str]]:
         texts = [_text(value, formula) for value, formula in row]
         if any(texts):
             size += sum(map(len, texts)) + len(texts)
-            if size > MAX_RESULT:
-                raise ConversionError("the XLSX has more text than can be converted")
+            if size > MAX_TEXT:
+                raise ConversionError(f"it has more than {MAX_TEXT >> 20} MiB of text")
             rows.append(texts)
     first = min((_first(row) for row in rows), default=0)
     last = max((len(row) - _first(row[::-1]) for row in rows), default=0)

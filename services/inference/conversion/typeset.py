@@ -4,6 +4,8 @@ Text goes into Typst as string literals alone, so that nothing in it is markup o
 """
 
 import base64
+import re
+import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
@@ -15,6 +17,8 @@ from services.inference.conversion.errors import ConversionError
 
 # Glyphs that no font has are an error in this standard, and empty boxes else.
 _STANDARD: Final = "a-2b"
+_NO_GLYPH = re.compile(r'the text `"(.*?)"` could not be displayed')
+_ESCAPE = re.compile(r"\\u\{([0-9a-f]+)\}")
 _HEAD = """#set page(paper: "a4", margin: 2cm, numbering: "1")
 #set text(size: 11pt)
 #set par(justify: false)
@@ -36,20 +40,49 @@ _STYLES = {
 def as_pdf(html: str) -> bytes:
     """Return a PDF of the HTML that `docx.as_html` makes, with pictures as data URIs.
 
+    Symbols that no font of this machine has become their names.
+
     Raises:
-        ConversionError: no font of this machine has some of its characters.
+        ConversionError: no font has some of its letters.
     """
-    source = _HEAD + "".join(_content(BeautifulSoup(html, "html.parser")))
     try:
-        made = typst.compile(source.encode(), format="pdf", pdf_standards=_STANDARD)
+        return _compiled(html)
     except typst.TypstError as error:
-        if "could not be displayed" in str(error):
-            raise ConversionError(
-                "no font of the gateway's machine has some of the document's characters; "
-                "have it converted to text, or send a PDF"
-            ) from None
-        raise
-    return made
+        missing = _missing(error)
+    try:
+        return _compiled(html.translate({ord(char): _name(char) for char in missing}))
+    except typst.TypstError as error:
+        if not _missing(error):
+            raise
+        raise ConversionError(
+            "no font of the gateway's machine has some of the document's letters; have it "
+            "converted to text, or send a PDF"
+        ) from None
+
+
+def _compiled(html: str) -> bytes:
+    source = _HEAD + "".join(_content(BeautifulSoup(html, "html.parser")))
+    return typst.compile(source.encode(), format="pdf", pdf_standards=_STANDARD)
+
+
+def _missing(error: typst.TypstError) -> set[str]:
+    """Return the characters that an error says no font has."""
+    texts = _NO_GLYPH.findall(error.diagnostic)
+    return {char for text in texts for char in _ESCAPE.sub(_unescaped, text)}
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return chr(int(match[1], 16))
+
+
+def _name(char: str) -> str:
+    """Return the name of a symbol; nothing for one that shows nothing; a letter as it is."""
+    match unicodedata.category(char)[0]:
+        case "S" | "P":
+            return f"[{unicodedata.name(char, 'symbol').lower()}]"
+        case "C" | "Z" | "M":
+            return ""
+    return char
 
 
 def _content(parent: Tag) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from services.common.frames import read_frame, write_frame
-from services.inference.conversion.bounds import MAX_RESULT, Bounds
+from services.inference.conversion.bounds import MAX_RESULT, MAX_TEXT, Bounds
 
 # What a worker needs of the environment. Keys of providers are there too, and a document that
 # takes over a library must not find them.
@@ -68,7 +68,7 @@ class Worker:
         assert process.stdin is not None and process.stdout is not None
         try:
             write_frame(process.stdin, head, content)
-            return read_frame(process.stdout, at_most=MAX_RESULT)
+            return read_frame(process.stdout, max_head=MAX_TEXT, max_content=MAX_RESULT)
         except (EOFError, OSError, ValueError):
             self.kill()
             raise WorkerDiedError(self.end()) from None
