@@ -12,6 +12,8 @@ from services.inference.conversion.embedded import PictureReader
 from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.parts import Ocr
 
+_MAX_SPAN = 1_000
+_PIPE = "\\|"
 # Takes a picture's bytes and its alternative text, and returns the attributes of its `img`.
 Picture = Callable[[bytes, str], dict[str, str]]
 
@@ -54,6 +56,13 @@ class _Markdown(markdownify.MarkdownConverter):
 
     def convert_img(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         return str(el.get("alt") or "")
+
+    def convert_td(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        span = str(el.get("colspan") or "1")
+        cells = min(int(span), _MAX_SPAN) if span.isdigit() else 1
+        return f" {' '.join(text.split()).replace('|', _PIPE)} |" + " |" * (cells - 1)
+
+    convert_th = convert_td
 
     def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         href = str(el.get("href") or "")

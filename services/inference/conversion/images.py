@@ -13,6 +13,7 @@ from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.parts import ImageFacts, Source
 
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF", "ICO", "PPM")
+_TOO_LARGE = f"the image has more than {MAX_PIXELS // 1_000_000} megapixels"
 
 
 def image_facts(source: Source) -> ImageFacts:
@@ -38,17 +39,16 @@ def opened(content: bytes) -> Iterator[Image.Image]:
             warnings.simplefilter("ignore")  # of large images, which are counted below
             image = Image.open(io.BytesIO(content), formats=_FORMATS)
         if image.width * image.height > MAX_PIXELS:
-            raise ConversionError(
-                f"the image has {image.width} by {image.height} pixels, "
-                f"more than {MAX_PIXELS // 1_000_000} megapixels"
-            )
+            raise ConversionError(_TOO_LARGE)
         with image:
             yield image
     except UnidentifiedImageError:
         raise ConversionError(
             f"the image is damaged or of a format that is not read ({', '.join(_FORMATS)} are)"
         ) from None
-    except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError):
+    except Image.DecompressionBombError:
+        raise ConversionError(_TOO_LARGE) from None
+    except (OSError, SyntaxError, ValueError, EOFError):
         raise ConversionError("the image is damaged") from None
 
 

@@ -3,7 +3,7 @@
 import codecs
 import re
 
-import charset_normalizer
+import chardet
 
 from services.inference.conversion.errors import ConversionError
 
@@ -27,8 +27,7 @@ def decode(content: bytes, mime_type: str) -> str:
     """
     text = _declared(content, mime_type)
     if text is None:
-        guess = charset_normalizer.from_bytes(content).best()
-        text = None if guess is None else str(guess)
+        text = _decoded(content, chardet.detect(content)["encoding"])
     if text is None or _CONTROLS.search(text):
         raise ConversionError("it is neither text nor a document of a format that is read")
     return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -38,8 +37,14 @@ def _declared(content: bytes, mime_type: str) -> str | None:
     marked = [encoding for mark, encoding in _MARKS if content.startswith(mark)][:1]
     named = _CHARSET.search(mime_type)
     for encoding in (*marked, "utf-8", *([named[1]] if named else [])):
-        try:
-            return content.decode(encoding)
-        except (UnicodeDecodeError, LookupError):
-            pass
+        text = _decoded(content, encoding)
+        if text is not None:
+            return text
     return None
+
+
+def _decoded(content: bytes, encoding: str | None) -> str | None:
+    try:
+        return None if encoding is None else content.decode(encoding)
+    except (UnicodeDecodeError, LookupError):
+        return None
