@@ -263,7 +263,7 @@ class Limits(_Section):
     orphan_grace_s: Annotated[float, Field(gt=0)] = 3600
     max_parallel_conversions: Annotated[int, Field(ge=1)] = 2
     max_waiting_conversions: Annotated[int, Field(ge=0)] = 100
-    conversion_timeout_s: Annotated[float, Field(gt=0)] = 120
+    conversion_timeout_s: Annotated[float, Field(gt=0)] = 300
     conversion_memory: Annotated[int, Field(ge=512 << 20)] = 2 << 30
     storage: StorageLimits = StorageLimits()
 

@@ -107,7 +107,7 @@ sweep_every_s = 60            # how often expired files are cleared away
 orphan_grace_s = 3600         # how old bytes without a file must be to be cleared away
 max_parallel_conversions = 2  # processes that convert documents, images and recordings at once
 max_waiting_conversions = 100 # conversions that may wait for one of them
-conversion_timeout_s = 120    # how long one conversion may take
+conversion_timeout_s = 300    # how long one conversion may take
 conversion_memory = 2147483648    # bytes of address space that such a process may have
 
 [limits.storage]              # bytes that an owner's files may have together, by plan

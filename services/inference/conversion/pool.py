@@ -87,6 +87,11 @@ class ConversionPool:
         """Return a converter; owners take turns when conversions have to wait."""
         return PooledConverter(self, owner)
 
+    def workers(self) -> list[int]:
+        """Return the ids of the processes, those without work first."""
+        found = [worker.pid for worker in (*self._idle, *self._busy)]
+        return [pid for pid in found if pid is not None]
+
     async def run(
         self, owner: str, name: str, source: Source, adapter: TypeAdapter[T], **options: Any
     ) -> T:

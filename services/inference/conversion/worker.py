@@ -53,6 +53,11 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
+    def pid(self) -> int | None:
+        """Id of the process; None before it has been started."""
+        return None if self._process is None else self._process.pid
+
+    @property
     def is_alive(self) -> bool:
         """Whether the process runs."""
         return self._process is not None and self._process.poll() is None
