@@ -77,7 +77,6 @@ def documents() -> Sequence[Document]:
     large = f'#set text(font: "{papers.CJK_FONT}", size: 14pt)\n{chinese}'
     arabic = f'#set text(font: "DejaVu Sans", lang: "ar", dir: rtl)\n{papers.ARABIC}\n\n'
     hebrew = f'#set text(lang: "he")\n{papers.HEBREW}'
-    both = f"{papers.ARABIC} {papers.HEBREW}"
     many = f"#for _ in range({PAGES}) [#columns(2)[{_prose(4)}] #pagebreak(weak: true)]"
     scan = papers.scan
     return (

@@ -10,15 +10,10 @@ from av.container import InputContainer
 from av.video.frame import VideoFrame
 from PIL import Image
 
-from services.inference.conversion.bounds import MAX_PIXELS, MAX_RESULT, MAX_SIDE
+from services.inference.conversion.bounds import MAX_PIXELS, MAX_SIDE
 from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.parts import Film, Picture, Source
-
-# Formats that hold everything themselves: playlists name files and addresses, which FFmpeg reads.
-_FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,ogg,asf,gif,apng"
-_OPTIONS = {"format_whitelist": _FORMATS, "protocol_whitelist": "none"}
-_RATE = 16_000
-_MAX_SOUND = MAX_RESULT // 2  # bytes: 35 minutes
+from services.inference.conversion.sound import RATE, decoded, opened
 
 
 def film(source: Source, *, frames: int) -> Film:
@@ -26,32 +21,19 @@ def film(source: Source, *, frames: int) -> Film:
     with _opened(source.content) as container:
         duration = _duration(container)
         pictures = tuple(_frames(container, duration, frames))
-    with _opened(source.content) as container:
-        sound = _sound(container)
-    return Film(duration, pictures, sound)
+    sound = decoded(source.content)
+    return Film(duration, pictures, _wav(sound) if sound else None)
 
 
 @contextmanager
 def _opened(content: bytes) -> Iterator[InputContainer]:
-    """Open a film.
-
-    Raises:
-        ConversionError: it is damaged or of a format that is not read; so does reading it
-            within the block.
-    """
-    try:
-        with av.open(io.BytesIO(content), options=_OPTIONS, metadata_errors="ignore") as container:
-            assert isinstance(container, InputContainer)
-            if not container.streams.video:
-                raise ConversionError("the film has no pictures")
-            context = container.streams.video[0].codec_context
-            if context.width * context.height > MAX_PIXELS:
-                raise ConversionError(
-                    f"the film has more than {MAX_PIXELS // 1_000_000} megapixels"
-                )
-            yield container
-    except av.FFmpegError:
-        raise ConversionError("the film is damaged or of a format that is not read") from None
+    with opened(content) as container:
+        if not container.streams.video:
+            raise ConversionError("the film has no pictures")
+        context = container.streams.video[0].codec_context
+        if context.width * context.height > MAX_PIXELS:
+            raise ConversionError(f"the film has more than {MAX_PIXELS // 1_000_000} megapixels")
+        yield container
 
 
 def _duration(container: InputContainer) -> float:
@@ -97,29 +79,11 @@ def _picture(number: int, frame: VideoFrame) -> Picture:
     return Picture(number, packed.getvalue(), "image/jpeg", round(frame.time or 0.0, 3))
 
 
-def _sound(container: InputContainer) -> bytes | None:
-    """Return the sound as WAV; None for a silent film."""
-    if not container.streams.audio:
-        return None
-    resampler = av.AudioResampler(format="s16", layout="mono", rate=_RATE)
-    samples = bytearray()
-    for frame in container.decode(audio=0):
-        for part in resampler.resample(frame):
-            samples += part.to_ndarray().tobytes()
-        if len(samples) > _MAX_SOUND:
-            raise ConversionError(
-                f"the sound of the film is longer than {_MAX_SOUND // (2 * _RATE * 60)} minutes"
-            )
-    for part in resampler.resample(None):
-        samples += part.to_ndarray().tobytes()
-    return _wav(samples)
-
-
-def _wav(samples: bytes | bytearray) -> bytes:
+def _wav(samples: bytes) -> bytes:
     packed = io.BytesIO()
     with wave.open(packed, "wb") as written:
         written.setnchannels(1)
         written.setsampwidth(2)
-        written.setframerate(_RATE)
+        written.setframerate(RATE)
         written.writeframes(samples)
     return packed.getvalue()

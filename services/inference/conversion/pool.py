@@ -42,6 +42,11 @@ _MAX_THREADS = 4
 _TIMEOUT = "limits.conversion_timeout_s"
 _MEMORY = "limits.conversion_memory"
 
+# The extra of this package that installs a library, where it is not `media`.
+_EXTRAS = {"av": "video", "moonshine_voice": "speech", "soundfile": "speech"}
+# What does in place of an extra.
+_INSTEAD = {"speech": ", or name a model that transcribes: [roles] transcribe_audio"}
+
 # Signals by which a process ends itself, or the kernel ends it for what it did.
 _CRASHES = {
     -number
@@ -56,6 +61,7 @@ T = TypeVar("T")
 _TEXTS = TypeAdapter(tuple[PageText, ...])
 _PICTURES = TypeAdapter(tuple[Picture, ...])
 _FACTS = TypeAdapter(ImageFacts)
+_TRANSCRIPT = TypeAdapter(str)
 _FILM = TypeAdapter(Film)
 _WEB_PAGE = TypeAdapter(WebPage)
 
@@ -209,10 +215,8 @@ class PooledConverter:
 
     async def transcript(self, source: Source, *, language: str) -> str:
         """Return what is said in a recording."""
-        raise unsupported(
-            "",
-            "the gateway has no speech recognition of its own; its operator can name a model "
-            "that transcribes: [roles] transcribe_audio",
+        return await self._pool.run(
+            self._owner, "transcript", source, _TRANSCRIPT, language=language
         )
 
     async def film(self, source: Source, *, frames: int) -> Film:
@@ -268,10 +272,12 @@ def _error(name: str, told: dict[str, Any]) -> GatewayError:
     if (message := told.get("refused")) is not None:
         return _refused(message, told["limit"])
     if (library := told.get("missing")) is not None:
+        extra = _EXTRAS.get(library, "media")
+        other = _INSTEAD.get(extra, "")
         return unsupported(
             "",
             f"converting it needs the library {library}, which this gateway is installed "
-            f"without; its operator can add it: pip install 'llm-gateway[{_extra(library)}]'",
+            f"without; its operator can add it: pip install 'llm-gateway[{extra}]'{other}",
         )
     if "out_of_memory" in told:
         return _refused(f"converting it takes more memory than {_MEMORY}", _MEMORY)
@@ -280,11 +286,6 @@ def _error(name: str, told: dict[str, Any]) -> GatewayError:
         extra={"conversion": name, "trace": str(told.get("failed"))[-_MAX_TRACE:]},
     )
     return _refused("it cannot be read; it may be damaged")
-
-
-def _extra(library: str) -> str:
-    """Return the extra of this package that installs a library."""
-    return "video" if library == "av" else "media"
 
 
 def _death(status: int) -> GatewayError:

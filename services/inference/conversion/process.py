@@ -31,6 +31,7 @@ _FUNCTIONS = {
     "pages_as_text": ("documents", "pages_as_text"),
     "pages_as_pictures": ("documents", "pages_as_pictures"),
     "image_facts": ("images", "image_facts"),
+    "transcript": ("speech", "transcript"),
     "film": ("films", "film"),
     "web_page": ("web_pages", "read_page"),
 }

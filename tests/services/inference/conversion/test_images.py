@@ -84,9 +84,3 @@ async def test_a_decompression_bomb_is_refused(converter, side):
 @pytest.mark.parametrize("content", [b"no image", b"", papers.rendered(papers.pdf("x"))[:500]])
 async def test_a_damaged_image_is_refused(converter, content):
     assert "damaged" in await refusal(converter, content)
-
-
-async def test_a_recording_has_no_engine_here(converter):
-    with pytest.raises(GatewayError, match=r"\[roles\] transcribe_audio") as caught:
-        await converter.transcript(Source(b"RIFF", "audio/wav"), language="")
-    assert caught.value.code == "unsupported"

@@ -137,7 +137,9 @@ async def test_a_refusal_says_why_and_which_limit(make):
     assert (error.message, error.limit) == ("the PDF is encrypted", "limits.conversion_memory")
 
 
-@pytest.mark.parametrize(("library", "extra"), [("pypdfium2", "media"), ("av", "video")])
+@pytest.mark.parametrize(
+    ("library", "extra"), [("pypdfium2", "media"), ("av", "video"), ("moonshine_voice", "speech")]
+)
 async def test_a_library_that_is_missing_is_named(make, library, extra):
     error = await refused(make(), "lack", library)
     assert error.reason == errors_pb2.REASON_UNSUPPORTED
