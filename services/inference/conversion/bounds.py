@@ -10,6 +10,8 @@ MAX_UNPACKED = 200 << 20
 MAX_TEXT = 8 << 20
 # Bytes of pictures and sound that come back.
 MAX_RESULT = 128 << 20
+# Seconds of sound that are decoded of a film or recording.
+MAX_SOUND_S = 35 * 60
 # The long side of a picture of a page or frame, in pixels; models scale larger ones down.
 MAX_SIDE = 1_568
 

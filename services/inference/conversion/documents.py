@@ -1,36 +1,28 @@
 """The text and the pictures of documents, whatever their format."""
 
-import io
-
-from services.inference.conversion import (
-    docx,
-    formats,
-    images,
-    pdf,
-    plain_text,
-    sheets,
-    slides,
-    typeset,
-)
+from services.inference.conversion import formats, plain_text
 from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.formats import Format
+from services.inference.conversion.loading import load
 from services.inference.conversion.parts import Ocr, PageText, Picture, Source
 
 
 def pages_as_text(source: Source, *, max_pages: int, ocr: str) -> tuple[PageText, ...]:
     """Return the text of a document; see `Converter.pages_as_text`."""
-    when = Ocr(ocr)
-    match formats.detect(source.content):
+    content = source.content
+    pages: tuple[PageText, ...]
+    match formats.detect(content):
         case Format.PDF:
-            return pdf.pages_as_text(source.content, max_pages=max_pages, when=when)
+            pages = load("pdf").pages_as_text(content, max_pages, Ocr(ocr))
         case Format.DOCX:
-            return (PageText(1, docx.as_markdown(source.content, when)),)
+            pages = (PageText(1, load("docx").as_markdown(content, Ocr(ocr))),)
         case Format.PPTX:
-            return slides.as_pages(source.content, max_pages, when)
+            pages = load("slides").as_pages(content, max_pages, Ocr(ocr))
         case Format.XLSX:
-            return sheets.as_pages(source.content, max_pages)
+            pages = load("sheets").as_pages(content, max_pages)
         case Format.TEXT:
-            return (PageText(1, plain_text.decode(source.content, source.mime_type)),)
+            pages = (PageText(1, plain_text.decode(content, source.mime_type)),)
+    return pages
 
 
 def pages_as_pictures(source: Source, *, max_pages: int) -> tuple[Picture, ...]:
@@ -38,23 +30,8 @@ def pages_as_pictures(source: Source, *, max_pages: int) -> tuple[Picture, ...]:
     content = source.content
     found = formats.detect(content)
     if found is Format.DOCX:
-        content = typeset.as_pdf(docx.as_html(content, _embedded))
+        content = load("typeset").docx_as_pdf(content)
     elif found is not Format.PDF:
         raise ConversionError(f"pages of PDF and DOCX are made into pictures, not {found.value}")
-    return pdf.pages_as_pictures(content, max_pages=max_pages)
-
-
-def _embedded(content: bytes, description: str) -> dict[str, str]:
-    """Return the attributes of a picture in a document that is typeset."""
-    try:
-        with images.opened(content) as image:
-            picture = images.upright(image)
-    except ConversionError:
-        return {"alt": f"[image: {description}]" if description else "[image]"}
-    packed = io.BytesIO()
-    picture.save(packed, "PNG")
-    return {
-        "src": typeset.data_uri(packed.getvalue(), "image/png"),
-        "width": str(picture.width),
-        "height": str(picture.height),
-    }
+    pictures: tuple[Picture, ...] = load("pdf").pages_as_pictures(content, max_pages)
+    return pictures

@@ -1,7 +1,8 @@
 """Pictures inside documents as words: alternative texts, and what is written in them."""
 
-from services.inference.conversion import images, ocr
+from services.inference.conversion import images
 from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.loading import load
 from services.inference.conversion.parts import Ocr
 
 # Smaller ones are icons and lines; more of them take too long.
@@ -28,7 +29,7 @@ class PictureReader:
                 if min(image.size) < _MIN_SIDE:
                     return ""
                 self._left -= 1
-                text = ocr.read(images.upright(image))
+                text: str = load("ocr").read(images.upright(image))
         except ConversionError:
             return ""  # drawings of formats that nobody reads
         return f"it says: {text}" if text else ""

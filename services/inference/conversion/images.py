@@ -7,9 +7,10 @@ from contextlib import contextmanager
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from services.inference.conversion import colours, ocr
+from services.inference.conversion import colours
 from services.inference.conversion.bounds import MAX_PIXELS
 from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.loading import load
 from services.inference.conversion.parts import ImageFacts, Source
 
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF", "ICO", "PPM")
@@ -21,9 +22,8 @@ def image_facts(source: Source) -> ImageFacts:
     with opened(source.content) as image:
         name = image.format or ""
         picture = upright(image)
-    return ImageFacts(
-        picture.width, picture.height, name, colours.dominant(picture), ocr.read(picture)
-    )
+    text = load("ocr").read(picture)
+    return ImageFacts(picture.width, picture.height, name, colours.dominant(picture), text)
 
 
 @contextmanager

@@ -11,9 +11,9 @@ import pypdfium2 as pdfium
 from PIL import Image
 from pypdfium2 import raw
 
-from services.inference.conversion import ocr
 from services.inference.conversion.bounds import MAX_SIDE
 from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.loading import load
 from services.inference.conversion.parts import Ocr, PageText, Picture
 from services.inference.conversion.reading_order import Line, columns_alternate, in_order
 
@@ -41,7 +41,7 @@ _MAX_UNKNOWN = 0.3
 _LARGE_PNG = 1 << 20
 
 
-def pages_as_text(content: bytes, *, max_pages: int, when: Ocr) -> tuple[PageText, ...]:
+def pages_as_text(content: bytes, max_pages: int, when: Ocr) -> tuple[PageText, ...]:
     """Return the text of each page."""
     with _opened(content, max_pages) as document:
         return tuple(
@@ -50,7 +50,7 @@ def pages_as_text(content: bytes, *, max_pages: int, when: Ocr) -> tuple[PageTex
         )
 
 
-def pages_as_pictures(content: bytes, *, max_pages: int) -> tuple[Picture, ...]:
+def pages_as_pictures(content: bytes, max_pages: int) -> tuple[Picture, ...]:
     """Return a picture of each page."""
     with _opened(content, max_pages) as document:
         return tuple(_picture(number, page) for number, page in enumerate(document, start=1))
@@ -96,6 +96,7 @@ def _page_text(number: int, page: pdfium.PdfPage, when: Ocr) -> PageText:
     text = _own_text(page)
     if when is Ocr.NEVER or (when is Ocr.AUTO and not _is_scan(page, text)):
         return PageText(number, text)
+    ocr = load("ocr")
     return PageText(number, ocr.read(_rendered(page, _OCR_SCALE, ocr.MAX_SIDE)), recognised=True)
 
 

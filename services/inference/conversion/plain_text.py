@@ -3,9 +3,8 @@
 import codecs
 import re
 
-import chardet
-
 from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.loading import load
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -27,7 +26,7 @@ def decode(content: bytes, mime_type: str) -> str:
     """
     text = _declared(content, mime_type)
     if text is None:
-        text = _decoded(content, chardet.detect(content)["encoding"])
+        text = _decoded(content, load("charsets").guess(content))
     if text is None or _CONTROLS.search(text):
         raise ConversionError("it is neither text nor a document of a format that is read")
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -8,7 +8,6 @@ memory, writes no file while it converts, and has none of the gateway's environm
 
 import contextlib
 import gc
-import importlib
 import os
 import resource
 import select
@@ -16,7 +15,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -24,6 +23,7 @@ import orjson
 from services.common.frames import read_frame, write_frame
 from services.inference.conversion.bounds import MAX_RESULT, MAX_TEXT, Bounds
 from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.loading import load, no_files
 from services.inference.conversion.parts import Source
 
 # The module and the function of each conversion, by its name in `converter.Converter`.
@@ -53,7 +53,7 @@ def answer(head: dict[str, Any], held: list[bytes]) -> tuple[Any, list[bytes]]:
     try:
         source = Source(held.pop(), head["mime_type"], head["file_name"])
         function = _find(head["name"])
-        with _no_files():
+        with no_files():
             result = function(source, **head["options"])
         told = orjson.dumps({"result": result}, default=hold)
         if len(told) > MAX_TEXT:
@@ -74,22 +74,10 @@ def answer(head: dict[str, Any], held: list[bytes]) -> tuple[Any, list[bytes]]:
 
 
 def _find(name: str) -> Callable[..., Any]:
-    """Return the function of a conversion; the first import takes a second or more."""
+    """Return the function of a conversion."""
     module, function = _FUNCTIONS[name]
-    found = importlib.import_module(f"services.inference.conversion.{module}")
-    converter: Callable[..., Any] = getattr(found, function)
+    converter: Callable[..., Any] = getattr(load(module), function)
     return converter
-
-
-@contextlib.contextmanager
-def _no_files() -> Iterator[None]:
-    """Let the process write nothing into files, so that none stays behind when it is killed."""
-    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 
 
 def _restrict(bounds: Bounds) -> None:

@@ -3,15 +3,14 @@
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+import av
+from av.container import InputContainer
+
+from services.inference.conversion.bounds import MAX_SOUND_S
 from services.inference.conversion.errors import ConversionError
 
-if TYPE_CHECKING:
-    from av.container import InputContainer
-
 RATE = 16_000
-MAX_SECONDS = 35 * 60
 # Formats that hold everything themselves: playlists name files and addresses, which FFmpeg reads.
 _FORMATS = (
     "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,ogg,asf,gif,apng,"
@@ -21,16 +20,13 @@ _OPTIONS = {"format_whitelist": _FORMATS, "protocol_whitelist": "none"}
 
 
 @contextmanager
-def opened(content: bytes) -> Iterator["InputContainer"]:
+def opened(content: bytes) -> Iterator[InputContainer]:
     """Open a film or recording.
 
     Raises:
         ConversionError: it is damaged or of a format that is not read; so does reading it
             within the block.
     """
-    import av
-    from av.container import InputContainer
-
     try:
         with av.open(io.BytesIO(content), options=_OPTIONS, metadata_errors="ignore") as container:
             assert isinstance(container, InputContainer)
@@ -45,8 +41,6 @@ def decoded(content: bytes) -> bytes:
     Raises:
         ConversionError: it is damaged, or too long.
     """
-    import av
-
     with opened(content) as container:
         if not container.streams.audio:
             return b""
@@ -55,8 +49,8 @@ def decoded(content: bytes) -> bytes:
         for frame in container.decode(audio=0):
             for part in resampler.resample(frame):
                 samples += part.to_ndarray().tobytes()
-            if len(samples) > MAX_SECONDS * RATE * 2:
-                raise ConversionError(f"its sound is longer than {MAX_SECONDS // 60} minutes")
+            if len(samples) > MAX_SOUND_S * RATE * 2:
+                raise ConversionError(f"its sound is longer than {MAX_SOUND_S // 60} minutes")
         for part in resampler.resample(None):
             samples += part.to_ndarray().tobytes()
     return bytes(samples)

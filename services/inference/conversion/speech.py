@@ -13,9 +13,10 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
+from services.inference.conversion.bounds import MAX_SOUND_S
 from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.loading import load
 from services.inference.conversion.parts import Source
-from services.inference.conversion.sound import MAX_SECONDS, RATE, decoded
 
 _MODEL = "tiny-en"
 # Seconds that are recognised at once, and in how many of the last of them a pause is looked for.
@@ -49,13 +50,14 @@ def _samples(content: bytes) -> tuple[Samples, int]:
     """Return the samples of a recording in one channel, and their rate."""
     try:
         with soundfile.SoundFile(io.BytesIO(content)) as opened:
-            if opened.frames > MAX_SECONDS * opened.samplerate:
-                raise ConversionError(f"it is longer than {MAX_SECONDS // 60} minutes")
+            if opened.frames > MAX_SOUND_S * opened.samplerate:
+                raise ConversionError(f"it is longer than {MAX_SOUND_S // 60} minutes")
             samples: Samples = opened.read(dtype="float32", always_2d=True)
-            return samples.mean(axis=1, dtype=np.float32), opened.samplerate
-    except soundfile.LibsndfileError:
-        found = np.frombuffer(decoded(content), np.int16)
-        return found.astype(np.float32) / (1 << 15), RATE
+            return samples.mean(axis=1).astype(np.float32), opened.samplerate
+    except soundfile.LibsndfileError:  # such as AAC
+        sound = load("sound")
+        found = np.frombuffer(sound.decoded(content), np.int16)
+        return found.astype(np.float32) / np.float32(1 << 15), sound.RATE
 
 
 def _parts(samples: Samples, rate: int) -> Iterator[Samples]:

@@ -1,9 +1,10 @@
-"""HTML of a document typeset as a PDF, by Typst.
+"""DOCX typeset as a PDF, through its HTML, by Typst.
 
 Text goes into Typst as string literals alone, so that nothing in it is markup or code there.
 """
 
 import base64
+import io
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import typst
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString, Tag
 
+from services.inference.conversion import docx, images
 from services.inference.conversion.errors import ConversionError
 
 # Glyphs that no font has are an error in this standard, and empty boxes else.
@@ -37,14 +39,15 @@ _STYLES = {
 }
 
 
-def as_pdf(html: str) -> bytes:
-    """Return a PDF of the HTML that `docx.as_html` makes, with pictures as data URIs.
+def docx_as_pdf(content: bytes) -> bytes:
+    """Return a PDF of what a DOCX says; it looks as plain as its HTML.
 
     Symbols that no font of this machine has become their names.
 
     Raises:
         ConversionError: no font has some of its letters.
     """
+    html = docx.as_html(content, _attributes)
     try:
         return _compiled(html)
     except typst.TypstError as error:
@@ -173,6 +176,17 @@ def _string(text: str) -> str:
     return '"' + escaped.replace("\n", "\\n") + '"'
 
 
-def data_uri(content: bytes, mime_type: str) -> str:
-    """Return bytes as a data URI."""
-    return f"data:{mime_type};base64,{base64.b64encode(content).decode()}"
+def _attributes(content: bytes, description: str) -> dict[str, str]:
+    """Return the attributes of a picture of the document, which it holds as a data URI."""
+    try:
+        with images.opened(content) as image:
+            picture = images.upright(image)
+    except ConversionError:
+        return {"alt": f"[image: {description}]" if description else "[image]"}
+    packed = io.BytesIO()
+    picture.save(packed, "PNG")
+    return {
+        "src": f"data:image/png;base64,{base64.b64encode(packed.getvalue()).decode()}",
+        "width": str(picture.width),
+        "height": str(picture.height),
+    }
