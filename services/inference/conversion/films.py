@@ -50,13 +50,15 @@ def _duration(container: InputContainer) -> float:
 
 def _frames(container: InputContainer, duration: float, count: int) -> Iterator[Picture]:
     """Return the frames in the middle of `count` equal parts; fewer of a shorter film."""
+    start = (container.start_time or 0) / av.time_base
     last = -1.0
     for place in range(count):
-        wanted = duration * (place + 0.5) / count
+        wanted = start + duration * (place + 0.5) / count
         frame = _frame_at(container, wanted)
-        if frame is not None and (frame.time or 0.0) > last:
-            last = frame.time or 0.0
-            yield _picture(place + 1, frame)
+        at = 0.0 if frame is None or frame.time is None else frame.time - start
+        if frame is not None and at > last:
+            last = at
+            yield _picture(place + 1, frame, at)
 
 
 def _frame_at(container: InputContainer, wanted: float) -> VideoFrame | None:
@@ -69,14 +71,14 @@ def _frame_at(container: InputContainer, wanted: float) -> VideoFrame | None:
     return frame
 
 
-def _picture(number: int, frame: VideoFrame) -> Picture:
+def _picture(number: int, frame: VideoFrame, at_s: float) -> Picture:
     image = Image.fromarray(frame.to_ndarray(format="rgb24"))
     if frame.rotation:
         image = image.rotate(frame.rotation, expand=True)
     image.thumbnail((MAX_SIDE, MAX_SIDE))
     packed = io.BytesIO()
     image.save(packed, "JPEG", quality=85)
-    return Picture(number, packed.getvalue(), "image/jpeg", round(frame.time or 0.0, 3))
+    return Picture(number, packed.getvalue(), "image/jpeg", round(at_s, 3))
 
 
 def _wav(samples: bytes) -> bytes:

@@ -6,6 +6,7 @@ that a worker writes.
 """
 
 import contextlib
+import gc
 import importlib
 import resource
 from collections.abc import Iterator
@@ -23,7 +24,9 @@ def load(module: str) -> Any:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
     try:
-        return importlib.import_module(f"{_PACKAGE}.{module}")
+        loaded = importlib.import_module(f"{_PACKAGE}.{module}")
+        gc.freeze()  # modules stay: the collector need not walk them after each conversion
+        return loaded
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 

@@ -3,7 +3,6 @@
 The model is Moonshine tiny (MIT), in the releases of moonshine-voice that hold it.
 """
 
-import functools
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,8 +22,6 @@ _MODEL = "tiny-en"
 _WINDOW_S = 30
 _PAUSE_WITHIN_S = 5
 _PAUSE_S = 0.1
-# The loudest sample of what is silence, as a share of the loudest there can be.
-_SILENCE = 0.003
 
 Samples = NDArray[np.float32]
 
@@ -38,10 +35,9 @@ def transcript(source: Source, *, language: str) -> str:
         )
     samples, rate = _samples(source.content)
     lines = []
+    engine = _engine()
     for part in _parts(samples, rate):
-        if np.abs(part).max() < _SILENCE:
-            continue  # the model hears words in it
-        found = _engine().transcribe_without_streaming(part.tolist(), rate)
+        found = engine.transcribe_without_streaming(part.tolist(), rate)
         lines += [line.text.strip() for line in found.lines]
     return "\n".join(line for line in lines if line)
 
@@ -78,7 +74,7 @@ def _quietest(samples: Samples, rate: int) -> int:
     return start + int(np.square(moments).mean(axis=1).argmin()) * size + size // 2
 
 
-@functools.cache
 def _engine() -> moonshine_voice.Transcriber:
+    """Return an engine, a new one for each recording: what it has heard colours what follows."""
     model = Path(moonshine_voice.get_assets_path()) / _MODEL
     return moonshine_voice.Transcriber(model, moonshine_voice.ModelArch.TINY)

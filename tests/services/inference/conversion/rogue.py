@@ -25,7 +25,7 @@ def leave(_: str) -> str:
 
 
 def eat(_: str) -> str:
-    return str(len(bytearray(64 << 30)))
+    return str(len(bytearray(3 << 30)))
 
 
 def fail(_: str) -> str:

@@ -64,6 +64,13 @@ def test_a_table_is_read_row_by_row():
     assert in_order(shuffled(*cells)) == rows
 
 
+@pytest.mark.parametrize("degrees", [-3, 3])
+def test_rows_of_a_table_askew_stay_rows(degrees):
+    cells = [column(name, left, width=80) for name, left in (("a", 0), ("b", 180), ("c", 360))]
+    rows = [" ".join(texts(row)) for row in zip(*cells, strict=True)]
+    assert in_order([turned(line, degrees) for line in shuffled(*cells)]) == rows
+
+
 def test_a_table_below_a_column_does_not_hide_it():
     cells = [column(name, left, 3, 230, 40) for name, left in (("x", 0), ("y", 60), ("z", 120))]
     rows = [" ".join(texts(row)) for row in zip(*cells, strict=True)]

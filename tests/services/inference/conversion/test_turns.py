@@ -26,8 +26,11 @@ class Scene:
             self.order.append(name)
             await self._ends[name].wait()
 
-    async def leave(self, name: str) -> None:
+    def end(self, name: str) -> None:
         self._ends[name].set()
+
+    async def leave(self, name: str) -> None:
+        self.end(name)
         await self.tasks[name]
 
     async def holding(self, *names: str) -> None:
@@ -61,7 +64,9 @@ async def test_one_that_gives_up_as_its_turn_comes_passes_it_on():
     scene = Scene(1)
     for name in ("a1", "a2", "b1"):
         await scene.come(name)
-    await scene.leave("a1")
+    scene.end("a1")
+    await until(scene.tasks["a1"].done, every_s=0)
+    assert scene.order == ["a1"]  # the place has come to a2, which has not run since
     scene.tasks["a2"].cancel()
     await scene.holding("b1")
     await scene.leave("b1")
