@@ -25,11 +25,14 @@ FILMS = {
 }
 
 
-def film(container: str = "mp4", *, sound: bool = True, size=(160, 120)) -> bytes:
+def film(
+    container: str = "mp4", *, sound: bool = True, size=(160, 120), begins_at: int = 0
+) -> bytes:
     """Return a film of one colour a second, and a tone of 440 Hz."""
     video_codec, audio_codec = FILMS[container]
     written = io.BytesIO()
-    with av.open(written, "w", format=container) as output:
+    options = {"output_ts_offset": str(begins_at)}
+    with av.open(written, "w", format=container, options=options) as output:
         video = output.add_stream(video_codec, rate=RATE)
         video.width, video.height = size
         video.pix_fmt = "yuv420p"
@@ -87,7 +90,7 @@ async def test_a_film_is_taken_apart(converter, container):
 
 
 async def test_times_count_from_the_beginning_of_a_film(converter):
-    found = await converter.film(Source(film("mpegts"), ""), frames=1)
+    found = await converter.film(Source(film("mpegts", begins_at=100), ""), frames=1)
     (frame,) = found.frames
     assert frame.at_s == pytest.approx(2.5, abs=0.5)
     seen = Image.open(io.BytesIO(frame.content)).getpixel((80, 60))
