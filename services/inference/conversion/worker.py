@@ -21,6 +21,8 @@ _ALLOCATOR = {
     "MALLOC_MMAP_THRESHOLD_": str(1 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(4 << 20),
 }
+# onnxruntime tells Microsoft of its use, unless told not to before it is imported.
+_PRIVATE = {"ORT_DISABLE_TELEMETRY": "1"}
 # -P keeps a folder of that name in the working directory out.
 _COMMAND = (sys.executable, "-P", "-m", "services.inference.conversion.process")
 
@@ -116,4 +118,5 @@ class Worker:
 
 def _environment(threads: int) -> dict[str, str]:
     kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-    return {**kept, **_ALLOCATOR, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": "1"}
+    computing = {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": "1"}
+    return {**kept, **_ALLOCATOR, **_PRIVATE, **computing}

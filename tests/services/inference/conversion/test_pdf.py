@@ -5,9 +5,12 @@ import io
 import pypdf
 import pytest
 from PIL import Image
+from prometheus_client import CollectorRegistry
 
 from services.common.errors import GatewayError
+from services.common.settings import Limits
 from services.inference.conversion.parts import Ocr, Source
+from services.inference.conversion.pool import ConversionPool
 from tests.services.inference.conversion import papers
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -99,6 +102,15 @@ async def test_ocr_is_done_when_asked_for_alone(converter):
     digital = papers.pdf("#set page(height: 3cm)\nReal text")
     (page,) = await converter.pages_as_text(Source(digital, ""), max_pages=1, ocr=Ocr.ALWAYS)
     assert page.recognised and "Real text" in page.text
+
+
+async def test_ocr_leaves_no_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    pool = ConversionPool(Limits(), CollectorRegistry())
+    scan = papers.scan(papers.pdf("#set page(height: 3cm)\nOnly a picture"))
+    assert "Only a picture" in await text(pool.converter("someone"), scan)
+    await pool.close()
+    assert not list(tmp_path.iterdir())
 
 
 async def test_a_page_with_nothing_is_empty(converter):

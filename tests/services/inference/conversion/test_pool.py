@@ -163,6 +163,11 @@ async def test_secrets_of_the_environment_stay_here(make, monkeypatch):
     assert (await do(make(), "environment", "OPENAI_API_KEY")).text == "unset"
 
 
+async def test_libraries_do_not_call_home(make, monkeypatch):
+    monkeypatch.setenv("ORT_DISABLE_TELEMETRY", "0")
+    assert (await do(make(), "environment", "ORT_DISABLE_TELEMETRY")).text == "1"
+
+
 async def test_too_much_text_is_refused(make):
     assert "8 MiB" in (await refused(make(), "flood")).message
 
