@@ -8,7 +8,6 @@ in hand, and the next conversion starts another.
 import asyncio
 import logging
 import os
-import signal
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -16,9 +15,10 @@ from prometheus_client import CollectorRegistry
 from pydantic import TypeAdapter
 
 from gateway.errors.v1 import errors_pb2
-from services.common.errors import GatewayError, unavailable, unsupported
+from services.common.errors import GatewayError, unavailable
 from services.common.metrics import Counter
 from services.common.settings import Limits
+from services.inference.conversion.answers import death, failure, refused, with_blobs
 from services.inference.conversion.bounds import Bounds
 from services.inference.conversion.parts import (
     Film,
@@ -37,24 +37,8 @@ log = logging.getLogger(__name__)
 IDLE_S = 60.0
 # Conversions after which a worker is replaced: libraries leak, and memory is fragmented.
 MAX_USES = 50
-_MAX_TRACE = 16_000
 _MAX_THREADS = 4
 _TIMEOUT = "limits.conversion_timeout_s"
-_MEMORY = "limits.conversion_memory"
-
-# The extra of this package that installs a library, where it is not `media`.
-_EXTRAS = {"av": "video", "moonshine_voice": "speech", "soundfile": "speech"}
-# What does in place of an extra.
-_INSTEAD = {"speech": ", or name a model that transcribes: [roles] transcribe_audio"}
-
-# Signals by which a process ends itself, or the kernel ends it for what it did.
-_CRASHES = {
-    -number
-    for number in (
-        *(signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL),
-        *(signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS),
-    )
-}
 
 T = TypeVar("T")
 
@@ -146,14 +130,14 @@ class ConversionPool:
                 )
             is_done = True
         except TimeoutError:
-            raise _refused(
+            raise refused(
                 f"converting it takes longer than {self._timeout_s:g} s ({_TIMEOUT})", _TIMEOUT
             ) from None
         except WorkerDiedError as error:
             log.warning(
                 "a conversion worker died", extra={"conversion": name, "status": error.status}
             )
-            raise _death(error.status) from None
+            raise death(error.status) from None
         finally:
             self._busy.discard(worker)
             if is_done and worker.uses < MAX_USES:
@@ -163,7 +147,7 @@ class ConversionPool:
                 worker.kill()
                 self._end([worker])
         if told is not None:
-            raise _error(name, told)
+            raise failure(name, told)
         assert result is not None
         return result
 
@@ -236,68 +220,10 @@ def _ask(
     try:
         if "result" not in told:
             return told, None
-        return None, adapter.validate_python(_with_blobs(told["result"], _Blobs(blobs)))
+        return None, adapter.validate_python(with_blobs(told["result"], blobs))
     except (TypeError, ValueError):  # no process of ours answers so
         worker.kill()
         raise WorkerDiedError(worker.end()) from None
-
-
-class _Blobs:
-    """The parts of a frame's content, in the order of their places in its head."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content = memoryview(content)
-
-    def next(self, size: int) -> bytes:
-        taken, self._content = self._content[:size], self._content[size:]
-        if len(taken) < size:
-            raise ValueError("a part is missing")
-        return bytes(taken)
-
-
-def _with_blobs(value: Any, blobs: _Blobs) -> Any:
-    """Return JSON with the bytes that `process.answer` has put beside it."""
-    match value:
-        case {"blob": int(size)}:
-            return blobs.next(size)
-        case dict():
-            return {key: _with_blobs(held, blobs) for key, held in value.items()}
-        case list():
-            return [_with_blobs(held, blobs) for held in value]
-    return value
-
-
-def _error(name: str, told: dict[str, Any]) -> GatewayError:
-    """Return the error for an answer without a result."""
-    if (message := told.get("refused")) is not None:
-        return _refused(message, told["limit"])
-    if (library := told.get("missing")) is not None:
-        extra = _EXTRAS.get(library, "media")
-        other = _INSTEAD.get(extra, "")
-        return unsupported(
-            "",
-            f"converting it needs the library {library}, which this gateway is installed "
-            f"without; its operator can add it: pip install 'llm-gateway[{extra}]'{other}",
-        )
-    if "out_of_memory" in told:
-        return _refused(f"converting it takes more memory than {_MEMORY}", _MEMORY)
-    log.warning(
-        "a conversion failed",
-        extra={"conversion": name, "trace": str(told.get("failed"))[-_MAX_TRACE:]},
-    )
-    return _refused("it cannot be read; it may be damaged")
-
-
-def _death(status: int) -> GatewayError:
-    if status in _CRASHES:
-        return _refused(
-            f"converting it crashed; it may be damaged, or take more memory than {_MEMORY}"
-        )
-    return unavailable("the conversion was ended from outside; try again")
-
-
-def _refused(message: str, limit: str = "") -> GatewayError:
-    return GatewayError(errors_pb2.REASON_INVALID_REQUEST, message, limit=limit)
 
 
 def _end_all(workers: list[Worker]) -> None:
