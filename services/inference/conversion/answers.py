@@ -1,0 +1,97 @@
+"""What a worker answers: a result, or why there is none."""
+
+import logging
+import signal
+from typing import Any
+
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import GatewayError, unavailable, unsupported
+
+log = logging.getLogger(__name__)
+
+_MAX_TRACE = 16_000
+_MEMORY = "limits.conversion_memory"
+
+# The extra of this package that installs a library, where it is not `media`.
+_EXTRAS = {"av": "video", "moonshine_voice": "speech", "soundfile": "speech"}
+# What does in place of an extra.
+_INSTEAD = {"speech": ", or name a model that transcribes: [roles] transcribe_audio"}
+
+# Signals by which a process ends itself, or the kernel ends it for what it did.
+_CRASHES = {
+    -number
+    for number in (
+        *(signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL),
+        *(signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS),
+    )
+}
+
+
+def with_blobs(value: Any, content: bytes) -> Any:
+    """Return JSON with the bytes that `process.answer` has put beside it.
+
+    Raises:
+        ValueError: some are missing.
+    """
+    return _filled(value, _Blobs(content))
+
+
+class _Blobs:
+    """The parts of a frame's content, in the order of their places in its head."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = memoryview(content)
+
+    def next(self, size: int) -> bytes:
+        taken, self._content = self._content[:size], self._content[size:]
+        if len(taken) < size:
+            raise ValueError("a part is missing")
+        return bytes(taken)
+
+
+def _filled(value: Any, blobs: _Blobs) -> Any:
+    """Return JSON with the bytes that `process.answer` has put beside it."""
+    match value:
+        case {"blob": int(size)}:
+            return blobs.next(size)
+        case dict():
+            return {key: _filled(held, blobs) for key, held in value.items()}
+        case list():
+            return [_filled(held, blobs) for held in value]
+    return value
+
+
+def failure(name: str, told: dict[str, Any]) -> GatewayError:
+    """Return the error for an answer without a result."""
+    if (message := told.get("refused")) is not None:
+        return refused(message, told["limit"])
+    if (module := told.get("missing")) is not None:
+        library = str(module).partition(".")[0]
+        extra = _EXTRAS.get(library, "media")
+        other = _INSTEAD.get(extra, "")
+        return unsupported(
+            "",
+            f"converting it needs the library {library}, which this gateway is installed "
+            f"without; its operator can add it: pip install 'llm-gateway[{extra}]'{other}",
+        )
+    if "out_of_memory" in told:
+        return refused(f"converting it takes more memory than {_MEMORY}", _MEMORY)
+    log.warning(
+        "a conversion failed",
+        extra={"conversion": name, "trace": str(told.get("failed"))[-_MAX_TRACE:]},
+    )
+    return refused("it cannot be read; it may be damaged")
+
+
+def death(status: int) -> GatewayError:
+    """Return the error for a worker that ended with an exit status instead of answering."""
+    if status in _CRASHES:
+        return refused(
+            f"converting it crashed; it may be damaged, or take more memory than {_MEMORY}"
+        )
+    return unavailable("the conversion was ended from outside; try again")
+
+
+def refused(message: str, limit: str = "") -> GatewayError:
+    """Return the error for a medium that cannot be converted."""
+    return GatewayError(errors_pb2.REASON_INVALID_REQUEST, message, limit=limit)

@@ -1,0 +1,8 @@
+"""The encoding of a text that does not say it."""
+
+import chardet
+
+
+def guess(content: bytes) -> str | None:
+    """Return the name of the likely encoding, or None."""
+    return chardet.detect(content)["encoding"]

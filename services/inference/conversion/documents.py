@@ -1,0 +1,37 @@
+"""The text and the pictures of documents, whatever their format."""
+
+from services.inference.conversion import formats, plain_text
+from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.formats import Format
+from services.inference.conversion.loading import load
+from services.inference.conversion.parts import Ocr, PageText, Picture, Source
+
+
+def pages_as_text(source: Source, *, max_pages: int, ocr: str) -> tuple[PageText, ...]:
+    """Return the text of a document; see `Converter.pages_as_text`."""
+    content = source.content
+    pages: tuple[PageText, ...]
+    match formats.detect(content):
+        case Format.PDF:
+            pages = load("pdf").pages_as_text(content, max_pages, Ocr(ocr))
+        case Format.DOCX:
+            pages = (PageText(1, load("docx").as_markdown(content, Ocr(ocr))),)
+        case Format.PPTX:
+            pages = load("slides").as_pages(content, max_pages, Ocr(ocr))
+        case Format.XLSX:
+            pages = load("sheets").as_pages(content, max_pages)
+        case Format.TEXT:
+            pages = (PageText(1, plain_text.decode(content, source.mime_type)),)
+    return pages
+
+
+def pages_as_pictures(source: Source, *, max_pages: int) -> tuple[Picture, ...]:
+    """Return pictures of the pages of a document; see `Converter.pages_as_pictures`."""
+    content = source.content
+    found = formats.detect(content)
+    if found is Format.DOCX:
+        content = load("typeset").docx_as_pdf(content)
+    elif found is not Format.PDF:
+        raise ConversionError(f"pages of PDF and DOCX are made into pictures, not {found.value}")
+    pictures: tuple[Picture, ...] = load("pdf").pages_as_pictures(content, max_pages)
+    return pictures

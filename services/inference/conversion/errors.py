@@ -1,0 +1,13 @@
+"""Errors of conversions, as the worker processes raise them."""
+
+
+class ConversionError(Exception):
+    """Error raised for a medium that cannot be converted; the caller is told its text.
+
+    Attributes:
+        limit: name of the setting whose bound was reached, or "".
+    """
+
+    def __init__(self, message: str, *, limit: str = "") -> None:
+        super().__init__(message)
+        self.limit = limit

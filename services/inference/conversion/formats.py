@@ -1,0 +1,106 @@
+"""What a document is, by its content: what its sender calls it may be wrong."""
+
+import io
+import zipfile
+from enum import Enum
+
+from services.inference.conversion.bounds import MAX_UNPACKED
+from services.inference.conversion.errors import ConversionError
+
+_READ = "documents are read as PDF, DOCX, PPTX, XLSX or text"
+_PDF = b"%PDF-"
+_ZIP = b"PK\x03\x04"
+_ZIP_END = b"PK\x05\x06"
+_ZIP_END_SIZE = 22
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+# Where readers look for the header of a PDF, and for the end of an archive.
+_HEADER_WITHIN = 1024
+_END_WITHIN = _ZIP_END_SIZE + 0xFFFF
+_MAX_MEMBERS = 20_000
+_ENCRYPTED = 0x1
+
+# Beginnings of formats that are no documents, or none that is read here.
+_OTHERS = (
+    (b"\x89PNG\r\n\x1a\n", "an image"),
+    (b"\xff\xd8\xff", "an image"),
+    (b"GIF8", "an image"),
+    (b"RIFF", "an image or a recording"),
+    (b"ID3", "a recording"),
+    (b"OggS", "a recording"),
+    (b"fLaC", "a recording"),
+    (b"{\\rtf", "RTF"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"Rar!\x1a\x07", "a RAR archive"),
+)
+
+
+class Format(Enum):
+    """Formats of documents that are read."""
+
+    PDF = "PDF"
+    DOCX = "DOCX"
+    PPTX = "PPTX"
+    XLSX = "XLSX"
+    TEXT = "text"
+
+
+def detect(content: bytes) -> Format:
+    """Return the format of a document; an archive is one that is safe to unpack.
+
+    Raises:
+        ConversionError: it is none that is read, or two at once.
+    """
+    if content.startswith(_PDF):
+        if _ends_as_archive(content):
+            raise ConversionError("it is a PDF and a ZIP archive at once; send one of them")
+        return Format.PDF
+    header = content.find(_PDF, 0, _HEADER_WITHIN)
+    if content.startswith(_ZIP):
+        if header > 0:
+            raise ConversionError("it is a ZIP archive and a PDF at once; send one of them")
+        return _in_archive(content)
+    if content.startswith(_OLE):
+        if "EncryptedPackage".encode("utf-16-le") in content:
+            raise ConversionError("the document is encrypted; send it without a password")
+        raise ConversionError(f"it is in the format of Office before 2007; {_READ}")
+    for beginning, name in _OTHERS:
+        if content.startswith(beginning):
+            raise ConversionError(f"it is {name}, and no document; {_READ}")
+    if header > 0 and not content[:header].strip(b"\xef\xbb\xbf \t\r\n\0"):
+        return Format.PDF  # after white space, as some programs write it
+    if header > 0 and b"\nstartxref" in content.replace(b"\r", b"\n"):
+        raise ConversionError("it is a PDF with something else before it; send the PDF alone")
+    return Format.TEXT
+
+
+def _ends_as_archive(content: bytes) -> bool:
+    """Return whether a reader of ZIP archives, which looks at the end, would take it for one."""
+    end = content.rfind(_ZIP_END, max(0, len(content) - _END_WITHIN))
+    if end < 0 or end + _ZIP_END_SIZE > len(content):
+        return False
+    comment = int.from_bytes(content[end + 20 : end + 22], "little")
+    return end + _ZIP_END_SIZE + comment == len(content)
+
+
+def _in_archive(content: bytes) -> Format:
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        raise ConversionError("the document is damaged: its archive cannot be opened") from None
+    if len(members) > _MAX_MEMBERS or sum(one.file_size for one in members) > MAX_UNPACKED:
+        raise ConversionError(
+            f"the document unpacks to more than {MAX_UNPACKED >> 20} MiB or {_MAX_MEMBERS} files"
+        )
+    if any(one.flag_bits & _ENCRYPTED for one in members):
+        raise ConversionError("the document is encrypted; send it without a password")
+    names = {one.filename for one in members}
+    for name, found in (
+        ("word/document.xml", Format.DOCX),
+        ("ppt/presentation.xml", Format.PPTX),
+        ("xl/workbook.xml", Format.XLSX),
+    ):
+        if name in names:
+            return found
+    raise ConversionError(f"it is a ZIP archive, and no document; {_READ}")

@@ -1,0 +1,62 @@
+"""Images: opened within bounds, and what is known of them without a model."""
+
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from services.inference.conversion import colours
+from services.inference.conversion.bounds import MAX_PIXELS
+from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.loading import load
+from services.inference.conversion.parts import ImageFacts, Source
+
+_FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF", "ICO", "PPM")
+_TOO_LARGE = f"the image has more than {MAX_PIXELS // 1_000_000} megapixels"
+
+
+def image_facts(source: Source) -> ImageFacts:
+    """Return what is known of an image; of an animated one, of its first frame."""
+    with opened(source.content) as image:
+        name = image.format or ""
+        picture = upright(image)
+    text = load("ocr").read(picture)
+    return ImageFacts(picture.width, picture.height, name, colours.dominant(picture), text)
+
+
+@contextmanager
+def opened(content: bytes) -> Iterator[Image.Image]:
+    """Open an image that has no more than `MAX_PIXELS`; its pixels are decoded later.
+
+    Raises:
+        ConversionError: it has more, or is damaged or of no format that is read; so does
+            decoding it within the block.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of large images, which are counted below
+            image = Image.open(io.BytesIO(content), formats=_FORMATS)
+        if image.width * image.height > MAX_PIXELS:
+            raise ConversionError(_TOO_LARGE)
+        with image:
+            yield image
+    except UnidentifiedImageError:
+        raise ConversionError(
+            f"the image is damaged or of a format that is not read ({', '.join(_FORMATS)} are)"
+        ) from None
+    except Image.DecompressionBombError:
+        raise ConversionError(_TOO_LARGE) from None
+    except (OSError, SyntaxError, ValueError, EOFError):
+        raise ConversionError("the image is damaged") from None
+
+
+def upright(image: Image.Image) -> Image.Image:
+    """Return an image as it is meant to be seen: turned as its EXIF says, on white, in RGB."""
+    turned = ImageOps.exif_transpose(image)
+    if "A" in turned.getbands() or "transparency" in turned.info:
+        with_alpha = turned.convert("RGBA")
+        turned = Image.new("RGBA", with_alpha.size, "white")
+        turned.alpha_composite(with_alpha)
+    return turned.convert("RGB")

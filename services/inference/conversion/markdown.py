@@ -1,0 +1,20 @@
+"""Tables as Markdown has them."""
+
+from collections.abc import Sequence
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table, whose first row is its head; empty for no rows."""
+    if not rows:
+        return ""
+    width = max(map(len, rows))
+    head, *body = [[*map(_cell, row), *[""] * (width - len(row))] for row in rows]
+    return "\n".join(map(_row, (head, ["---"] * width, *body)))
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

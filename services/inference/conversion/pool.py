@@ -1,0 +1,231 @@
+"""The pool of worker processes, and the `Converter` over it.
+
+A worker is started when one is needed, and ended when none was for `IDLE_S`: a gateway that
+converts nothing has none. One that is too slow, crashes or is killed costs the conversion it had
+in hand, and the next conversion starts another.
+"""
+
+import asyncio
+import logging
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from prometheus_client import CollectorRegistry
+from pydantic import TypeAdapter
+
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import GatewayError, unavailable
+from services.common.metrics import Counter
+from services.common.settings import Limits
+from services.inference.conversion.answers import death, failure, refused, with_blobs
+from services.inference.conversion.bounds import Bounds
+from services.inference.conversion.parts import (
+    Film,
+    ImageFacts,
+    Ocr,
+    PageText,
+    Picture,
+    Source,
+    WebPage,
+)
+from services.inference.conversion.turns import Turns
+from services.inference.conversion.worker import Worker, WorkerDiedError
+
+log = logging.getLogger(__name__)
+
+IDLE_S = 60.0
+# Conversions after which a worker is replaced: libraries leak, and memory is fragmented.
+MAX_USES = 50
+_MAX_THREADS = 4
+_TIMEOUT = "limits.conversion_timeout_s"
+
+T = TypeVar("T")
+
+_TEXTS = TypeAdapter(tuple[PageText, ...])
+_PICTURES = TypeAdapter(tuple[Picture, ...])
+_FACTS = TypeAdapter(ImageFacts)
+_TRANSCRIPT = TypeAdapter(str)
+_FILM = TypeAdapter(Film)
+_WEB_PAGE = TypeAdapter(WebPage)
+
+
+class ConversionPool:
+    """Runs conversions in at most `limits.max_parallel_conversions` processes."""
+
+    def __init__(self, limits: Limits, counters: CollectorRegistry) -> None:
+        """Return a pool without processes."""
+        most = limits.max_parallel_conversions
+        self._timeout_s = limits.conversion_timeout_s
+        threads = max(1, min(_MAX_THREADS, (os.cpu_count() or 1) // most))
+        self._bounds = Bounds(limits.conversion_timeout_s, limits.conversion_memory, threads)
+        self._turns = Turns(most, limits.max_waiting_conversions)
+        self._threads = ThreadPoolExecutor(most, thread_name_prefix="convert")
+        self._loop = asyncio.get_running_loop()
+        self._idle: list[Worker] = []
+        self._busy: set[Worker] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+        self._counter = Counter(
+            "gateway_conversions",
+            "Media converted in worker processes, by outcome: converted, refused, failed.",
+            ("conversion", "outcome"),
+            registry=counters,
+        )
+
+    def converter(self, owner: str) -> "PooledConverter":
+        """Return a converter; owners take turns when conversions have to wait."""
+        return PooledConverter(self, owner)
+
+    def workers(self) -> list[int]:
+        """Return the ids of the processes, those without work first."""
+        found = [worker.pid for worker in (*self._idle, *self._busy)]
+        return [pid for pid in found if pid is not None]
+
+    async def run(
+        self, owner: str, name: str, source: Source, adapter: TypeAdapter[T], **options: Any
+    ) -> T:
+        """Run a conversion of `process`; see `Converter` for the errors."""
+        outcome = "failed"
+        try:
+            async with self._turns.turn(owner):
+                if self._is_closed:
+                    raise unavailable("the gateway is stopping")
+                result = await self._convert(name, source, adapter, options)
+            outcome = "converted"
+            return result
+        except GatewayError as error:
+            if error.reason != errors_pb2.REASON_UNAVAILABLE:
+                outcome = "refused"
+            raise
+        finally:
+            self._counter.labels(name, outcome).inc()
+
+    async def close(self) -> None:
+        """End all processes; a conversion under way or waiting fails."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for worker in self._busy:
+            worker.kill()
+        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+        await asyncio.to_thread(_end_all, self._idle)
+
+    async def _convert(
+        self, name: str, source: Source, adapter: TypeAdapter[T], options: dict[str, Any]
+    ) -> T:
+        head = {
+            "name": name,
+            "mime_type": source.mime_type,
+            "file_name": source.name,
+            "options": options,
+        }
+        worker = self._take()
+        self._busy.add(worker)
+        is_done = False
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                told, result = await self._loop.run_in_executor(
+                    self._threads, _ask, worker, head, source.content, adapter
+                )
+            is_done = True
+        except TimeoutError:
+            raise refused(
+                f"converting it takes longer than {self._timeout_s:g} s ({_TIMEOUT})", _TIMEOUT
+            ) from None
+        except WorkerDiedError as error:
+            log.warning(
+                "a conversion worker died", extra={"conversion": name, "status": error.status}
+            )
+            raise death(error.status) from None
+        finally:
+            self._busy.discard(worker)
+            if is_done and worker.uses < MAX_USES:
+                self._idle.append(worker)
+                self._end_later()
+            else:
+                worker.kill()
+                self._end([worker])
+        if told is not None:
+            raise failure(name, told)
+        assert result is not None
+        return result
+
+    def _take(self) -> Worker:
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.is_alive:
+                return worker
+            self._end([worker])
+        return Worker(self._bounds)
+
+    def _end_later(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(IDLE_S, self._end_idle)
+
+    def _end_idle(self) -> None:
+        ended, self._idle = self._idle, []
+        self._end(ended)
+
+    def _end(self, workers: list[Worker]) -> None:
+        self._loop.run_in_executor(None, _end_all, workers)
+
+
+class PooledConverter:
+    """The `Converter` of an owner, over a pool."""
+
+    def __init__(self, pool: ConversionPool, owner: str) -> None:
+        self._pool = pool
+        self._owner = owner
+
+    async def pages_as_text(
+        self, source: Source, *, max_pages: int, ocr: Ocr
+    ) -> tuple[PageText, ...]:
+        """Return the text of a document."""
+        return await self._pool.run(
+            self._owner, "pages_as_text", source, _TEXTS, max_pages=max_pages, ocr=ocr
+        )
+
+    async def pages_as_pictures(self, source: Source, *, max_pages: int) -> tuple[Picture, ...]:
+        """Return pictures of the pages of a document."""
+        return await self._pool.run(
+            self._owner, "pages_as_pictures", source, _PICTURES, max_pages=max_pages
+        )
+
+    async def image_facts(self, source: Source) -> ImageFacts:
+        """Return what is known of an image."""
+        return await self._pool.run(self._owner, "image_facts", source, _FACTS)
+
+    async def transcript(self, source: Source, *, language: str) -> str:
+        """Return what is said in a recording."""
+        return await self._pool.run(
+            self._owner, "transcript", source, _TRANSCRIPT, language=language
+        )
+
+    async def film(self, source: Source, *, frames: int) -> Film:
+        """Return frames of a film, and its sound."""
+        return await self._pool.run(self._owner, "film", source, _FILM, frames=frames)
+
+    async def web_page(self, source: Source, *, url: str) -> WebPage:
+        """Return the main text of an HTML page."""
+        return await self._pool.run(self._owner, "web_page", source, _WEB_PAGE, url=url)
+
+
+def _ask(
+    worker: Worker, head: dict[str, Any], content: bytes, adapter: TypeAdapter[T]
+) -> tuple[dict[str, Any] | None, T | None]:
+    """Return why a worker did not convert, or else the result. It takes a while: for a thread."""
+    told, blobs = worker.convert(head, content)
+    try:
+        if "result" not in told:
+            return told, None
+        return None, adapter.validate_python(with_blobs(told["result"], blobs))
+    except (TypeError, ValueError):  # no process of ours answers so
+        worker.kill()
+        raise WorkerDiedError(worker.end()) from None
+
+
+def _end_all(workers: list[Worker]) -> None:
+    for worker in workers:
+        worker.end()

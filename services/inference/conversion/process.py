@@ -1,0 +1,126 @@
+"""A process that converts media: `python -m services.inference.conversion.process`.
+
+It takes one conversion after the other on standard input and answers each on standard output,
+in frames (`services.common.frames`). Media come from anyone, and so the process has a bound of
+memory, writes no file while it converts, and has none of the gateway's environment but what
+`pool` names. It leaves when standard input closes, and so with the gateway.
+"""
+
+import contextlib
+import gc
+import os
+import resource
+import select
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from services.common.frames import read_frame, write_frame
+from services.inference.conversion.bounds import MAX_RESULT, MAX_TEXT, Bounds
+from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.loading import load, no_files
+from services.inference.conversion.parts import Source
+
+# The module and the function of each conversion, by its name in `converter.Converter`.
+_FUNCTIONS = {
+    "pages_as_text": ("documents", "pages_as_text"),
+    "pages_as_pictures": ("documents", "pages_as_pictures"),
+    "image_facts": ("images", "image_facts"),
+    "transcript": ("speech", "transcript"),
+    "film": ("films", "film"),
+    "web_page": ("web_pages", "read_page"),
+}
+# A process that does not even end when the gateway has killed it for its time is ended by the
+# kernel so many seconds later: the gateway itself may be gone.
+_GRACE_S = 10
+
+
+def answer(head: dict[str, Any], held: list[bytes]) -> tuple[Any, list[bytes]]:
+    """Do one conversion, of the bytes in `held`; return the frame that holds its result."""
+    blobs: list[bytes] = []
+
+    def hold(value: Any) -> dict[str, int]:
+        if not isinstance(value, bytes):
+            raise TypeError(f"{type(value).__name__} is not part of a result")
+        blobs.append(value)
+        return {"blob": len(value)}
+
+    try:
+        source = Source(held.pop(), head["mime_type"], head["file_name"])
+        function = _find(head["name"])
+        with no_files():
+            result = function(source, **head["options"])
+        told = orjson.dumps({"result": result}, default=hold)
+        if len(told) > MAX_TEXT:
+            raise ConversionError(f"it has more than {MAX_TEXT >> 20} MiB of text")
+        if sum(map(len, blobs)) > MAX_RESULT:
+            raise ConversionError(
+                f"it is converted to more than {MAX_RESULT >> 20} MiB; send fewer pages"
+            )
+        return told, blobs
+    except ConversionError as error:
+        return {"refused": str(error), "limit": error.limit}, []
+    except ModuleNotFoundError as error:
+        return {"missing": error.name}, []
+    except MemoryError:
+        return {"out_of_memory": True}, []
+    except Exception:
+        return {"failed": traceback.format_exc()}, []
+
+
+def _find(name: str) -> Callable[..., Any]:
+    """Return the function of a conversion."""
+    module, function = _FUNCTIONS[name]
+    converter: Callable[..., Any] = getattr(load(module), function)
+    return converter
+
+
+def _restrict(bounds: Bounds) -> None:
+    with contextlib.suppress(ValueError, OSError):  # not on every system
+        resource.setrlimit(resource.RLIMIT_AS, (bounds.memory, bounds.memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.nice(5)  # the event loop of the gateway comes first
+
+
+def _leave_with_parent() -> None:
+    """Leave as soon as the parent has closed its end of standard input."""
+    poll = select.poll()
+    poll.register(sys.stdin.fileno(), 0)  # POLLHUP and POLLERR are always told
+    poll.poll()
+    os._exit(0)
+
+
+def main() -> None:
+    """Convert until standard input closes; the bounds are the arguments."""
+    seconds, memory, threads = sys.argv[1:]
+    bounds = Bounds(float(seconds), int(memory), int(threads))
+    _restrict(bounds)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal, meant for the gateway
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    # Libraries write what they like: not between the answers, and not into the gateway's log.
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, sys.stderr.fileno())
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    try:
+        while True:
+            head, content = read_frame(sys.stdin.buffer)
+            held = [content]
+            del content
+            signal.alarm(int(bounds.seconds) + _GRACE_S)
+            told, blobs = answer(head, held)
+            signal.alarm(0)
+            write_frame(answers, told, *blobs)
+            del told, blobs
+            gc.collect()
+    except (EOFError, BrokenPipeError):
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

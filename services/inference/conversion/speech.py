@@ -1,0 +1,80 @@
+"""Speech recognised in recordings, by a model of English that comes inside a package.
+
+The model is Moonshine tiny (MIT), in the releases of moonshine-voice that hold it.
+"""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import moonshine_voice
+import numpy as np
+import soundfile
+from numpy.typing import NDArray
+
+from services.inference.conversion.bounds import MAX_SOUND_S
+from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.loading import load
+from services.inference.conversion.parts import Source
+
+_MODEL = "tiny-en"
+# Seconds that are recognised at once, and in how many of the last of them a pause is looked for.
+_WINDOW_S = 30
+_PAUSE_WITHIN_S = 5
+_PAUSE_S = 0.1
+
+Samples = NDArray[np.float32]
+
+
+def transcript(source: Source, *, language: str) -> str:
+    """Return what is said in a recording, a line for each pause; see `Converter.transcript`."""
+    if language and language.lower().replace("_", "-").split("-")[0] not in ("en", "english"):
+        raise ConversionError(
+            "the gateway's own speech recognition knows English alone; its operator can name a "
+            "model that knows more: [roles] transcribe_audio"
+        )
+    samples, rate = _samples(source.content)
+    lines = []
+    engine = _engine()
+    for part in _parts(samples, rate):
+        found = engine.transcribe_without_streaming(part.tolist(), rate)
+        lines += [line.text.strip() for line in found.lines]
+    return "\n".join(line for line in lines if line)
+
+
+def _samples(content: bytes) -> tuple[Samples, int]:
+    """Return the samples of a recording in one channel, and their rate."""
+    try:
+        with soundfile.SoundFile(io.BytesIO(content)) as opened:
+            if opened.frames > MAX_SOUND_S * opened.samplerate:
+                raise ConversionError(f"it is longer than {MAX_SOUND_S // 60} minutes")
+            samples: Samples = opened.read(dtype="float32", always_2d=True)
+            return samples.mean(axis=1).astype(np.float32), opened.samplerate
+    except soundfile.LibsndfileError:  # such as AAC
+        sound = load("sound")
+        found = np.frombuffer(sound.decoded(content), np.int16)
+        return found.astype(np.float32) / np.float32(1 << 15), sound.RATE
+
+
+def _parts(samples: Samples, rate: int) -> Iterator[Samples]:
+    """Return a recording in parts that end in a pause, so that no word is cut."""
+    while len(samples) > _WINDOW_S * rate:
+        end = _quietest(samples, rate)
+        yield samples[:end]
+        samples = samples[end:]
+    if len(samples):
+        yield samples
+
+
+def _quietest(samples: Samples, rate: int) -> int:
+    """Return the middle of the quietest moment at the end of the first window."""
+    size = max(1, int(_PAUSE_S * rate))
+    start = (_WINDOW_S - _PAUSE_WITHIN_S) * rate
+    moments = samples[start : start + _PAUSE_WITHIN_S * rate // size * size].reshape(-1, size)
+    return start + int(np.square(moments).mean(axis=1).argmin()) * size + size // 2
+
+
+def _engine() -> moonshine_voice.Transcriber:
+    """Return an engine, a new one for each recording: what it has heard colours what follows."""
+    model = Path(moonshine_voice.get_assets_path()) / _MODEL
+    return moonshine_voice.Transcriber(model, moonshine_voice.ModelArch.TINY)

@@ -1,0 +1,122 @@
+"""A worker process as its pool sees it: started when first asked, killed when told."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from services.common.frames import read_frame, write_frame
+from services.inference.conversion.bounds import MAX_RESULT, MAX_TEXT, Bounds
+
+# What a worker needs of the environment. Keys of providers are there too, and a document that
+# takes over a library must not find them.
+_ENVIRONMENT = (
+    *("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "HOME", "TMPDIR"),
+    *("LANG", "LC_ALL", "LC_CTYPE", "TZ"),
+)
+_ALLOCATOR = {
+    "MALLOC_ARENA_MAX": "2",
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(4 << 20),
+}
+# onnxruntime tells Microsoft of its use, unless told not to before it is imported.
+_PRIVATE = {"ORT_DISABLE_TELEMETRY": "1"}
+# -P keeps a folder of that name in the working directory out.
+_COMMAND = (sys.executable, "-P", "-m", "services.inference.conversion.process")
+
+
+class WorkerDiedError(Exception):
+    """Error raised when a worker has ended instead of answering.
+
+    Attributes:
+        status: its exit status, negative for a signal.
+    """
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"exit status {status}")
+        self.status = status
+
+
+class Worker:
+    """A process that converts, one medium at a time. Its methods block, all but `kill`.
+
+    Attributes:
+        uses: conversions that it was asked for.
+    """
+
+    def __init__(self, bounds: Bounds) -> None:
+        """Return a worker whose process does not run yet."""
+        self.uses = 0
+        self._bounds = bounds
+        self._lock = threading.Lock()
+        self._killed = False
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Id of the process; None before it has been started."""
+        return None if self._process is None else self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def convert(self, head: Mapping[str, Any], content: bytes) -> tuple[Any, bytes]:
+        """Return the frame that answers a conversion.
+
+        Raises:
+            WorkerDiedError: the process is gone; so it is after an answer that cannot be read.
+        """
+        self.uses += 1
+        process = self._started()
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            write_frame(process.stdin, head, content)
+            return read_frame(process.stdout, max_head=MAX_TEXT, max_content=MAX_RESULT)
+        except (EOFError, OSError, ValueError):
+            self.kill()
+            raise WorkerDiedError(self.end()) from None
+
+    def kill(self) -> None:
+        """End the process at once, whatever it does, or keep it from being started."""
+        with self._lock:
+            self._killed = True
+            # One that has ended by itself keeps the exit status that says why.
+            if self._process is not None and self._process.poll() is None:
+                self._process.kill()
+
+    def end(self) -> int:
+        """Let a process without work leave; return its exit status."""
+        process = self._process
+        if process is None:
+            return 0
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    pass  # bytes that it no longer takes
+        return process.wait()
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        with self._lock:
+            if self._killed:
+                raise WorkerDiedError(0)
+            if self._process is None:
+                bounds = self._bounds
+                self._process = subprocess.Popen(
+                    (*_COMMAND, str(bounds.seconds), str(bounds.memory), str(bounds.threads)),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    env=_environment(bounds.threads),
+                )
+            return self._process
+
+
+def _environment(threads: int) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    computing = {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": "1"}
+    return {**kept, **_ALLOCATOR, **_PRIVATE, **computing}

@@ -1,0 +1,74 @@
+"""A worker process with conversions that misbehave; run as the worker itself is."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from services.inference.conversion import process
+from services.inference.conversion.errors import ConversionError
+from services.inference.conversion.parts import PageText, Source, WebPage
+
+
+def hang(_: str) -> str:
+    time.sleep(600)
+    return ""
+
+
+def crash(_: str) -> str:
+    os.kill(os.getpid(), signal.SIGSEGV)
+    return ""
+
+
+def leave(_: str) -> str:
+    os._exit(3)
+
+
+def eat(_: str) -> str:
+    return str(len(bytearray(3 << 30)))
+
+
+def fail(_: str) -> str:
+    raise IndexError("a secret path")
+
+
+def refuse(text: str) -> str:
+    raise ConversionError(text, limit="limits.conversion_memory")
+
+
+def lack(library: str) -> str:
+    raise ModuleNotFoundError("no", name=library)
+
+
+def write(path: str) -> str:
+    Path(path).write_bytes(b"left behind")
+    return ""
+
+
+def babble(_: str) -> str:
+    print("noise on standard output", flush=True)
+    return "done"
+
+
+def environment(name: str) -> str:
+    return os.environ.get(name, "unset")
+
+
+def flood(_: str) -> str:
+    return "x" * (9 << 20)
+
+
+def echo(text: str) -> str:
+    return text
+
+
+def act(source: Source, *, url: str) -> WebPage | PageText:
+    """Call the function that the address names."""
+    if url == "wrong":
+        return PageText(1, "of another type")
+    return WebPage(str(os.getpid()), globals()[url](source.content.decode()))
+
+
+if __name__ == "__main__":
+    process._find = lambda name: act
+    process.main()

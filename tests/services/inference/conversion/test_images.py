@@ -1,0 +1,86 @@
+"""What is known of images without a model, through a real worker."""
+
+import struct
+import zlib
+
+import pytest
+from PIL import Image, ImageDraw
+
+from services.common.errors import GatewayError
+from services.inference.conversion.parts import Source
+from tests.services.inference.conversion import papers
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def facts(converter, image: Image.Image, format: str = "PNG", **options):
+    content = papers.packed(image, format, **options)
+    return await converter.image_facts(Source(content, "image/unknown"))
+
+
+async def refusal(converter, content: bytes) -> str:
+    with pytest.raises(GatewayError) as caught:
+        await converter.image_facts(Source(content, "image/png"))
+    assert caught.value.code == "invalid_request"
+    return caught.value.message
+
+
+async def test_size_format_colours_and_text_are_told(converter):
+    content = papers.rendered(papers.pdf("#set page(width: 8cm, height: 3cm)\nHarbour office"))
+    found = await converter.image_facts(Source(content, ""))
+    assert (found.width, found.height, found.format) == (473, 178, "PNG")
+    assert found.colours[0] == "white"
+    assert found.text == "Harbour office"
+
+
+async def test_the_most_frequent_colour_comes_first(converter):
+    image = Image.new("RGB", (90, 90), "navy")
+    ImageDraw.Draw(image).rectangle((0, 0, 90, 30), "orange")
+    assert (await facts(converter, image, "WEBP", lossless=True)).colours == ("blue", "orange")
+
+
+@pytest.mark.parametrize(
+    ("colour", "name"),
+    [
+        ("#000000", "black"),
+        ("#ffffff", "white"),
+        ("#808080", "grey"),
+        ("#d02020", "red"),
+        ("#8b4513", "brown"),
+        ("#ffff00", "yellow"),
+        ("#228b22", "green"),
+        ("#00bcd4", "cyan"),
+        ("#800080", "purple"),
+        ("#ff69b4", "pink"),
+    ],
+)
+async def test_colours_have_plain_names(converter, colour, name):
+    assert (await facts(converter, Image.new("RGB", (64, 64), colour))).colours == (name,)
+
+
+async def test_what_is_transparent_is_white(converter):
+    found = await facts(converter, Image.new("RGBA", (64, 64), (0, 0, 0, 0)))
+    assert found.colours == ("white",)
+
+
+async def test_a_turned_photograph_has_the_size_that_is_seen(converter):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    found = await facts(converter, Image.new("RGB", (60, 40)), "JPEG", exif=exif)
+    assert (found.width, found.height) == (40, 60)
+
+
+@pytest.mark.parametrize("side", [5_001, 60_000])
+async def test_a_decompression_bomb_is_refused(converter, side):
+    def chunk(kind: bytes, held: bytes) -> bytes:
+        check = struct.pack(">I", zlib.crc32(kind + held))
+        return struct.pack(">I", len(held)) + kind + held + check
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0))
+    bomb = b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(bytes(1 << 20)))
+    assert "25 megapixels" in await refusal(converter, bomb)
+
+
+@pytest.mark.parametrize("content", [b"no image", b"", papers.rendered(papers.pdf("x"))[:500]])
+async def test_a_damaged_image_is_refused(converter, content):
+    assert "damaged" in await refusal(converter, content)
