@@ -9,6 +9,7 @@ from typing import Self
 
 from prometheus_client import CollectorRegistry
 
+from services.common.authentication import caller
 from services.common.disk import DiskReserve
 from services.common.ids import Source
 from services.common.leases import Lease
@@ -19,9 +20,13 @@ from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import Adaptation
 from services.inference.adaptation.store import open_store
 from services.inference.adaptation.sweeper import ROUNDS, ConversionSweeper
-from services.inference.adaptation.wiring import open_converter, open_fetcher
 from services.inference.catalogue import Inputs
+from services.inference.conversion.converter import Converter
+from services.inference.conversion.pool import ConversionPool, PooledConverter
 from services.inference.engine import Engine
+from services.inference.fetching.connecting import Resolver
+from services.inference.fetching.fetched import Fetches
+from services.inference.fetching.fetcher import Fetcher
 from services.inference.files import Files
 from services.inference.http import Client
 from services.inference.memory.store import Memories
@@ -30,6 +35,8 @@ from services.inference.providers import registry, sandbox
 from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.thinking import Signer
+from services.inference.tools.backends import search_backend
+from services.inference.tools.pages import Pages
 from services.inference.tools.running import WebTools
 
 log = logging.getLogger(__name__)
@@ -67,6 +74,10 @@ class Inference:
         self._abilities: dict[tuple[str, str], Inputs] = {}
         self._shown: set[tuple[str, str]] = set()  # models that were asked about
         self._conversions = open_store(settings.storage, reserve)
+        self._pool = ConversionPool(settings.limits, counters)
+        self._converter: Converter = PooledConverter(self._pool, _user)
+        self._resolver = Resolver()
+        self._fetcher: Fetches = Fetcher(settings.limits, resolve=self._resolver)
         signer = Signer(secrets.signing_keys, secrets.current_signing_key)
         self.engine = Engine(
             self._routes(),
@@ -175,12 +186,14 @@ class Inference:
         self._sweeping.cancel()
         await asyncio.gather(self._learning, self._sweeping, return_exceptions=True)
         await self._sweeper.stop()
+        await self._pool.close()
+        self._resolver.close()
         await self._client.close()
 
     def _adaptation(self) -> Adaptation:
         return Adaptation(
-            open_converter(self._settings),
-            open_fetcher(self._settings),
+            self._converter,
+            self._fetcher,
             Cache(self._conversions, self._metrics),
             self._metrics,
         )
@@ -213,9 +226,20 @@ class Inference:
         )
 
     def _web_tools(self) -> WebTools:
-        return WebTools(None, None, self._metrics)
+        """Return what the gateway can do with the web as the settings are now."""
+        return WebTools(
+            search_backend(self._settings.tools.web_search, self._client, self._environ),
+            Pages(self._fetcher, self._converter, self._settings.limits.max_fetched_bytes),
+            self._metrics,
+        )
 
     async def _keep_learning(self) -> None:
         for number in itertools.count():
             await self.learn(local_only=number % _LEARN_ALL_EVERY_ROUNDS != 0)
             await asyncio.sleep(_LEARN_LOCAL_EVERY_S)
+
+
+def _user() -> str:
+    """Return the user whom the current task serves, "" where it serves none."""
+    known = caller.get(None)
+    return "" if known is None else known.user_id

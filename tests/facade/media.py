@@ -130,8 +130,8 @@ async def gateway_with_media(folder: Path, **sections: Any) -> AsyncIterator[Med
     converting, fetching = Converting(), Fetching()
     sections = {"models": MODELS, "roles": {"describe_image": "sees-openai"}, **sections}
     with (
-        patch("services.inference.assembly.open_converter", lambda settings: converting),
-        patch("services.inference.assembly.open_fetcher", lambda settings: fetching),
+        patch("services.inference.assembly.PooledConverter", lambda pool, owner: converting),
+        patch("services.inference.assembly.Fetcher", lambda limits, resolve: fetching),
     ):
         async with running(folder, **sections) as gateway:
             yield Media(gateway, converting, fetching)

@@ -22,7 +22,7 @@ from services.inference.adaptation.rules import (
     Reader,
     Way,
 )
-from services.inference.conversion.converter import Converter
+from services.inference.conversion.converter import VERSIONS, Converter
 from services.inference.conversion.parts import Film, ImageFacts, Ocr, PageText, Picture, Source
 
 _OCR = {
@@ -144,7 +144,7 @@ class Conversions:
             ImageFacts,
             lambda: self._converted(self._converter.image_facts(source)),
             path,
-            (source.content, "facts"),
+            (source.content, "facts", VERSIONS["image_facts"]),
         )
 
     async def _pages(self, source: Source, path: str) -> Sequence[PageText]:
@@ -158,7 +158,15 @@ class Conversions:
             tuple,
             lambda: self._converted(self._converter.pages_as_text(source, max_pages=most, ocr=ocr)),
             path,
-            (source.content, "pages", source.mime_type, source.name, most, ocr.value),
+            (
+                source.content,
+                "pages",
+                VERSIONS["pages_as_text"],
+                source.mime_type,
+                source.name,
+                most,
+                ocr.value,
+            ),
         )
         return pages
 
@@ -168,7 +176,14 @@ class Conversions:
             tuple,
             lambda: self._converted(self._converter.pages_as_pictures(source, max_pages=most)),
             path,
-            (source.content, "pictures", source.mime_type, source.name, most),
+            (
+                source.content,
+                "pictures",
+                VERSIONS["pages_as_pictures"],
+                source.mime_type,
+                source.name,
+                most,
+            ),
         )
         return pictures
 
@@ -200,7 +215,7 @@ class Conversions:
                 str,
                 lambda: self._converted(self._converter.transcript(source, language=language)),
                 path,
-                (source.content, "transcript", language),
+                (source.content, "transcript", VERSIONS["transcript"], language),
             )
             return _EMBEDDED_ENGINE, text
         text = await self._made(
@@ -232,7 +247,7 @@ class Conversions:
             Film,
             lambda: self._converted(self._converter.film(source, frames=count)),
             path,
-            (source.content, "film", count),
+            (source.content, "film", VERSIONS["film"], count),
         )
         said: tuple[str, str] | None = None
         if film.sound is not None:

@@ -145,6 +145,14 @@ def _way_of_document(media: Media, pdf: PdfAdaptation, reader: Reader) -> Way:
     return Way.PAGES if reader.is_known_to_read(IMAGE) else Way.TEXT
 
 
+def may_be_text(media: Media, pdf: PdfAdaptation) -> bool:
+    """Return whether a document may become text where pictures of its pages cannot be made.
+
+    Of a DOCX they need fonts for all its letters, which not every machine has.
+    """
+    return essence(media.mime_type) == DOCX and pdf.mode != PdfAdaptation.MODE_IMAGES
+
+
 def is_plain_text(media: Media) -> bool:
     """Return whether a document is text that needs no library to be read."""
     return (

@@ -19,7 +19,13 @@ from services.inference.adaptation.errors import AdaptationError, at_part, of_pa
 from services.inference.adaptation.helpers import Generate, Helpers
 from services.inference.adaptation.media_types import kind_of, sniffed
 from services.inference.adaptation.once import Once, all_of
-from services.inference.adaptation.rules import DEFAULT_MAX_IMAGES, Reader, Way, way_of
+from services.inference.adaptation.rules import (
+    DEFAULT_MAX_IMAGES,
+    Reader,
+    Way,
+    may_be_text,
+    way_of,
+)
 from services.inference.conversion.converter import Converter
 from services.inference.fetching.fetched import Fetches
 from services.inference.media import Found
@@ -195,7 +201,13 @@ class Session:
                     return Way.INLINE, [Block(media=media)]
                 way = decided
             label = wording.Label(media, job.number)
-            blocks = await self._conversions.blocks(way, media, label, found.path, reader)
+            try:
+                blocks = await self._conversions.blocks(way, media, label, found.path, reader)
+            except AdaptationError:
+                if way != Way.PAGES or not may_be_text(media, self._multimodal.pdf):
+                    raise
+                way = Way.TEXT
+                blocks = await self._conversions.blocks(way, media, label, found.path, reader)
         except GatewayError:
             self._count(way, "failed")
             if not found.is_remembered:

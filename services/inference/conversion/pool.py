@@ -8,6 +8,7 @@ in hand, and the next conversion starts another.
 import asyncio
 import logging
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -72,10 +73,6 @@ class ConversionPool:
             ("conversion", "outcome"),
             registry=counters,
         )
-
-    def converter(self, owner: str) -> "PooledConverter":
-        """Return a converter; owners take turns when conversions have to wait."""
-        return PooledConverter(self, owner)
 
     def workers(self) -> list[int]:
         """Return the ids of the processes, those without work first."""
@@ -173,9 +170,14 @@ class ConversionPool:
 
 
 class PooledConverter:
-    """The `Converter` of an owner, over a pool."""
+    """The `Converter` over a pool; owners take turns when conversions have to wait.
 
-    def __init__(self, pool: ConversionPool, owner: str) -> None:
+    Args:
+        pool: whose processes convert.
+        owner: returns for whom the current task converts.
+    """
+
+    def __init__(self, pool: ConversionPool, owner: Callable[[], str]) -> None:
         self._pool = pool
         self._owner = owner
 
@@ -184,32 +186,32 @@ class PooledConverter:
     ) -> tuple[PageText, ...]:
         """Return the text of a document."""
         return await self._pool.run(
-            self._owner, "pages_as_text", source, _TEXTS, max_pages=max_pages, ocr=ocr
+            self._owner(), "pages_as_text", source, _TEXTS, max_pages=max_pages, ocr=ocr
         )
 
     async def pages_as_pictures(self, source: Source, *, max_pages: int) -> tuple[Picture, ...]:
         """Return pictures of the pages of a document."""
         return await self._pool.run(
-            self._owner, "pages_as_pictures", source, _PICTURES, max_pages=max_pages
+            self._owner(), "pages_as_pictures", source, _PICTURES, max_pages=max_pages
         )
 
     async def image_facts(self, source: Source) -> ImageFacts:
         """Return what is known of an image."""
-        return await self._pool.run(self._owner, "image_facts", source, _FACTS)
+        return await self._pool.run(self._owner(), "image_facts", source, _FACTS)
 
     async def transcript(self, source: Source, *, language: str) -> str:
         """Return what is said in a recording."""
         return await self._pool.run(
-            self._owner, "transcript", source, _TRANSCRIPT, language=language
+            self._owner(), "transcript", source, _TRANSCRIPT, language=language
         )
 
     async def film(self, source: Source, *, frames: int) -> Film:
         """Return frames of a film, and its sound."""
-        return await self._pool.run(self._owner, "film", source, _FILM, frames=frames)
+        return await self._pool.run(self._owner(), "film", source, _FILM, frames=frames)
 
     async def web_page(self, source: Source, *, url: str) -> WebPage:
         """Return the main text of an HTML page."""
-        return await self._pool.run(self._owner, "web_page", source, _WEB_PAGE, url=url)
+        return await self._pool.run(self._owner(), "web_page", source, _WEB_PAGE, url=url)
 
 
 def _ask(

@@ -5,14 +5,13 @@ import re
 from urllib.parse import urljoin
 
 import trafilatura
-from charset_normalizer import from_bytes
 from lxml import etree
 from lxml.html import HtmlElement, HTMLParser, document_fromstring
 
-from gateway.errors.v1 import errors_pb2
 from services.common.charsets import decode
-from services.common.errors import GatewayError
 from services.common.texts import cut
+from services.inference.conversion.charsets import guess
+from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.parts import Source, WebPage
 from services.inference.conversion.visible import drop_unseen
 
@@ -38,7 +37,7 @@ def read_page(source: Source, url: str) -> WebPage:
     element; else it is guessed.
 
     Raises:
-        GatewayError: invalid_request, when it cannot be read as HTML.
+        ConversionError: it cannot be read as HTML.
     """
     text = _text(source)
     if not text.strip():
@@ -52,9 +51,7 @@ def read_page(source: Source, url: str) -> WebPage:
         _fit(page, base)
         return WebPage(title, _main_text(page, url))
     except (etree.LxmlError, ValueError, RecursionError) as error:
-        raise GatewayError(
-            errors_pb2.REASON_INVALID_REQUEST, "the page cannot be read as HTML"
-        ) from error
+        raise ConversionError("the page cannot be read as HTML") from error
 
 
 def _text(source: Source) -> str:
@@ -64,8 +61,8 @@ def _text(source: Source) -> str:
     named += [found[1].decode() for found in _META.finditer(content[:_META_WITHIN])]
     text = decode(content, *(name for name in named if not name.lower().startswith("utf-16")))
     if text is None:
-        guess = from_bytes(content[:_GUESSED_FROM]).best()
-        text = content.decode(guess.encoding if guess else "cp1252", errors="replace")
+        charset = guess(content[:_GUESSED_FROM]) or "cp1252"
+        text = content.decode(charset, errors="replace")
     return text
 
 

@@ -10,5 +10,4 @@ each address before it connects, and connects to the address that it has checked
     connecting  names resolved, sockets opened to checked addresses
     naming      media type and file name of what was fetched
     fetcher     the requests, their bounds and redirects
-    once        one fetch for each URL of a request
 """

@@ -12,7 +12,7 @@ from services.inference.fetching.fetched import Fetched, Fetches
 from services.inference.tools.domains import domain_of, permits
 
 MAX_CHARACTERS = 100_000  # of a page's text, unless less is asked for
-_MAX_PAGES = 50
+_MAX_PAGES = 1_000  # of a document
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _DOCUMENTS = frozenset(
     {
@@ -80,31 +80,29 @@ class Pages:
         if not permits(fetched.url, allowed, blocked):
             raise invalid("", "the address redirects to a domain that may not be fetched from")
         kind = detect_type(fetched.content[:HEAD_SIZE], fetched.mime_type, fetched.name)
-        title, text, has_more = await self._text(fetched, kind)
-        is_cut = has_more or len(text) > max_characters
+        title, text = await self._text(fetched, kind)
+        is_cut = len(text) > max_characters
         return Page(fetched.url, title, text[:max_characters], kind, is_cut)
 
-    async def _text(self, fetched: Fetched, kind: str) -> tuple[str, str, bool]:
-        """Return the title and the text of what was fetched, and whether there is more text."""
+    async def _text(self, fetched: Fetched, kind: str) -> tuple[str, str]:
+        """Return the title and the text of what was fetched."""
         if not fetched.content:
-            return "", "", False
+            return "", ""
         if kind in _HTML:
             charset = f"; charset={fetched.charset}" if fetched.charset else ""
             source = Source(fetched.content, kind + charset, fetched.name)
             page = await self._converter.web_page(source, url=fetched.url)
-            return page.title, page.text, False
+            return page.title, page.text
         source = Source(fetched.content, kind, fetched.name)
         if is_text_type(kind):
             text = decode(fetched.content, fetched.charset)
             if text is not None:
-                return fetched.name, text, False
+                return fetched.name, text
         elif kind not in _DOCUMENTS:
             raise invalid(
                 "", f"the address holds {kind}; HTML, text, PDF, DOCX, PPTX and XLSX are read"
             )
-        pages = await self._converter.pages_as_text(source, max_pages=_MAX_PAGES + 1, ocr=Ocr.AUTO)
+        pages = await self._converter.pages_as_text(source, max_pages=_MAX_PAGES, ocr=Ocr.AUTO)
         if len(pages) == 1:
-            return fetched.name, pages[0].text, False
-        read = pages[:_MAX_PAGES]
-        text = "\n\n".join(f"[Page {page.number}]\n{page.text}" for page in read)
-        return fetched.name, text, len(pages) > _MAX_PAGES
+            return fetched.name, pages[0].text
+        return fetched.name, "\n\n".join(f"[Page {page.number}]\n{page.text}" for page in pages)

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from services.common.errors import GatewayError
 from services.common.settings import Limits
 from services.inference.conversion.parts import Ocr, Source
-from services.inference.conversion.pool import ConversionPool
+from services.inference.conversion.pool import ConversionPool, PooledConverter
 from tests.services.inference.conversion import papers
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -108,7 +108,7 @@ async def test_ocr_leaves_no_file(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     pool = ConversionPool(Limits(), CollectorRegistry())
     scan = papers.scan(papers.pdf("#set page(height: 3cm)\nOnly a picture"))
-    assert "Only a picture" in await text(pool.converter("someone"), scan)
+    assert "Only a picture" in await text(PooledConverter(pool, lambda: "someone"), scan)
     await pool.close()
     assert not list(tmp_path.iterdir())
 

@@ -15,7 +15,7 @@ from services.common.settings import Limits
 from services.inference.conversion import pool as pools
 from services.inference.conversion import worker as workers
 from services.inference.conversion.parts import Source
-from services.inference.conversion.pool import ConversionPool
+from services.inference.conversion.pool import ConversionPool, PooledConverter
 from tests.bench import processes
 from tests.waiting import until
 
@@ -43,7 +43,7 @@ async def make(monkeypatch, counters):
 
 
 async def do(pool, act: str, text: str = "", owner: str = "someone"):
-    return await pool.converter(owner).web_page(Source(text.encode(), ""), url=act)
+    return await PooledConverter(pool, lambda: owner).web_page(Source(text.encode(), ""), url=act)
 
 
 async def refused(pool, act: str, text: str = "") -> GatewayError:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.common.errors import GatewayError
+from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.parts import Source, WebPage
 from services.inference.conversion.web_pages import read_page
 from tests.services.inference.conversion.web import ARTICLE, NOISE, PAGES, document, sentence, words
@@ -193,6 +193,6 @@ def test_markup_of_xml_is_read() -> None:
 def test_a_page_that_breaks_rules_does_no_harm(html: str) -> None:
     try:
         page = read_page(Source(html.encode(), "text/html"), URL)
-    except GatewayError:
+    except ConversionError:
         return
     page.text.encode()
