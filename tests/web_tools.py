@@ -92,7 +92,10 @@ def with_web(web: Web | None, *, timeout_s: float = CALL_TIMEOUT_S) -> Iterator[
     """Have every gateway that starts meanwhile use a web; None for no search engine."""
 
     def web_tools(inference: Inference) -> WebTools:
-        return WebTools(web, web or Web(), inference._metrics, timeout_s=timeout_s)
+        # What a gateway began with it keeps, also where others start meanwhile.
+        made = WebTools(web, web or Web(), inference._metrics, timeout_s=timeout_s)
+        kept: WebTools = vars(inference).setdefault("web_of_test", made)
+        return kept
 
     with patch.object(Inference, "_web_tools", web_tools):
         yield

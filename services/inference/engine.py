@@ -157,7 +157,7 @@ class Engine:
 
     async def generate(self, given: GenerateRequest | LazyRequest) -> GenerateResponse:
         """Return one whole answer."""
-        request, lazy = _taken_apart(given)
+        request, lazy = self._taken_apart(given)
         admitted = await self._admitted(request, lazy)
         if not admitted.is_remembered:
             return await self._whole(await self._ready(request, admitted, lazy=lazy))
@@ -172,7 +172,7 @@ class Engine:
         Closing the iterator ends it at the provider; an answer that is to be remembered
         only as long as none of it was given.
         """
-        request, lazy = _taken_apart(given)
+        request, lazy = self._taken_apart(given)
         admitted = await self._admitted(request, lazy)
         if admitted.is_remembered:
             return self._remembered(request, admitted)
@@ -180,6 +180,7 @@ class Engine:
 
     async def count_tokens(self, request: GenerateRequest) -> CountTokensResponse:
         """Count what a request would read; a provider that cannot tell is estimated."""
+        request, _ = self._taken_apart(request)
         mark(request)
         admitted = await offload(self._admit, request)
         if not admitted.is_remembered:
@@ -310,6 +311,23 @@ class Engine:
         request.takes_verbatim = False
         return True
 
+    def _taken_apart(
+        self, given: GenerateRequest | LazyRequest
+    ) -> tuple[GenerateRequest, LazyRequest | None]:
+        """Return a request, and the lazy one that completes it.
+
+        There is none where memory or the gateway's own tools take part, which read all of it.
+        """
+        request = given.request if isinstance(given, LazyRequest) else given
+        if request.expects_built_in_tools:
+            web = self.routes.web
+            request.use_built_in_tools = web is not None and web.available.searches
+        if not isinstance(given, LazyRequest):
+            return given, None
+        if request.use_built_in_tools or takes_part(request):
+            return given.complete(), None
+        return request, given
+
     async def _ready(
         self,
         request: GenerateRequest,
@@ -377,17 +395,6 @@ class Engine:
         if rounds is not None and admitted.asks_for_tools and admitted.web is not None:
             tools = rounds, admitted.web
         return _Ready(plan, providers, asking, tools)
-
-
-def _taken_apart(
-    given: GenerateRequest | LazyRequest,
-) -> tuple[GenerateRequest, LazyRequest | None]:
-    """Return a request, and the lazy one that completes it; none where memory takes part."""
-    if not isinstance(given, LazyRequest):
-        return given, None
-    if takes_part(given.request):
-        return given.complete(), None
-    return given.request, given
 
 
 def _overriding_media(request: GenerateRequest, plan: Plan) -> list[Found]:

@@ -134,13 +134,20 @@ async def test_without_a_search_engine_the_setting_is_named(without_engine, prov
     assert "[tools.web_search]" in told["error"]["message"]
 
 
-async def test_coding_agents_get_no_tools_unless_they_ask(gateway, web):
-    given = body("sandbox/echo")
-    del given["use_built_in_tools"]
-    _, told = await ask(gateway, given, "/coding/v1/messages")
-    assert [one["type"] for one in told["content"]] == ["text"]
-    _, told = await ask(gateway, body("sandbox/echo"), "/coding/v1/messages")
-    assert told["content"][1]["type"] == "server_tool_use"
+async def test_coding_agents_search_unless_they_say_no(gateway, without_engine, web):
+    async def kinds(at: Gateway, path: str, **said: bool) -> list[str]:
+        given = body("sandbox/echo")
+        del given["use_built_in_tools"]
+        _, told = await ask(at, {**given, **said}, path)
+        return [one["type"] for one in told["content"]]
+
+    searched = ["text", "server_tool_use", "web_search_tool_result", "text"]
+    coding = "/coding/v1/messages"
+    assert await kinds(gateway, coding) == searched
+    assert await kinds(gateway, coding, use_built_in_tools=False) == ["text"]
+    assert await kinds(gateway, MESSAGES) == ["text"]
+    # Who configured no search engine wants no other tool in every request of every agent.
+    assert await kinds(without_engine, coding) == ["text"]
 
 
 async def test_a_round_that_breaks_off_is_done_by_the_next_model(gateway, web):

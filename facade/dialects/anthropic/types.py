@@ -431,7 +431,8 @@ class CountTokensBody(Parameters, ExtensionFields):
         "a search engine is configured, and `web_fetch`. The gateway runs them within this one "
         "request, and the answer holds their calls and results as `server_tool_use`, "
         "`web_search_tool_result` and `web_fetch_tool_result`. A tool of `tools` with one of "
-        "these names takes the place of the gateway's.",
+        "these names takes the place of the gateway's. When left out: false; of coding agents, "
+        "wherever a search engine is configured.",
     )
 
 
