@@ -282,7 +282,8 @@ class Engine:
         routes, plans = self._routed
         plan = plans.of(request)
         has_called = not HISTORY_KINDS.isdisjoint(kinds)
-        asks = self._asks_for_tools(request, plan, routes, has_called=has_called)
+        # Of a request that is read lazily no part has to do with tools of the gateway's.
+        asks = lazy is None and self._asks_for_tools(request, plan, routes, has_called=has_called)
         if takes_part(request):
             check_steps(request, plan)
             # The answer is read here, to be remembered.

@@ -121,7 +121,8 @@ def _translated(
     if body.thinking_block_strategy is not None:
         request.thinking_block_strategy = _STRATEGIES[body.thinking_block_strategy]
     request.use_built_in_tools = bool(body.use_built_in_tools)
-    request.expects_built_in_tools = coding and body.use_built_in_tools is None
+    if coding and body.use_built_in_tools is None:
+        request.expects_built_in_tools = True
 
     def read_parameters(given: Mapping[str, object], path: str) -> pb.GenerateRequest:
         return _step_parameters(body, given, path)
