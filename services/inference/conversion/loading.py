@@ -33,7 +33,7 @@ def load(module: str) -> Any:
 
 @contextlib.contextmanager
 def no_files() -> Iterator[None]:
-    """Let the process write nothing into files, so that none stays behind when it is killed."""
+    """Return a context in which the process writes no files, so that none is left by a kill."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     try:

@@ -14,7 +14,7 @@ class Turns:
     """A semaphore that is fair between owners."""
 
     def __init__(self, most: int, max_waiting: int) -> None:
-        """Let `most` run at once, and `max_waiting` wait."""
+        """Return turns of which `most` run at once, and `max_waiting` wait."""
         self._free = most
         self._max_waiting = max_waiting
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
@@ -62,7 +62,7 @@ class Turns:
                 del self._waiting[owner]
 
     def _pass_on(self) -> None:
-        """Give a place to the owner whose turn it is, or let it be free."""
+        """Pass a place on to the owner whose turn it is, or free it."""
         while self._waiting:
             owner, queue = self._waiting.popitem(last=False)
             first = queue.popleft()

@@ -89,7 +89,7 @@ class Worker:
                 self._process.kill()
 
     def end(self) -> int:
-        """Let a process without work leave; return its exit status."""
+        """Have a process without work leave; return its exit status."""
         process = self._process
         if process is None:
             return 0

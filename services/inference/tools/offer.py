@@ -223,7 +223,7 @@ def close_tools(request: GenerateRequest, tools: Mapping[str, WebTool]) -> None:
 
 
 def release_choice(request: GenerateRequest, tools: Mapping[str, WebTool]) -> None:
-    """Let a model choose after a call of the gateway's tools: a forced call has been made."""
+    """Leave the choice to the model after a call of the gateway's tools: it made the forced one."""
     choice = request.tool_choice
     if choice.mode == ToolChoice.MODE_ANY or (
         choice.mode == ToolChoice.MODE_TOOL and choice.name in tools

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from services.common.charsets import decode
 from services.common.errors import invalid
@@ -40,7 +41,22 @@ class Page:
     title: str
     text: str
     mime_type: str
-    is_cut: bool
+    is_cut: bool = False
+
+
+class Reads(Protocol):
+    """Reads pages of the web, as `Pages` does."""
+
+    async def read(
+        self,
+        url: str,
+        *,
+        max_characters: int,
+        allowed_domains: Sequence[str],
+        blocked_domains: Sequence[str],
+    ) -> Page:
+        """Return what an address holds; see `Pages.read`."""
+        ...
 
 
 class Pages:

@@ -27,7 +27,7 @@ from services.common.texts import fit
 from services.inference.metrics import Metrics
 from services.inference.tools.domains import domain_of, permits
 from services.inference.tools.offer import SEARCH, Available
-from services.inference.tools.pages_protocol import Reads
+from services.inference.tools.pages import Reads
 from services.inference.tools.search import Searches
 
 log = logging.getLogger(__name__)

@@ -83,7 +83,7 @@ async def dial(port: int | None) -> socket.socket:
 
 @asynccontextmanager
 async def internet() -> AsyncIterator[Internet]:
-    """Give one, in which `media.test` leads to the public server."""
+    """Return one, in which `media.test` leads to the public server."""
     async with scripted_server() as public, scripted_server() as forbidden:
         one = Internet(public, forbidden)
         one.names["media.test"] = [[PUBLIC]]
