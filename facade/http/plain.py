@@ -87,8 +87,9 @@ class PlainReader:
         self.ahead = _UNKNOWN
         if head is None:
             return None
-        headers = CIMultiDict(_FIELD.findall(head[3].decode()))
-        names = set(map(str.lower, headers))
+        fields = _FIELD.findall(head[3].decode())
+        headers = CIMultiDict(fields)
+        names = {name.lower() for name, _ in fields}
         length = _length_of_body(headers, names)
         if length is None:
             return None

@@ -41,16 +41,19 @@ _REFUSED = {
 # What a fallback step cannot set, since it is decided once for the whole request.
 _OF_THE_WHOLE = ChatRequest.model_fields.keys() - StepParameters.model_fields.keys()
 _TOKEN_LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
+_TOOL_CHOICES = frozenset({"tool_choice", "parallel_tool_calls"})
 # Fields of one name and one meaning on both sides.
-_SAME = (
-    "temperature",
-    "top_p",
-    "n",
-    "seed",
-    "presence_penalty",
-    "frequency_penalty",
-    "logprobs",
-    "top_logprobs",
+_SAME = frozenset(
+    (
+        "temperature",
+        "top_p",
+        "n",
+        "seed",
+        "presence_penalty",
+        "frequency_penalty",
+        "logprobs",
+        "top_logprobs",
+    )
 )
 _FORMATS = {
     "text": OutputFormat.KIND_TEXT,
@@ -183,44 +186,60 @@ def _given(wire: ChatParameters) -> dict[str, Any]:
 def _parameters(wire: ChatParameters, prefix: str, *, with_tools: bool = True) -> GenerateRequest:
     """Return all but the conversation and its routing; `prefix` goes before the fields' paths."""
     request = GenerateRequest(dialect=DIALECT_OPENAI)
-    for field in _SAME:
-        if (value := getattr(wire, field)) is not None:
-            setattr(request, field, value)
-    if wire.top_logprobs is not None and not wire.logprobs:
+    said = _said(wire)
+    for field in _SAME & said.keys():
+        setattr(request, field, said[field])
+    if "top_logprobs" in said and not wire.logprobs:
         path = f"{prefix}top_logprobs"
         raise invalid(path, f"{path}: needs logprobs to be true")
-    if (limit := _token_limit(wire, prefix)) is not None:
-        request.max_tokens = limit
+    if not _TOKEN_LIMITS.isdisjoint(said):
+        request.max_tokens = _token_limit(wire, prefix)
         # A step says so in either case, as the request may have used the other name.
-        if wire.max_tokens is None or prefix:
-            request.names_max_completion_tokens = wire.max_tokens is None
-    if wire.stop is not None:
-        request.stop_sequences.extend([wire.stop] if isinstance(wire.stop, str) else wire.stop)
-    if wire.response_format is not None:
-        _set_format(request, wire.response_format, f"{prefix}response_format")
+        if "max_tokens" not in said or prefix:
+            request.names_max_completion_tokens = "max_tokens" not in said
+    if "stop" in said:
+        stop = said["stop"]
+        request.stop_sequences.extend([stop] if isinstance(stop, str) else stop)
+    if "response_format" in said:
+        _set_format(request, said["response_format"], f"{prefix}response_format")
     names: Collection[str] = ()
-    if wire.tools:
+    if tools := said.get("tools"):
         if with_tools:
-            add_tools(request, wire.tools, f"{prefix}tools")
+            add_tools(request, tools, f"{prefix}tools")
             names = {tool.name for tool in request.tools}
         else:
-            names = {tool["function"]["name"] for tool in wire.tools}
-    path = f"{prefix}tool_choice"
-    set_tool_choice(request, wire.tool_choice, wire.parallel_tool_calls, path, names)
-    if wire.reasoning_effort is not None:
-        request.thinking.effort = wire.reasoning_effort
-    request.end_user = wire.user or ""
-    request.service_tier = wire.service_tier or ""
-    _keep_unnamed(request, wire, prefix)
+            names = {tool["function"]["name"] for tool in tools}
+    if not _TOOL_CHOICES.isdisjoint(said):
+        path = f"{prefix}tool_choice"
+        set_tool_choice(request, wire.tool_choice, wire.parallel_tool_calls, path, names)
+    if "reasoning_effort" in said:
+        request.thinking.effort = said["reasoning_effort"]
+    request.end_user = said.get("user", "")
+    request.service_tier = said.get("service_tier", "")
+    _keep_unnamed(request, wire.model_extra or {}, said, prefix)
     return request
 
 
-def _token_limit(wire: ChatParameters, prefix: str) -> int | None:
+def _said(wire: ChatParameters) -> dict[str, Any]:
+    """Return the fields with a name that are there and not null.
+
+    Most are not, and to ask a model for each of its attributes takes a while.
+    """
+    held = wire.__dict__
+    return {
+        field: value for field in wire.model_fields_set if (value := held.get(field)) is not None
+    }
+
+
+def _token_limit(wire: ChatParameters, prefix: str) -> int:
+    """Return the most tokens to write, which are given by one name or both."""
     old, new = wire.max_tokens, wire.max_completion_tokens
     if old is not None and new is not None and old != new:
         path = f"{prefix}max_completion_tokens"
         raise invalid(path, f"{path}: must equal max_tokens where both are given; one is enough")
-    return old if new is None else new
+    limit = old if new is None else new
+    assert limit is not None
+    return limit
 
 
 def _set_format(request: GenerateRequest, given: ResponseFormat, path: str) -> None:
@@ -258,20 +277,22 @@ def _has_more(form: ResponseFormat) -> bool:
     return bool(form.keys() - _FORMAT_FIELDS or inner - _SCHEMA_FIELDS)
 
 
-def _keep_unnamed(request: GenerateRequest, wire: ChatParameters, prefix: str) -> None:
+def _keep_unnamed(
+    request: GenerateRequest, unknown: Mapping[str, Any], said: Mapping[str, Any], prefix: str
+) -> None:
     """Keep the fields that have no name in the canonical model; a null says nothing."""
-    fields: dict[str, Any] = wire.model_extra or {}
-    extra = {field: value for field, value in fields.items() if value is not None}
-    for field in _REFUSED.keys() & extra.keys():
+    extra = {field: value for field, value in unknown.items() if value is not None}
+    if not _REFUSED.keys().isdisjoint(extra):
+        field = next(field for field in _REFUSED if field in extra)
         path = f"{prefix}{field}"
         raise invalid(path, f"{path}: {_REFUSED[field]}")
-    if wire.logit_bias is not None:
-        extra["logit_bias"] = wire.logit_bias
-    if (options := wire.web_search_options) is not None:
+    if "logit_bias" in said:
+        extra["logit_bias"] = said["logit_bias"]
+    if (options := said.get("web_search_options")) is not None:
         # It goes on as it is to models that search by themselves.
         extra["web_search_options"] = options
         request.web_search.CopyFrom(web_search(options, f"{prefix}web_search_options"))
-    form = wire.response_format
+    form = said.get("response_format")
     if form is not None and (_has_more(form) or not _is_known(form)):
         # As a whole: in this dialect it is put back over what is known of it.
         extra["response_format"] = form

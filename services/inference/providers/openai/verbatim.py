@@ -107,7 +107,8 @@ def _read_usage(told: Any, usage: Usage) -> bool:
         return False
     usage.input_tokens = prompt - read - written
     usage.output_tokens = completion
-    usage.cache_creation_input_tokens = written
-    usage.cache_read_input_tokens = read
-    usage.reasoning_tokens = reasoning
+    if read or written or reasoning:
+        usage.cache_creation_input_tokens = written
+        usage.cache_read_input_tokens = read
+        usage.reasoning_tokens = reasoning
     return True
