@@ -18,7 +18,6 @@ from gateway.inference.v1.inference_pb2 import (
     Further,
     GenerateResponse,
     Start,
-    Verbatim,
 )
 from services.inference.further import Fields
 from services.inference.pieces import keep
@@ -56,7 +55,7 @@ class Accumulator:
 
     def __init__(self) -> None:
         self._start: Start | None = None
-        self._verbatim: Verbatim | None = None
+        self._verbatim: GenerateResponse | None = None
         self._usage: Event | None = None
         self._further = Fields(joins=False)  # of the answer as a whole
         self._choices: dict[int, _Choice] = {}
@@ -117,7 +116,7 @@ class Accumulator:
         """
         whole = self._verbatim
         if whole is not None:
-            return _as_it_came(whole)
+            return whole
         start = self._start
         if start is None:
             raise BrokenStream("no start")
@@ -355,15 +354,11 @@ def whole_of(batches: Sequence[Sequence[Event]]) -> GenerateResponse:
     if len(batches) == 1 and len(batches[0]) == 1:
         (event,) = batches[0]
         if event.WhichOneof("kind") == "verbatim":
-            return _as_it_came(event.verbatim)
+            return event.verbatim  # it may be large: no copy
     accumulator = Accumulator()
     for batch in batches:
         accumulator.add(batch)
     return accumulator.response()
-
-
-def _as_it_came(answer: Verbatim) -> GenerateResponse:
-    return GenerateResponse(verbatim=answer.json, usage=answer.usage, served=answer.served)
 
 
 def events_of(response: GenerateResponse) -> list[Event]:

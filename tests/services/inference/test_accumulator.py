@@ -22,7 +22,6 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateResponse,
     Served,
     Start,
-    Verbatim,
 )
 from services.inference.accumulator import Accumulator, BrokenStream, events_of
 
@@ -359,8 +358,8 @@ def test_a_whole_answer_survives_being_told_as_events(response: GenerateResponse
 
 
 VERBATIM = Event(
-    verbatim=Verbatim(
-        json=b' {"id": "a"}\n', usage=Usage(input_tokens=7), served=Served(model="fast")
+    verbatim=GenerateResponse(
+        verbatim=b' {"id": "a"}\n', usage=Usage(input_tokens=7), served=Served(model="fast")
     )
 )
 

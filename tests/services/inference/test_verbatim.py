@@ -4,7 +4,13 @@ import pytest
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Message, Usage
-from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, Memory, Served, Verbatim
+from gateway.inference.v1.inference_pb2 import (
+    Event,
+    GenerateRequest,
+    GenerateResponse,
+    Memory,
+    Served,
+)
 from tests.services.inference.fallback.scripted import (
     DISABLED,
     STRICT,
@@ -26,7 +32,7 @@ PLAIN = request(takes_verbatim=True, dialect=OPENAI, fallback=DISABLED)
 
 
 def verbatim() -> list[Line]:
-    return [[Event(verbatim=Verbatim(json=JSON, usage=Usage(input_tokens=3)))]]
+    return [[Event(verbatim=GenerateResponse(verbatim=JSON, usage=Usage(input_tokens=3)))]]
 
 
 def but(wanted: GenerateRequest = PLAIN, **fields: object) -> GenerateRequest:

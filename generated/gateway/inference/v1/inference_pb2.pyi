@@ -1669,8 +1669,10 @@ class Event(_message.Message):
         """
 
     @_builtins.property
-    def verbatim(self) -> Global___Verbatim:
-        """The whole answer, with no event before or after it. Never in StreamGenerate."""
+    def verbatim(self) -> Global___GenerateResponse:
+        """The whole answer, with `GenerateResponse.verbatim`, and no event before or after it. Never
+        in StreamGenerate.
+        """
 
     @_builtins.property
     def pieces(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
@@ -1698,7 +1700,7 @@ class Event(_message.Message):
         usage: _conversation_pb2.Usage | None = ...,
         further: Global___Further | None = ...,
         unknown: _conversation_pb2.Opaque | None = ...,
-        verbatim: Global___Verbatim | None = ...,
+        verbatim: Global___GenerateResponse | None = ...,
         logprobs: _builtins.bytes = ...,
         pieces: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
@@ -1752,40 +1754,6 @@ class Further(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Further: _TypeAlias = Further  # noqa: Y015
-
-@_typing.final
-class Verbatim(_message.Message):
-    """An answer as its provider wrote it."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    JSON_FIELD_NUMBER: _builtins.int
-    USAGE_FIELD_NUMBER: _builtins.int
-    SERVED_FIELD_NUMBER: _builtins.int
-    json: _builtins.bytes
-    """Required. See `GenerateResponse.verbatim`."""
-    @_builtins.property
-    def usage(self) -> _conversation_pb2.Usage:
-        """Required."""
-
-    @_builtins.property
-    def served(self) -> Global___Served:
-        """Required."""
-
-    def __init__(
-        self,
-        *,
-        json: _builtins.bytes = ...,
-        usage: _conversation_pb2.Usage | None = ...,
-        served: Global___Served | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["served", b"served", "usage", b"usage"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["json", b"json", "served", b"served", "usage", b"usage"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Verbatim: _TypeAlias = Verbatim  # noqa: Y015
 
 @_typing.final
 class BlockStop(_message.Message):

@@ -36,7 +36,7 @@ def verbatim(body: bytes, message: Json) -> Event | None:
     event = Event()
     if not _read_usage(message.get("usage"), event.verbatim.usage):
         return None
-    event.verbatim.json = body
+    event.verbatim.verbatim = body
     return event
 
 

@@ -44,7 +44,7 @@ def verbatim(body: bytes, answer: Json, n: int) -> Event | None:
     event = Event()
     if not _read_usage(answer.get("usage"), event.verbatim.usage):
         return None
-    event.verbatim.json = body
+    event.verbatim.verbatim = body
     return event
 
 

@@ -68,7 +68,7 @@ def check_same(body: bytes, answer: dict[str, Any]) -> None:
     """Check that an answer which goes as it is says what it says when it is translated."""
     event = verbatim(body, answer)
     assert event is not None
-    assert event.verbatim.json == body
+    assert event.verbatim.verbatim == body
     response = translated(answer)
     assert message_told(body) == message_told(render_message(response))
     response.usage.ClearField("extra")  # the caller reads it in the answer

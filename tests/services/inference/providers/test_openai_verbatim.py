@@ -83,7 +83,7 @@ def check_same(body: bytes, answer: dict[str, Any], n: int = 2) -> None:
     """Check that an answer which goes as it is says what it says when it is translated."""
     event = verbatim(body, answer, n)
     assert event is not None
-    assert event.verbatim.json == body
+    assert event.verbatim.verbatim == body
     read = (answer, call_of(n=n), Provider(), "{}made".format)
     assert events_from_whole(*read, says_texts=True) == events_from_whole(*read)
     response = translated(answer, n)
