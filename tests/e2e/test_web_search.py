@@ -4,14 +4,13 @@ import random
 import socket
 import subprocess
 import sys
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.gateway import Gateway, gateway
-from tests.e2e.processes import ROOT
+from tests.e2e.readme import block, is_part_of
 from tests.e2e.searxng import SearXNG, searxng
 
 SCRIPT = Path(__file__).parent / "web_search.py"
@@ -33,18 +32,12 @@ def searching(
     tmp_path_factory: pytest.TempPathFactory, upstream_port: int, engine: SearXNG
 ) -> Iterator[Gateway]:
     """A gateway with the README's settings, but for the port."""
-    (settings,) = (block for block in blocks("toml") if "[tools.web_search]" in block)
+    settings = block("toml", "[tools.web_search]")
     assert "http://127.0.0.1:8888" in settings
     settings = settings.replace("http://127.0.0.1:8888", engine.url)
     folder = tmp_path_factory.mktemp("searching")
     with gateway(folder, upstream_port, settings=f"\n{settings}") as started:
         yield started
-
-
-def blocks(language: str) -> list[str]:
-    """Return the README's blocks of code in a language."""
-    parts = (ROOT / "README.md").read_text().split(f"```{language}\n")[1:]
-    return [part.partition("```")[0] for part in parts]
 
 
 def show(front: Gateway, *what: str) -> str:
@@ -55,8 +48,7 @@ def show(front: Gateway, *what: str) -> str:
 
 
 def test_what_the_readme_shows_is_what_is_run() -> None:
-    (shown,) = (block for block in blocks("python") if "web_search" in block)
-    assert textwrap.indent(shown, "    ") in SCRIPT.read_text()
+    assert is_part_of(block("python", "web_search"), SCRIPT)
 
 
 def test_a_model_searches_the_web(searching: Gateway, engine: SearXNG) -> None:
