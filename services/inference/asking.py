@@ -24,7 +24,7 @@ from services.inference.fallback.turn import Manner
 from services.inference.files import texts_as_blocks
 from services.inference.media import Found, find_media
 from services.inference.memory.conversation import Conversation
-from services.inference.offload import mark, offload
+from services.inference.offload import mark, mark_large, offload
 from services.inference.providers.base import Provider
 from services.inference.refusals import MEDIA, PREFILL, Refusals, all_refused
 from services.inference.tools.rounds import Rounds
@@ -158,9 +158,12 @@ class Asking:
             return
         adapted = await self._opened().adapt(prepared.media, reader)
         if adapted is not None:
+            # Pages are many times as large as the file's id that the caller sent: even to copy
+            # them, or to find out how large they are, takes a while.
+            if adapted.has_media:
+                mark_large()
             rewritten = await offload(self._rewritten, prepared, adapted)
             self._adapted[id(step)] = rewritten
-            # Pages are many times as large as the file's id that the caller sent.
             mark(rewritten.request)
 
     @property

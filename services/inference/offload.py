@@ -30,6 +30,8 @@ _thread = ThreadPoolExecutor(1, thread_name_prefix="large-request")
 
 def mark(request: GenerateRequest) -> None:
     """Note whether the request that the current task serves is large."""
+    if _is_large.get():
+        return
     messages = request.messages
     if (
         len(messages) > _MANY
@@ -39,6 +41,11 @@ def mark(request: GenerateRequest) -> None:
         or request.ByteSize() > _MANY_BYTES
     ):
         _is_large.set(True)
+
+
+def mark_large() -> None:
+    """Note that the request that the current task serves is large, without looking at it."""
+    _is_large.set(True)
 
 
 async def offload(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:

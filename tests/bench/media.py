@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from services.common.settings import Limits
 from services.inference.conversion.parts import Ocr, Source
-from services.inference.conversion.pool import ConversionPool
+from services.inference.conversion.pool import ConversionPool, PooledConverter
 from tests.bench import processes
 from tests.services.inference.conversion import papers
 
@@ -106,7 +106,7 @@ async def ours(document: Document) -> Figures:
     """Return what a worker makes of a document; its libraries are imported before."""
     limits = Limits(max_parallel_conversions=1, conversion_timeout_s=600)
     pool = ConversionPool(limits, CollectorRegistry())
-    converter = pool.converter("bench")
+    converter = PooledConverter(pool, lambda: "bench")
     try:
         small = papers.scan(papers.pdf("#set page(height: 2cm)\nx"))
         await converter.pages_as_text(Source(small, ""), max_pages=1, ocr=Ocr.AUTO)

@@ -52,5 +52,7 @@ def _replace(
             changed += [block] if put is None else put
     if changed is not None:
         del blocks[:]
-        blocks.extend(changed)
+        # Not all in one call: in a thread it would keep others waiting while it copies all pages.
+        for block in changed:
+            blocks.append(block)
     return place

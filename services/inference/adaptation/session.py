@@ -90,6 +90,11 @@ class Adapted:
     told: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
 
+    @property
+    def has_media(self) -> bool:
+        """Whether some media have become others, as pages become images."""
+        return any(block.HasField("media") for put in self.replacements.values() for block in put)
+
 
 class _Job(NamedTuple):
     """One medium to convert: where it is, which of its kind it is, and what is done with it."""

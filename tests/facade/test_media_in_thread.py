@@ -1,0 +1,33 @@
+"""Pages of documents are put into requests beside the event loop, however few bytes came."""
+
+import threading
+
+import pytest
+
+from services.inference import asking
+from tests.facade.media import CHAT, MESSAGES, by_value, gateway_with_media
+
+MODELS = [
+    {"name": "blind", "provider": "openai", "upstream": "text", "inputs": ["text"]},
+    {"name": "sees", "provider": "openai", "upstream": "vision", "inputs": ["text", "image"]},
+]
+
+
+@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+@pytest.mark.parametrize(("model", "is_aside"), [("sees", True), ("blind", False)])
+async def test_pages_are_copied_beside_the_event_loop(
+    tmp_path, monkeypatch, path: str, model: str, is_aside: bool
+) -> None:
+    threads: list[threading.Thread] = []
+    replace = asking.replace_media
+
+    def noted(*arguments) -> None:
+        threads.append(threading.current_thread())
+        replace(*arguments)
+
+    monkeypatch.setattr(asking, "replace_media", noted)
+    part = by_value(path, b"%PDF-1.4\nA page", "application/pdf")
+    async with gateway_with_media(tmp_path, models=MODELS, roles={}) as media:
+        told = await media.ask(path, model, [part])
+    assert told.status == 200, told.text
+    assert [thread is not threading.current_thread() for thread in threads] == [is_aside]
