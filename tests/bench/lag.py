@@ -5,6 +5,7 @@ came meanwhile. The large work has a provider of its own, and so its answers hol
 """
 
 import asyncio
+import base64
 import itertools
 import json
 import random
@@ -19,6 +20,7 @@ import aiohttp
 from tests.bench import large, load, wire
 from tests.e2e import gateway as real
 from tests.e2e.processes import PYTHON, Running
+from tests.services.inference.conversion import papers
 
 # What goes on beside the small requests, by the name of its figure.
 NEIGHBOURS = (
@@ -26,6 +28,7 @@ NEIGHBOURS = (
     "20 MB in 10 messages",
     "edits of 10,000 blocks",
     "memory jobs",
+    "a PDF of 300 pages",
     "all of them",
 )
 BLOCKS = 10_000
@@ -36,12 +39,19 @@ _AN_INSERT, _SMALL_EDITS = 500, 20
 _ROWS, _COLUMNS = 200, 50
 _TURNS, _WORDS = 200, 100
 _LONG_TURNS, _MANY_WORDS = 3, 3_000
+_PAGES = 300
 _TIMEOUT_S = 60.0
 _SETTINGS = """
 [providers.heavy]
 kind = "openai"
 base_url = "http://127.0.0.1:{port}/v1"
 api_key = "upstream-key"
+
+[[models]]
+name = "reads-text"
+provider = "heavy"
+upstream = "bench"
+inputs = ["text"]
 
 [articles.quota]
 personal_free = 1000000000
@@ -182,6 +192,7 @@ async def _works(client: _Client) -> Sequence[Work]:
         lambda: client.chat(few),
         await _editing(client),
         _remembering(client),
+        _reading(client),
     )
 
 
@@ -245,3 +256,23 @@ def _remembering(client: _Client) -> Work:
         await client.delete(f"/beta/v1/memories/{memory_id}")
 
     return remember
+
+
+def _reading(client: _Client) -> Work:
+    """Return what sends a long PDF, another each time, to a model that reads text alone."""
+    numbers = itertools.count()
+    words = f"#lorem({_WORDS})"
+    pdf = papers.pdf("#pagebreak()\n".join([words] * _PAGES))
+
+    async def read() -> None:
+        # So that what was made of it before is of no use.
+        content = base64.b64encode(pdf + b"\n%% %d\n" % next(numbers)).decode()
+        data = f"data:application/pdf;base64,{content}"
+        part = {"type": "file", "file": {"filename": "long.pdf", "file_data": data}}
+        fields = {
+            "messages": [{"role": "user", "content": [part]}],
+            "multimodal": {"pdf": {"max_pages": _PAGES}},
+        }
+        await client.chat(wire.body("reads-text", fields=fields))
+
+    return read
