@@ -30,8 +30,6 @@ DEFAULT_MAX_PAGES = 50
 DEFAULT_FRAMES = 8
 MAX_FRAMES = 100
 
-_EVERYTHING = frozenset(NAMES)
-
 
 class Way(Enum):
     """What is done with a medium that does not go on as it is.
