@@ -199,11 +199,6 @@ def unsupported(param: str, message: str) -> GatewayError:
     return GatewayError(errors_pb2.REASON_UNSUPPORTED, message, param=param)
 
 
-def not_implemented(param: str, message: str) -> GatewayError:
-    """A valid request for something that is not built yet: 501."""
-    return GatewayError(errors_pb2.REASON_NOT_IMPLEMENTED, message, param=param)
-
-
 def model_not_found(name: str, param: str = "model") -> GatewayError:
     """No configured model answers to `name`: 404."""
     return GatewayError(

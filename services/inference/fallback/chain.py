@@ -21,9 +21,6 @@ from services.inference.fallback.plan import Plan, Step
 from services.inference.fallback.recovery import Sent
 from services.inference.fallback.turn import Asks, Bounds, Course, Opened, Turn, out_of_time
 
-# A step whose model cannot carry the request is left out.
-_CANNOT_CARRY = (errors_pb2.REASON_UNSUPPORTED, errors_pb2.REASON_NOT_IMPLEMENTED)
-
 
 class Chain:
     """One run of a plan.
@@ -157,7 +154,8 @@ class Chain:
             # What is wrong for one provider alone is the caller's mistake only where that
             # provider was the first choice.
             return self._failure is None
-        return error.reason not in _CANNOT_CARRY
+        # A step whose model cannot carry the request is left out.
+        return error.reason != errors_pb2.REASON_UNSUPPORTED
 
     def _hedge(self, turn: Turn, spoken: Spoken) -> Hedge[Opened]:
         return Hedge(self._plan.hedge_after_s, partial(self._rival, turn.index + 1), spoken)

@@ -45,7 +45,7 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_MODEL_NOT_FOUND: _Reason.ValueType  # 6
     """NOT_FOUND, 404: no configured model answers to this name."""
     REASON_NOT_IMPLEMENTED: _Reason.ValueType  # 7
-    """UNIMPLEMENTED, 501: the request is valid, but this gateway does not do that yet."""
+    """UNIMPLEMENTED, 501: a service does not serve that call."""
     REASON_UNSUPPORTED: _Reason.ValueType  # 8
     """INVALID_ARGUMENT, 400: the target model cannot carry a part of the request."""
     REASON_TOO_LARGE: _Reason.ValueType  # 9
@@ -127,7 +127,7 @@ REASON_NOT_FOUND: Reason.ValueType  # 5
 REASON_MODEL_NOT_FOUND: Reason.ValueType  # 6
 """NOT_FOUND, 404: no configured model answers to this name."""
 REASON_NOT_IMPLEMENTED: Reason.ValueType  # 7
-"""UNIMPLEMENTED, 501: the request is valid, but this gateway does not do that yet."""
+"""UNIMPLEMENTED, 501: a service does not serve that call."""
 REASON_UNSUPPORTED: Reason.ValueType  # 8
 """INVALID_ARGUMENT, 400: the target model cannot carry a part of the request."""
 REASON_TOO_LARGE: Reason.ValueType  # 9

@@ -40,10 +40,10 @@ class InferenceServiceStub:
     """Generates one whole answer.
 
     Statuses: OK. INVALID_ARGUMENT: the request breaks a rule (REASON_INVALID_REQUEST),
-    the model cannot carry it (REASON_UNSUPPORTED), or the provider refused it
+    the model cannot carry it (REASON_UNSUPPORTED), no model is known that could describe
+    its images (REASON_NO_VISION_MODEL), or the provider refused it
     (REASON_UPSTREAM_REJECTED, REASON_CONTEXT_LENGTH_EXCEEDED, REASON_CONTENT_FILTER).
-    NOT_FOUND (REASON_MODEL_NOT_FOUND): no such model. UNIMPLEMENTED
-    (REASON_NOT_IMPLEMENTED): an extension that is not built yet. RESOURCE_EXHAUSTED
+    NOT_FOUND (REASON_MODEL_NOT_FOUND): no such model. RESOURCE_EXHAUSTED
     (REASON_UPSTREAM_RATE_LIMITED), UNAVAILABLE (REASON_UPSTREAM_OVERLOADED, _ERROR,
     _CONNECTION), DEADLINE_EXCEEDED (REASON_UPSTREAM_TIMEOUT): the provider failed.
     INTERNAL (REASON_UPSTREAM_AUTH): the provider refused the gateway's credential.
@@ -96,10 +96,10 @@ class InferenceServiceAsyncStub(InferenceServiceStub):
     """Generates one whole answer.
 
     Statuses: OK. INVALID_ARGUMENT: the request breaks a rule (REASON_INVALID_REQUEST),
-    the model cannot carry it (REASON_UNSUPPORTED), or the provider refused it
+    the model cannot carry it (REASON_UNSUPPORTED), no model is known that could describe
+    its images (REASON_NO_VISION_MODEL), or the provider refused it
     (REASON_UPSTREAM_REJECTED, REASON_CONTEXT_LENGTH_EXCEEDED, REASON_CONTENT_FILTER).
-    NOT_FOUND (REASON_MODEL_NOT_FOUND): no such model. UNIMPLEMENTED
-    (REASON_NOT_IMPLEMENTED): an extension that is not built yet. RESOURCE_EXHAUSTED
+    NOT_FOUND (REASON_MODEL_NOT_FOUND): no such model. RESOURCE_EXHAUSTED
     (REASON_UPSTREAM_RATE_LIMITED), UNAVAILABLE (REASON_UPSTREAM_OVERLOADED, _ERROR,
     _CONNECTION), DEADLINE_EXCEEDED (REASON_UPSTREAM_TIMEOUT): the provider failed.
     INTERNAL (REASON_UPSTREAM_AUTH): the provider refused the gateway's credential.
@@ -155,10 +155,10 @@ class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
         """Generates one whole answer.
 
         Statuses: OK. INVALID_ARGUMENT: the request breaks a rule (REASON_INVALID_REQUEST),
-        the model cannot carry it (REASON_UNSUPPORTED), or the provider refused it
+        the model cannot carry it (REASON_UNSUPPORTED), no model is known that could describe
+        its images (REASON_NO_VISION_MODEL), or the provider refused it
         (REASON_UPSTREAM_REJECTED, REASON_CONTEXT_LENGTH_EXCEEDED, REASON_CONTENT_FILTER).
-        NOT_FOUND (REASON_MODEL_NOT_FOUND): no such model. UNIMPLEMENTED
-        (REASON_NOT_IMPLEMENTED): an extension that is not built yet. RESOURCE_EXHAUSTED
+        NOT_FOUND (REASON_MODEL_NOT_FOUND): no such model. RESOURCE_EXHAUSTED
         (REASON_UPSTREAM_RATE_LIMITED), UNAVAILABLE (REASON_UPSTREAM_OVERLOADED, _ERROR,
         _CONNECTION), DEADLINE_EXCEEDED (REASON_UPSTREAM_TIMEOUT): the provider failed.
         INTERNAL (REASON_UPSTREAM_AUTH): the provider refused the gateway's credential.
