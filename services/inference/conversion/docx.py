@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+import zlib
 from collections.abc import Callable
 
 import mammoth
@@ -37,7 +38,8 @@ def as_html(content: bytes, picture: Picture) -> str:
         try:
             with image.open() as opened:
                 held = opened.read()
-        except Exception:  # a picture that is elsewhere
+        except (KeyError, ValueError, OSError, zipfile.BadZipFile, zlib.error):
+            # It is elsewhere, is not there, or is damaged; the rest can be read.
             held = b""
         return picture(held, image.alt_text or "")
 

@@ -87,7 +87,7 @@ def _in_archive(content: bytes) -> Format:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):  # the last: of a later version
         raise ConversionError("the document is damaged: its archive cannot be opened") from None
     if len(members) > _MAX_MEMBERS or sum(one.file_size for one in members) > MAX_UNPACKED:
         raise ConversionError(
