@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 _BOM = b"\xef\xbb\xbf"
 _DATA = b"data: "
-_BLANK = b"\n\n"
+BLANK = b"\n\n"
 _DEFAULT_EVENT = "message"
 # What dispatches nothing, where an event may begin: blank lines, comments, and whole events
 # without data.
@@ -65,20 +65,20 @@ class EventCutter:
             self._after_cr = chunk.endswith(b"\r")
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if self._held:
-            if _BLANK not in chunk and not (chunk.startswith(b"\n") and self._held.endswith(b"\n")):
+            if BLANK not in chunk and not (chunk.startswith(b"\n") and self._held.endswith(b"\n")):
                 self._hold(chunk)
                 return b""
             # Joined once an event, so a long one that comes in pieces stays linear.
             chunk = b"".join((self._held, chunk))
             self._held = bytearray()
-        end = chunk.rfind(_BLANK) + len(_BLANK)
-        if end < len(_BLANK):
+        end = chunk.rfind(BLANK) + len(BLANK)
+        if end < len(BLANK):
             self._hold(chunk)
             return b""
         if end < len(chunk):
             self._hold(chunk[end:])
         text = chunk[:end]
-        if len(text) > self._max_event and max(map(len, text.split(_BLANK))) > self._max_event:
+        if len(text) > self._max_event and max(map(len, text.split(BLANK))) > self._max_event:
             raise SseTooLongError
         if len(text) > _MAX_LINES and text.count(b"\n") > _MAX_LINES:
             raise SseTooLongError
@@ -111,10 +111,10 @@ def read_event(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
     """
     if text.startswith(b"\n", at):
         return None, _after_nothing(text, at)
-    end = text.index(_BLANK, at)
+    end = text.index(BLANK, at)
     lines = text[at:end]
     if lines.startswith(_DATA) and b"\n" not in lines:
-        return ServerSentEvent(_DEFAULT_EVENT, lines[len(_DATA) :]), end + len(_BLANK)
+        return ServerSentEvent(_DEFAULT_EVENT, lines[len(_DATA) :]), end + len(BLANK)
     name, data = b"", list[bytes]()
     for line in lines.split(b"\n"):
         field, _, value = line.partition(b":")
@@ -123,9 +123,9 @@ def read_event(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
         elif field == b"event":
             name = value.removeprefix(b" ")
     if not data:
-        return None, _after_nothing(text, end + len(_BLANK))
+        return None, _after_nothing(text, end + len(BLANK))
     event = name.decode("utf-8", "replace") or _DEFAULT_EVENT
-    return ServerSentEvent(event, b"\n".join(data)), end + len(_BLANK)
+    return ServerSentEvent(event, b"\n".join(data)), end + len(BLANK)
 
 
 def _after_nothing(text: bytes, at: int) -> int:
