@@ -5,7 +5,7 @@ how a provider is spoken to, in `providers`; what is tried when one fails, in `f
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import NamedTuple
@@ -22,17 +22,17 @@ from services.common.errors import UpstreamError, unsupported
 from services.common.lazy_request import LazyRequest
 from services.common.settings import Limits, Memory
 from services.inference import estimate, thinking, validation
-from services.inference.accumulator import whole_of
 from services.inference.adaptation.session import Adaptation, Session
-from services.inference.asking import Asking
 from services.inference.attempt import Batches
-from services.inference.fallback.backoff import Uniform
-from services.inference.fallback.breakers import Breakers, Key, State
-from services.inference.fallback.chain import Chain
+from services.inference.attempt_factory import RequestAttempts
+from services.inference.fallback.attempt_log import AttemptLog
+from services.inference.fallback.budget import RetryBudget
+from services.inference.fallback.circuit_breaker import CircuitBreakers, ModelKey, State
 from services.inference.fallback.failure_log import FailureLog
-from services.inference.fallback.ledger import Ledger
 from services.inference.fallback.plan import Plan, Plans
-from services.inference.fallback.turn import Bounds
+from services.inference.fallback.policy import Uniform
+from services.inference.fallback.run_context import RunContext
+from services.inference.fallback.runner import FallbackRunner
 from services.inference.files import Files, place_files
 from services.inference.media import Found, find_media
 from services.inference.memory.apart import check_steps, takes_part
@@ -45,6 +45,7 @@ from services.inference.providers.base import Call, Provider
 from services.inference.providers.heads import add_head, tell_head
 from services.inference.refusals import Refusals
 from services.inference.routes import Routes
+from services.inference.stream.accumulator import whole_of
 from services.inference.tools.history import KINDS as HISTORY_KINDS
 from services.inference.tools.loop import ToolLoop
 from services.inference.tools.offer import NOTHING, may_run_tools
@@ -82,14 +83,14 @@ class _Ready(NamedTuple):
     Attributes:
         plan: what may answer.
         providers: whom to ask, by name.
-        asking: makes the attempts.
+        attempts: makes the attempts.
         tools: makes the requests of rounds, and runs what is called in them; None where no tool
             of the gateway's may be called.
     """
 
     plan: Plan
     providers: Mapping[str, Provider]
-    asking: Asking
+    attempts: RequestAttempts
     tools: tuple[Rounds, WebTools] | None
 
 
@@ -129,14 +130,16 @@ class Engine:
         self._limits = limits
         self.routes = routes
         self._metrics = metrics
-        self.breakers = Breakers(limits.breaker_failures, monotonic, self._show_breaker, uniform)
+        self.breakers = CircuitBreakers(
+            limits.breaker_failures, monotonic, self._show_breaker, uniform
+        )
         self._signer = signer
         self._files = files
         self._memories = memories
         self._memory = memory
         self._tellings = Tellings(memory.leave_drain_s)
         self.failure_log = FailureLog(monotonic)
-        self._ledger = Ledger(self.breakers, metrics, self.failure_log, monotonic)
+        self._attempt_log = AttemptLog(self.breakers, metrics, self.failure_log, monotonic)
         self._adaptation = adaptation
         self._uniform = uniform
         self._refusals = Refusals()
@@ -151,16 +154,18 @@ class Engine:
     def routes(self, routes: Routes) -> None:
         self._routed = routes, Plans(routes.models, self._limits)
 
-    def _show_breaker(self, key: Key, state: State) -> None:
+    def _show_breaker(self, key: ModelKey, state: State) -> None:
         is_known = self.routes.models.offers(key.provider, key.model)
         self._metrics.breaker_changed(key, state, is_known=is_known)
 
     async def generate(self, given: GenerateRequest | LazyRequest) -> GenerateResponse:
         """Return one whole answer."""
         request, lazy = self._taken_apart(given)
-        admitted = await self._admitted(request, lazy)
+        if lazy is not None:
+            return whole_of(await self._lazy_runner(lazy, whole=True).whole())
+        admitted = await self._admitted(request)
         if not admitted.is_remembered:
-            return await self._whole(await self._ready(request, admitted, lazy=lazy))
+            return await self._whole(await self._ready(request, admitted))
         async with taking(request, self._memories, self._memory.inject_tokens) as taken:
             response = await self._whole(await self._ready(request, admitted, taken))
             await taken.remember(response)
@@ -173,10 +178,12 @@ class Engine:
         only as long as none of it was given.
         """
         request, lazy = self._taken_apart(given)
-        admitted = await self._admitted(request, lazy)
+        if lazy is not None:
+            return self._lazy_runner(lazy, whole=False).stream()
+        admitted = await self._admitted(request)
         if admitted.is_remembered:
             return self._remembered(request, admitted)
-        return self._streamed(await self._ready(request, admitted, lazy=lazy))
+        return self._streamed(await self._ready(request, admitted))
 
     async def count_tokens(self, request: GenerateRequest) -> CountTokensResponse:
         """Count what a request would read; a provider that cannot tell is estimated."""
@@ -201,28 +208,56 @@ class Engine:
         if ready.tools is not None:
             async with aclosing(self._in_rounds(ready, *ready.tools, whole=True)) as batches:
                 return whole_of([batch async for batch in batches])
-        return whole_of(await self._chain(ready.plan, ready.asking, whole=True).whole())
+        return whole_of(await self._runner(ready.plan, ready.attempts, whole=True).whole())
 
     def _streamed(self, ready: _Ready) -> Batches:
         if ready.tools is not None:
             return self._in_rounds(ready, *ready.tools, whole=False)
-        return self._chain(ready.plan, ready.asking, whole=False).stream()
+        return self._runner(ready.plan, ready.attempts, whole=False).stream()
 
     def _in_rounds(self, ready: _Ready, rounds: Rounds, web: WebTools, *, whole: bool) -> Batches:
-        def start_chain(plan: Plan, bounds: Bounds | None) -> Chain:
-            return self._chain(plan, ready.asking, whole=whole, bounds=bounds)
+        def start_runner(plan: Plan, budget: RetryBudget | None) -> FallbackRunner:
+            return self._runner(plan, ready.attempts, whole=whole, budget=budget)
 
-        loop = ToolLoop(ready.plan, rounds, start_chain, web, self._metrics, whole=whole)
+        loop = ToolLoop(ready.plan, rounds, start_runner, web, self._metrics, whole=whole)
         return loop.batches()
 
-    def _chain(
-        self, plan: Plan, asking: Asking, *, whole: bool, bounds: Bounds | None = None
-    ) -> Chain:
+    def _lazy_runner(self, lazy: LazyRequest, *, whole: bool) -> FallbackRunner:
+        """Return a run of a request that takes no more than its caller's own words.
+
+        Memory and tools of the gateway take no part in it, it names no files, and what reads a
+        body so has checked it.
+        """
+        routes, plans = self._routed
+        plan = plans.of(lazy.request)
+        attempts = RequestAttempts(
+            lazy.request, (), plan, routes.providers, self._signer, self._refusals, lazy=lazy
+        )
+        return self._runner(plan, attempts, whole=whole)
+
+    def _runner(
+        self,
+        plan: Plan,
+        attempts: RequestAttempts,
+        *,
+        whole: bool,
+        budget: RetryBudget | None = None,
+    ) -> FallbackRunner:
         loop = self._loop
         if loop is None:
             # Of the first request and of all others: to ask for it takes a system call.
             loop = self._loop = asyncio.get_running_loop()
-        return Chain(loop, plan, asking, self._ledger, self._uniform, whole=whole, bounds=bounds)
+        return FallbackRunner(
+            RunContext(
+                loop,
+                plan,
+                attempts,
+                self._attempt_log,
+                self._uniform,
+                whole=whole,
+                budget=budget,
+            )
+        )
 
     async def _remembered(self, request: GenerateRequest, admitted: _Admitted) -> Batches:
         taken = await take(request, self._memories, self._memory.inject_tokens)
@@ -235,11 +270,11 @@ class Engine:
     async def _counted(self, ready: _Ready) -> CountTokensResponse:
         step = ready.plan.steps[0]
         provider = ready.providers[step.target.provider]
-        if ready.asking.may_convert(step):
-            await ready.asking.adapt(step)
-        prepared = await offload(ready.asking.complete, step)
-        request = await offload(ready.asking.seen_by, provider, prepared.request)
-        call = Call(request, step.target, stream=False, without=ready.asking.refused(step))
+        if ready.attempts.may_convert(step):
+            await ready.attempts.adapt(step)
+        prepared = await offload(ready.attempts.complete, step)
+        request = await offload(ready.attempts.seen_by, provider, prepared.request)
+        call = Call(request, step.target, stream=False, without=ready.attempts.refused(step))
         try:
             counted = await provider.count_tokens(call)
         except UpstreamError as error:
@@ -264,26 +299,21 @@ class Engine:
         tell_head(served, call, provider.dialect)
         return CountTokensResponse(
             input_tokens=input_tokens,
-            estimated=counted is None or ready.asking.guesses,
+            estimated=counted is None or ready.attempts.guesses,
             served=served,
         )
 
-    async def _admitted(self, request: GenerateRequest, lazy: LazyRequest | None) -> _Admitted:
-        if lazy is not None:
-            return self._admit(request, lazy)  # what is large is not read lazily
+    async def _admitted(self, request: GenerateRequest) -> _Admitted:
         mark(request)
         return await offload(self._admit, request)
 
-    def _admit(self, request: GenerateRequest, lazy: LazyRequest | None = None) -> _Admitted:
+    def _admit(self, request: GenerateRequest) -> _Admitted:
         """Check a request and find what may answer it; nothing is waited for."""
-        kinds: Collection[str] = ()
-        if lazy is None:
-            kinds = validation.check(request)
+        kinds = validation.check(request)
         routes, plans = self._routed
         plan = plans.of(request)
         has_called = not HISTORY_KINDS.isdisjoint(kinds)
-        # Of a request that is read lazily no part has to do with tools of the gateway's.
-        asks = lazy is None and self._asks_for_tools(request, plan, routes, has_called=has_called)
+        asks = self._asks_for_tools(request, plan, routes, has_called=has_called)
         if takes_part(request):
             check_steps(request, plan)
             # The answer is read here, to be remembered.
@@ -335,7 +365,6 @@ class Engine:
         admitted: _Admitted,
         taken: Taken | None = None,
         *,
-        lazy: LazyRequest | None = None,
         counts: bool = False,
     ) -> _Ready:
         """Make a request one that the models of its plan can be asked.
@@ -379,7 +408,7 @@ class Engine:
         if admitted.asks_for_tools or admitted.has_called:
             available = NOTHING if admitted.web is None else admitted.web.available
             rounds = Rounds(request, available, self._signer)
-        asking = Asking(
+        attempts = RequestAttempts(
             request,
             media,
             plan,
@@ -388,14 +417,13 @@ class Engine:
             self._refusals,
             conversation,
             has_thoughts=admitted.has_thoughts,
-            lazy=lazy,
             session=session,
             rounds=rounds,
         )
         tools = None
         if rounds is not None and admitted.asks_for_tools and admitted.web is not None:
             tools = rounds, admitted.web
-        return _Ready(plan, providers, asking, tools)
+        return _Ready(plan, providers, attempts, tools)
 
 
 def _overriding_media(request: GenerateRequest, plan: Plan) -> list[Found]:

@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry
 
 from services.common.metrics import Counter, Gauge, Histogram
-from services.inference.fallback.breakers import Key, State
+from services.inference.fallback.circuit_breaker import ModelKey, State
 
 _BREAKER_VALUES: dict[State, float] = {"closed": 0, "half_open": 0.5, "open": 1}
 
@@ -67,7 +67,7 @@ class Metrics:
             buckets=range(1, 9),
             registry=registry,
         )
-        self._unknown: set[Key] = set()
+        self._unknown: set[ModelKey] = set()
         self._breakers = Gauge(
             "gateway_breaker_open",
             "Models that are left alone because they keep failing: 1 open, 0.5 being probed.",
@@ -76,7 +76,7 @@ class Metrics:
             registry=registry,
         )
 
-    def breaker_changed(self, key: Key, state: State, *, is_known: bool) -> None:
+    def breaker_changed(self, key: ModelKey, state: State, *, is_known: bool) -> None:
         """Show the state of a model's breaker.
 
         Callers can name any number of models that a provider does not have, and a label

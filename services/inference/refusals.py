@@ -16,7 +16,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import MediaKind
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
-from services.inference.fallback.breakers import Key
+from services.inference.fallback.circuit_breaker import ModelKey
 
 # An assistant's message at the end, which the model would go on with.
 PREFILL = "prefill"
@@ -213,15 +213,15 @@ class Refusals:
     """What each model has refused, by names of `new_refusal`."""
 
     def __init__(self) -> None:
-        self._by_model: OrderedDict[Key, frozenset[str]] = OrderedDict()
+        self._by_model: OrderedDict[ModelKey, frozenset[str]] = OrderedDict()
 
-    def of(self, key: Key) -> frozenset[str]:
+    def of(self, key: ModelKey) -> frozenset[str]:
         """Return what a model has refused so far."""
         if not self._by_model:
             return frozenset()
         return self._by_model.get(key, frozenset())
 
-    def add(self, key: Key, name: str) -> None:
+    def add(self, key: ModelKey, name: str) -> None:
         """Remember that a model refuses a field."""
         self._by_model[key] = self.of(key) | {name}
         self._by_model.move_to_end(key)

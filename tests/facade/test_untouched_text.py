@@ -14,13 +14,13 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest, GenerateResponse
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
-from services.inference.accumulator import Accumulator
 from services.inference.providers import failures
 from services.inference.providers.anthropic.events import StreamReader as AnthropicReader
 from services.inference.providers.base import Call, Target
 from services.inference.providers.frames import Frames
 from services.inference.providers.openai.events import StreamReader as OpenAIReader
 from services.inference.providers.sse import EventCutter
+from services.inference.stream.accumulator import Accumulator
 from tests.facade.provider_streams import cut_and_broken, of_chat_completions, of_messages
 
 Batches = list[list[Event]]

@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from services.inference.prefill import CONTINUE
 from services.inference.providers.anthropic.shaping import JSON_ALONE
+from services.inference.stream.prefill import CONTINUE
 from tests.matrix.json_bodies import Json, arguments_of
 
 Atom = tuple[Any, ...]

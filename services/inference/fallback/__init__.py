@@ -1,7 +1,7 @@
 """Fallback: which models are tried for a request, in which order, and for how long.
 
-`plan` reads that from a request; `failures`, `backoff` and `requests` are its rules, pure
-like itself. `chain` runs a plan, with `hedge` for a silent model, `breakers` for one that
-keeps failing, `recovery` for an answer that breaks off in the middle, and `ledger` to
-write down every attempt.
+`plan` makes a plan of a request, and `policy` says which failures are retried and which move on;
+both are pure. `runner` runs a plan: `step_runner` one step of it, `starting` one attempt, with
+`hedging` for a silent model, `circuit_breaker` for one that keeps failing, `budget` for the time
+and the retries of all steps, and `attempt_log` for what became of each attempt.
 """

@@ -22,10 +22,9 @@ from services.common.errors import GatewayError, invalid
 from services.common.settings import Limits
 from services.common.texts import MAX_NAME
 from services.inference import validation
-from services.inference.fallback.backoff import Retries
-from services.inference.fallback.breakers import Key
-from services.inference.fallback.failures import FailOn
-from services.inference.fallback.requests import merged
+from services.inference.fallback.circuit_breaker import ModelKey
+from services.inference.fallback.policy import FailOn, Retries
+from services.inference.fallback.step_request import merged
 from services.inference.providers.base import Target
 from services.inference.routing import Models
 
@@ -70,11 +69,11 @@ class Step:
     fail_on: FailOn | None = None
     parameters: GenerateRequest | None = None
     path: str = ""
-    key: Key = field(init=False)
+    key: ModelKey = field(init=False)
 
     def __post_init__(self) -> None:
         """Make the key, which is asked for again and again."""
-        object.__setattr__(self, "key", Key(self.target.provider, self.target.upstream))
+        object.__setattr__(self, "key", ModelKey(self.target.provider, self.target.upstream))
 
 
 class Plan(NamedTuple):

@@ -20,7 +20,7 @@ from services.inference.adaptation import wording
 from services.inference.adaptation.media_types import essence
 from services.inference.adaptation.rules import DOCUMENT, IMAGE, adapts, is_plain_text
 from services.inference.estimate import MESSAGE, estimate_input_tokens, estimate_messages
-from services.inference.fallback.requests import copied
+from services.inference.fallback.step_request import copied
 from services.inference.media import Found, media_blocks
 from services.inference.memory import injected
 from services.inference.memory.apart import (

@@ -13,10 +13,11 @@ from functools import partial
 
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import GatewayError
-from services.inference.accumulator import Accumulator
-from services.inference.attempt import Batch, Batches
-from services.inference.content import is_content
+from services.inference.attempt import Batches
 from services.inference.memory.taking import Taken
+from services.inference.stream.accumulator import Accumulator
+from services.inference.stream.content import is_content
+from services.inference.stream.filters import Batch
 
 log = logging.getLogger(__name__)
 

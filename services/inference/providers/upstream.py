@@ -19,11 +19,13 @@ from typing import Any, Protocol
 from yarl import URL
 
 from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
 from services.common.hops import HOPS_KEY, MAX_HOPS, hops
 from services.common.settings import Limits
 from services.common.texts import printable
 from services.inference import http
+from services.inference.offload import offload
 from services.inference.providers import failures, redaction
 from services.inference.providers.bounds import parse
 from services.inference.providers.silence import PatientReader
@@ -61,8 +63,8 @@ class Gauge(Protocol):
         """A call is over."""
 
 
-class Progress(Protocol):
-    """How far the reader of a stream has come.
+class Reader(Protocol):
+    """What reads one answer of a dialect.
 
     Attributes:
         has_content: whether some of the answer has come.
@@ -81,6 +83,20 @@ class Progress(Protocol):
     @property
     def ended(self) -> bool:
         """See the class."""
+
+    def feed(self, text: bytes, out: list[Event]) -> None:
+        """Add to `out` the events that the text of server-sent events stands for, if any.
+
+        Raises:
+            UpstreamError: one tells an error, or cannot be read; what came before it is in `out`.
+        """
+
+    def end(self, out: list[Event]) -> None:
+        """Take the end of the stream; add to `out` what that says.
+
+        Raises:
+            UpstreamError: it came too early.
+        """
 
 
 class Upstream:
@@ -185,10 +201,7 @@ class Upstream:
         response: http.Response | None = None
         try:
             response = await self._send(path, body, headers, content_type)
-            if heard is not None:
-                heard(response.headers)
-            if not 200 <= response.status < 300:
-                raise await self._refusal(response)
+            await self._check_head(response, heard)
             whole = response.rest()
             return await self._read(response) if whole is None else whole
         except _TRANSLATED as error:
@@ -201,75 +214,89 @@ class Upstream:
     async def stream(
         self,
         path: str,
-        body: bytes,
+        make_body: Callable[[], bytes],
         *,
-        progress: Progress,
+        reader: Reader,
         headers: Collection[tuple[str, str]] = (),
         heard: Heard | None = None,
-    ) -> AsyncGenerator[bytes, None]:
-        """Post JSON and give the events of a 2xx answer, the text of those that a read completed.
+    ) -> AsyncGenerator[list[Event], None]:
+        """Post JSON and return the events of a 2xx answer, a batch for each read, none empty.
 
         How long the first content may take is for the caller to say: a model may think
         long after the provider has begun to answer. From then on each read may take
-        `limits.stream_idle_s`. The stream ends when the caller has read the event that is
-        the protocol's last, or where the provider ends it: whether that is too early is
-        for the caller to say. Close the iterator when it is not read to its end.
+        `limits.stream_idle_s`. The stream ends when an event says that nothing follows, or where
+        the provider ends it. What came before a failure in the same read is returned first, and
+        a failure behind a complete answer is none. Close the iterator when it is not read to its
+        end.
 
         Args:
             path: appended to the base URL; it may have a query.
-            body: JSON.
-            progress: of whoever reads the events.
+            make_body: returns JSON; it is called in a thread where the request is large.
+            reader: makes the events.
             headers: for this request alone, names in lower case; those that the provider's
                 own headers have are left out.
             heard: is called with the headers of the answer.
 
         Raises:
             UpstreamError: no answer, none in time, one that is not 2xx or no event
-                stream, an event over `limits.max_sse_line`, or a broken connection.
+                stream, an event over `limits.max_sse_line`, a broken connection, an event that
+                tells an error or cannot be read, or an end that came too early.
         """
+        body = await offload(make_body)
         self._live.inc()
         response: http.Response | None = None
-        reader: PatientReader | None = None
+        idle: PatientReader | None = None
         try:
             response = await self._send(path, body, headers)
-            if heard is not None:
-                heard(response.headers)
-            if not 200 <= response.status < 300:
-                raise await self._refusal(response)
+            await self._check_head(response, heard)
             self._check_event_stream(response)
             cutter = EventCutter(self.limits.max_sse_line)
             chunk = await response.read()
             while chunk:
                 if text := cutter.feed(chunk):
-                    yield text
-                    if progress.ended:
-                        if response.rest() is None:
-                            await self._let_end(response)
+                    events, failure = _feed(reader, text)
+                    if events:
+                        yield events
+                    if failure is not None:
+                        raise failure
+                    if reader.ended:
+                        await self._let_end(response)
                         break
-                    reader = self._watch(response, reader, progress)
-                chunk = await (response if reader is None else reader).read()
-        except _TRANSLATED as error:
-            raise self._failure(error) from error
+                    idle = self._watch(response, idle, reader)
+                chunk = await (response if idle is None else idle).read()
+        except (UpstreamError, *_TRANSLATED) as error:
+            if not reader.is_complete:
+                raise self._failure(error) from error
         finally:
-            if reader is not None:
-                reader.stop()
+            if idle is not None:
+                idle.stop()
             if response is not None:
                 response.close()
             self._live.dec()
+        last: list[Event] = []
+        reader.end(last)
+        if last:
+            yield last
+
+    async def _check_head(self, response: http.Response, heard: Heard | None) -> None:
+        if heard is not None:
+            heard(response.headers)
+        if not 200 <= response.status < 300:
+            raise await self._refusal(response)
 
     def _watch(
-        self, response: http.Response, reader: PatientReader | None, progress: Progress
+        self, response: http.Response, idle: PatientReader | None, reader: Reader
     ) -> PatientReader | None:
-        """Return who reads on: nobody's patience is bounded before the first content."""
+        """Return who reads on: the first content may take as long as the caller says."""
         patience_s = self.limits.stream_idle_s
-        if progress.is_complete:
+        if reader.is_complete:
             patience_s = min(patience_s, _REST_S)
-        elif not progress.has_content:
+        elif not reader.has_content:
             return None
-        if reader is not None:
-            if reader.patience_s == patience_s:
-                return reader
-            reader.stop()
+        if idle is not None:
+            if idle.patience_s == patience_s:
+                return idle
+            idle.stop()
         return PatientReader(response, patience_s)
 
     def in_band(self, body: bytes) -> UpstreamError:
@@ -354,6 +381,8 @@ class Upstream:
 
     async def _let_end(self, response: http.Response) -> None:
         """Wait a moment for the end, after which the connection can be used again."""
+        if response.rest() is not None:
+            return
         try:
             async with asyncio.timeout(_ENDING_GRACE_S):
                 while await response.read():
@@ -364,6 +393,8 @@ class Upstream:
     def _failure(self, error: Exception) -> UpstreamError:
         """Return the failure that one of `_TRANSLATED` is; its words hold addresses and stay."""
         match error:
+            case UpstreamError():
+                return error
             case TimeoutError():
                 return UpstreamError(
                     errors_pb2.REASON_UPSTREAM_TIMEOUT,
@@ -396,3 +427,13 @@ class Upstream:
                     what.format(self.name),
                     cause=lambda: printable(redaction.redact(words, self._secrets)),
                 )
+
+
+def _feed(reader: Reader, text: bytes) -> tuple[list[Event], UpstreamError | None]:
+    """Return the events that a text makes, and the failure that ends them, if any."""
+    events: list[Event] = []
+    try:
+        reader.feed(text, events)
+    except UpstreamError as error:
+        return events, error
+    return events, None

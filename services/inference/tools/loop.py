@@ -1,6 +1,6 @@
 """An answer in which the gateway's own tools take part: the model is asked again and again.
 
-In each round a chain of models is run as ever, with its retries and fallbacks. What the model
+In each round a plan of models is run as ever, with its retries and fallbacks. What the model
 calls of the gateway's tools is run, and it is asked to go on, 8 times at most; in the last
 round it has to do without them. Calls of the caller's tools end the answer, after those of the
 gateway's in the same round have been run.
@@ -23,11 +23,13 @@ from gateway.conversation.v1.conversation_pb2 import (
 from gateway.inference.v1.inference_pb2 import BlockStop, Choice, Event, Finish, WebTool
 from services.common.ids import new_server_call_id
 from services.common.tokens import estimate_tokens
-from services.inference.attempt import Batch, Batches
-from services.inference.fallback.chain import Chain
+from services.inference.attempt import Batches
+from services.inference.fallback.budget import RetryBudget
 from services.inference.fallback.plan import Plan, Step
-from services.inference.fallback.turn import Bounds, out_of_time
+from services.inference.fallback.policy import out_of_time
+from services.inference.fallback.runner import FallbackRunner
 from services.inference.metrics import Metrics
+from services.inference.stream.filters import Batch
 from services.inference.tools.citations import ChatAnswer
 from services.inference.tools.history import addresses_in
 from services.inference.tools.round import Round
@@ -39,8 +41,8 @@ MAX_ROUNDS = 8
 # Calls of one round that are run; models that call more at once are told to call fewer.
 MAX_CALLS = 8
 
-# Makes the chain of a round: of a plan, with what is left of the bounds.
-StartChain = Callable[[Plan, Bounds | None], Chain]
+# Makes the fallback runner of a round: of a plan, with what is left of the budget.
+StartRunner = Callable[[Plan, RetryBudget | None], FallbackRunner]
 
 
 class ToolLoop:
@@ -49,7 +51,7 @@ class ToolLoop:
     Args:
         plan: what may answer.
         rounds: makes the requests of the rounds.
-        start_chain: makes the chain of a round.
+        start_runner: makes the fallback runner of a round.
         tools: runs what is called.
         metrics: what is counted.
         whole: whether each round is waited for to its end.
@@ -59,7 +61,7 @@ class ToolLoop:
         self,
         plan: Plan,
         rounds: Rounds,
-        start_chain: StartChain,
+        start_runner: StartRunner,
         tools: WebTools,
         metrics: Metrics,
         *,
@@ -67,13 +69,13 @@ class ToolLoop:
     ) -> None:
         self._plan = plan
         self._rounds = rounds
-        self._start_chain = start_chain
+        self._start_runner = start_runner
         self._tools = tools
         self._metrics = metrics
         self._whole = whole
         is_chat = rounds.dialect == conversation_pb2.DIALECT_OPENAI
         self._chat = ChatAnswer() if is_chat else None
-        self._bounds: Bounds | None = None
+        self._budget: RetryBudget | None = None
         self._offset = 0  # blocks that went out
         self._usage = Usage()
         self._written = 0  # tokens
@@ -91,38 +93,38 @@ class ToolLoop:
             while True:
                 is_last = number == MAX_ROUNDS
                 self._rounds.progress = Progress(tuple(said), self._written, is_last)
-                chain = self._start_chain(self._plan, self._bounds)
-                round_ = self._round(chain, is_first=number == 1)
-                async with aclosing(self._run(chain, round_)) as batches:
+                runner = self._start_runner(self._plan, self._budget)
+                round_ = self._round(runner, is_first=number == 1)
+                async with aclosing(self._run(runner, round_)) as batches:
                     async for batch in batches:
                         yield batch if self._chat is None else self._chat.follow(batch)
-                self._bounds = chain.bounds
+                self._budget = runner.budget
                 self._offset += len(round_.choice.blocks)
                 message = _message(round_.choice)
                 written = round_.usage.output_tokens - self._usage.output_tokens
                 self._written += written or _written_in(message)
                 self._usage = round_.usage
                 calls = round_.calls()
-                async with aclosing(self._results(calls, chain, is_last)) as results:
+                async with aclosing(self._results(calls, runner, is_last)) as results:
                     async for result in results:
                         message.blocks.add(server_tool_result=result)
                         if self._chat is not None:
                             self._chat.found(result)
                         yield self._told(result)
-                end = self._end(round_, calls, chain.serving, is_last)
+                end = self._end(round_, calls, runner.serving, is_last)
                 if end is not None:
                     sources = () if self._chat is None else self._chat.annotations()
                     yield [*sources, end, Event(usage=self._usage)]
                     return
                 said.append(message)
-                self._go_on_from(chain.serving)
+                self._go_on_from(runner.serving)
                 number += 1
         finally:
             self._metrics.tool_rounds.observe(number)
 
-    def _round(self, chain: Chain, *, is_first: bool) -> Round:
+    def _round(self, runner: FallbackRunner, *, is_first: bool) -> Round:
         def is_own(name: str) -> bool:
-            step = chain.serving
+            step = runner.serving
             return step is not None and name in self._rounds.offered(step)
 
         return Round(
@@ -133,13 +135,13 @@ class ToolLoop:
             new_id=new_server_call_id,
         )
 
-    async def _run(self, chain: Chain, round_: Round) -> Batches:
+    async def _run(self, runner: FallbackRunner, round_: Round) -> Batches:
         """Return what goes out of a round."""
         if self._whole:
-            for batch in await chain.whole():
+            for batch in await runner.whole():
                 yield round_.feed(batch)
             return
-        async with aclosing(chain.stream()) as batches:
+        async with aclosing(runner.stream()) as batches:
             async for batch in batches:
                 if told := round_.feed(batch):
                     yield told
@@ -170,17 +172,17 @@ class ToolLoop:
                 return
 
     async def _results(
-        self, calls: Sequence[ToolUse], chain: Chain, is_last: bool
+        self, calls: Sequence[ToolUse], runner: FallbackRunner, is_last: bool
     ) -> AsyncGenerator[ServerToolResult, None]:
         """Return the results of calls, in order, each as soon as those before it are there.
 
         Raises:
             GatewayError: the time for the whole chain is over.
         """
-        if not calls or chain.serving is None:
+        if not calls or runner.serving is None:
             return
-        offered = self._rounds.offered(chain.serving)
-        conversation = self._rounds.seen(chain.serving)
+        offered = self._rounds.offered(runner.serving)
+        conversation = self._rounds.seen(runner.serving)
         is_known = partial(addresses_in, conversation)
         running: list[asyncio.Task[ServerToolResult] | ServerToolResult] = []
         for number, call in enumerate(calls):
@@ -191,7 +193,7 @@ class ToolLoop:
                 run = self._tools.run(call, offered[call.name], is_known)
                 running.append(asyncio.create_task(run))
         tasks = [one for one in running if isinstance(one, asyncio.Task)]
-        deadline = None if self._bounds is None else self._bounds.deadline
+        deadline = None if self._budget is None else self._budget.deadline
         try:
             for one in running:
                 if isinstance(one, asyncio.Task):

@@ -12,7 +12,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, ToolUse, Usage
 from gateway.inference.v1.inference_pb2 import Choice, Event
 from services.common.errors import internal
-from services.inference.accumulator import Accumulator
+from services.inference.stream.accumulator import Accumulator
 from services.inference.tools.usage import add_usage
 
 # An answer that ends so does not wait for what its calls give.

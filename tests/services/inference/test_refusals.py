@@ -7,7 +7,7 @@ import pytest
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import UpstreamError
-from services.inference.fallback.breakers import Key
+from services.inference.fallback.circuit_breaker import ModelKey
 from services.inference.refusals import OF_MESSAGES, Refusals, new_refusal
 
 # From the providers' public error texts.
@@ -262,10 +262,10 @@ def test_only_refusals_of_the_request_count():
 def test_so_many_models_are_remembered():
     refusals = Refusals()
     for number in range(1_001):
-        refusals.add(Key("p", str(number)), "top_p")
-    refusals.add(Key("p", "1000"), "seed")
-    assert refusals.of(Key("p", "0")) == frozenset()
-    assert refusals.of(Key("p", "1000")) == {"top_p", "seed"}
+        refusals.add(ModelKey("p", str(number)), "top_p")
+    refusals.add(ModelKey("p", "1000"), "seed")
+    assert refusals.of(ModelKey("p", "0")) == frozenset()
+    assert refusals.of(ModelKey("p", "1000")) == {"top_p", "seed"}
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Message, Opaque, Thinking
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, GenerateRequest
+from services.inference.stream.sign_thinking import ThinkingSigner
 from services.inference.thinking import (
     Signer,
-    SignThinking,
     apply_strategy,
     is_gateway_signature,
     is_provider_signature,
@@ -282,7 +282,7 @@ def test_unsigned_thinking_is_signed_before_its_block_ends_however_it_is_batched
 ) -> None:
     events = thinking_events(*texts)
     cut = data.draw(st.integers(0, len(events)))
-    signing = SignThinking(SIGNER, "model")
+    signing = ThinkingSigner(SIGNER, "model")
     out = [*signing.feed(events[:cut]), *signing.feed(events[cut:])]
     signature = SIGNER.sign("".join(texts), "model")
     assert out == [*events[:-1], Event(signature=signature), events[-1]]
@@ -290,13 +290,13 @@ def test_unsigned_thinking_is_signed_before_its_block_ends_however_it_is_batched
 
 def test_thinking_that_begins_with_text_is_signed_whole() -> None:
     events = [Event(block_start=thought("all of it")), Event(block_stop=BlockStop())]
-    signed = SignThinking(SIGNER, "model").feed(events)
+    signed = ThinkingSigner(SIGNER, "model").feed(events)
     assert signed[1] == Event(signature=SIGNER.sign("all of it", "model"))
 
 
 def test_what_is_no_thinking_goes_on_untouched() -> None:
     events = [Event(block_start=Block(text="a")), Event(text="b"), Event(block_stop=BlockStop())]
-    assert SignThinking(SIGNER, "model").feed(events) is events
+    assert ThinkingSigner(SIGNER, "model").feed(events) is events
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_what_is_no_thinking_goes_on_untouched() -> None:
     ],
 )
 def test_the_gateways_signature_carries_the_providers_own(events: list[Event]) -> None:
-    signed = SignThinking(SIGNER, "model").feed(events)
+    signed = ThinkingSigner(SIGNER, "model").feed(events)
     given = [event.signature for event in signed if event.signature]
     assert given == [SIGNER.sign("a", "model", "own")]
     assert not any(event.block_start.thinking.signature for event in signed)
@@ -315,7 +315,7 @@ def test_the_gateways_signature_carries_the_providers_own(events: list[Event]) -
 
 def test_redacted_thinking_is_carried_by_a_signature() -> None:
     events = [Event(block_start=Block(redacted_thinking="own")), Event(block_stop=BlockStop())]
-    signed = SignThinking(SIGNER, "model").feed(events)
+    signed = ThinkingSigner(SIGNER, "model").feed(events)
     assert signed[0].block_start.redacted_thinking == SIGNER.sign("", "model", "own")
     assert signed[1:] == events[1:]
     assert events[0].block_start.redacted_thinking == "own"
@@ -324,7 +324,7 @@ def test_redacted_thinking_is_carried_by_a_signature() -> None:
 def test_choices_that_think_at_once_are_signed_each_for_itself() -> None:
     first, second = thinking_events("a", "b"), thinking_events("c", "d", choice=1)
     mixed = [event for pair in zip(first, second, strict=True) for event in pair]
-    signed = SignThinking(SIGNER, "model").feed(mixed)
+    signed = ThinkingSigner(SIGNER, "model").feed(mixed)
     assert [(event.choice, event.signature) for event in signed if event.signature] == [
         (0, SIGNER.sign("ab", "model")),
         (1, SIGNER.sign("cd", "model")),

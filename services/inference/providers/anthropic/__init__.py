@@ -5,7 +5,7 @@ what comes back; both are pure. Here is what sends.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
@@ -100,21 +100,15 @@ class AnthropicProvider:
             return [event]
         return events_from_whole(parsed, self._upstream)
 
-    async def stream(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
+    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
         """Return an answer as it comes; see `Provider.stream`."""
-        body = await offload(build_request, call, **self._rules)
-        reader = StreamReader(self._upstream)
-        stream = self._upstream.stream(
-            _MESSAGES, body, headers=self._headers(call), heard=call.heard, progress=reader
+        return self._upstream.stream(
+            _MESSAGES,
+            partial(build_request, call, **self._rules),
+            reader=StreamReader(self._upstream),
+            headers=self._headers(call),
+            heard=call.heard,
         )
-        async with aclosing(stream) as texts:
-            async for text in texts:
-                events = reader.feed(text)
-                if events:
-                    yield events
-                if reader.failure:
-                    break
-        reader.end()
 
     async def count_tokens(self, call: Call) -> int:
         """Return the provider's own count of the input tokens."""

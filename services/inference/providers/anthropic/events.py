@@ -12,7 +12,6 @@ from gateway.conversation.v1.conversation_pb2 import Opaque
 from gateway.inference.v1.inference_pb2 import BlockStop, Event
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
-from services.inference.content import is_content
 from services.inference.providers.anthropic.parts import (
     OF_THE_END,
     Counts,
@@ -29,6 +28,7 @@ from services.inference.providers.bounds import Bounds
 from services.inference.providers.failures import broken_answer, cut_off
 from services.inference.providers.frames import Frames, delta_of
 from services.inference.providers.sse import ServerSentEvent, read_event
+from services.inference.stream.content import is_content
 
 # Of each delta with a name: the block it belongs to, and where its text is.
 _DELTAS = {
@@ -103,13 +103,11 @@ class StreamReader:
     Attributes:
         ended: whether the provider has said that nothing follows.
         has_content: whether some of the answer has come.
-        failure: what broke the answer off, or None; the events before it stay good.
     """
 
     def __init__(self, upstream: Failures) -> None:
         """Return a reader; `upstream` makes failures of what the provider says."""
         self.ended = self.has_content = False
-        self.failure: UpstreamError | None = None
         self._upstream = upstream
         self._bounds = Bounds(upstream.name, upstream.limits)
         self._counts = Counts()
@@ -135,54 +133,49 @@ class StreamReader:
         """Whether the answer has ended, so that nothing but the last event can be missing."""
         return self._finished
 
-    def feed(self, text: bytes) -> list[Event]:
-        """Return the events that the text of server-sent events makes.
+    def feed(self, text: bytes, out: list[Event]) -> None:
+        """Add the events to `out` that the text of server-sent events makes; none after the end.
 
-        After a failure or the end there are none.
+        Raises:
+            UpstreamError: one tells an error, or cannot be read; what came before it is in `out`.
         """
-        events: list[Event] = []
-        frames, at = self._frames, 0
-        while at < len(text) and not (self.ended or self.failure):
+        frames, at, already = self._frames, 0, len(out)
+        while at < len(text) and not self.ended:
             pieces, at = frames.repeats(text, at)
             if pieces:
                 kind = _KIND_OF_DELTA[self._kind]
-                events.append(delta_of(0, self._number, kind, pieces))
+                out.append(delta_of(0, self._number, kind, pieces))
                 continue
             began = at
             sent, at = read_event(text, at)
             if sent is not None:
                 frames.forget()
-                known = len(events)
-                self._take(sent, events)
-                if len(events) > known:
-                    self._learn(text[began:at], events[-1])
-        self.has_content = self.has_content or any(map(is_content, events))
-        return events
+                known = len(out)
+                self._take(sent, out)
+                if len(out) > known:
+                    self._learn(text[began:at], out[-1])
+        self.has_content = self.has_content or any(map(is_content, out[already:]))
 
-    def _take(self, sent: ServerSentEvent, events: list[Event]) -> None:
+    def _take(self, sent: ServerSentEvent, out: list[Event]) -> None:
         try:
-            self._read(sent, events)
-        except UpstreamError as error:
-            self.failure = error
+            self._read(sent, out)
         except MalformedError as error:
-            self.failure = broken_answer(
+            raise broken_answer(
                 self._upstream.name, f"streamed an event with a wrong `{error}`", sent.data
-            )
+            ) from error
 
     def _learn(self, sent: bytes, event: Event) -> None:
         """Learn to recognise server-sent events that differ from one in what it said alone."""
         if text := event.text or event.thinking or event.input:
             self._frames.learn(sent, text)
 
-    def end(self) -> None:
-        """Record that the stream is over.
+    def end(self, out: list[Event]) -> None:
+        """Take the end of the stream.
 
         Raises:
             UpstreamError: it was over too early. The reason to stop makes an answer whole,
                 also where the last event is missing.
         """
-        if self.failure:
-            raise self.failure
         if not self._finished:
             raise cut_off(self._upstream.name)
 
@@ -190,8 +183,7 @@ class StreamReader:
         told = an_object(self._bounds.parse(sent.data), "data")
         kind = told.get("type", sent.event)
         if kind == "error":
-            self.failure = self._upstream.in_band(sent.data)
-            return
+            raise self._upstream.in_band(sent.data)
         if not isinstance(kind, str):
             raise MalformedError("type")
         reader = self._readers.get(kind)

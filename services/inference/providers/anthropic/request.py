@@ -13,13 +13,13 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, Tool, ToolChoice
 from services.common.errors import invalid, unsupported
-from services.inference.prefill import CONTINUE, prefill_of
 from services.inference.providers import forms
 from services.inference.providers.anthropic import shaping
 from services.inference.providers.anthropic.caller import Caller, json_object, kept_at_provider
 from services.inference.providers.anthropic.content import Conversation, Json, refuse, shortest
 from services.inference.providers.anthropic.reasoning import Reasoning
 from services.inference.providers.base import Call
+from services.inference.stream.prefill import CONTINUE, prefill_of
 
 # What is asked for where neither the caller nor the catalogue knows a bound.
 DEFAULT_MAX_TOKENS = 4096

@@ -5,7 +5,7 @@
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
@@ -26,7 +26,6 @@ from services.inference.providers.gemini.vectors import (
     read_embedding,
 )
 from services.inference.providers.openai.vectors import MAX_LENGTH
-from services.inference.providers.reading import read_events
 from services.inference.providers.upstream import Upstream
 
 _BY_ADDRESS = (
@@ -81,31 +80,21 @@ class GeminiProvider:
 
     async def whole(self, call: Call) -> Sequence[Event]:
         """Return a whole answer; see `Provider.whole`."""
-        model, body, names = await self._asked(call)
-        answer = await self._upstream.post_unbounded(f"/{model}:generateContent", body)
+        path = f"/{shaping.model_path(call.target.upstream)}:generateContent"
+        answer = await self._upstream.post_unbounded(path, await offload(self._body, call))
         parsed = self._upstream.json_object(answer)
-        return events_from_whole(parsed, call, self._upstream, names, self._new_id)
+        return events_from_whole(parsed, call, self._upstream, _names(call), self._new_id)
 
-    async def stream(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
+    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
         """Return an answer as it comes; see `Provider.stream`."""
-        model, body, names = await self._asked(call)
-        reader = AnswerReader(call, self._upstream, names, self._new_id)
-        path = f"/{model}:streamGenerateContent?alt=sse"
-        stream = self._upstream.stream(path, body, progress=reader)
-        async with aclosing(read_events(stream, reader)) as batches:
-            async for events in batches:
-                yield events
-        last: list[Event] = []
-        reader.end(last)
-        yield last
+        path = f"/{shaping.model_path(call.target.upstream)}:streamGenerateContent?alt=sse"
+        reader = AnswerReader(call, self._upstream, _names(call), self._new_id)
+        return self._upstream.stream(path, partial(self._body, call), reader=reader)
 
-    async def _asked(self, call: Call) -> tuple[str, bytes, Mapping[str, str]]:
-        """Return the path of the model, the body, and the names that tools were given."""
-        model = shaping.model_path(call.target.upstream)
-        body = await offload(
-            build_request, call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls
+    def _body(self, call: Call) -> bytes:
+        return build_request(
+            call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls
         )
-        return model, body, shaping.given_names(tool.name for tool in call.request.tools)
 
     async def count_tokens(self, call: Call) -> int:
         """Return the provider's own count of the input tokens."""
@@ -139,3 +128,8 @@ class GeminiProvider:
 
     async def close(self) -> None:
         """Do nothing: connections belong to the client that providers share."""
+
+
+def _names(call: Call) -> Mapping[str, str]:
+    """Return the names that callers gave tools, by those that the provider knows them by."""
+    return shaping.given_names(tool.name for tool in call.request.tools)

@@ -13,12 +13,12 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Event, Start
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
-from services.inference.content import is_content
 from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, name_of, tokens
 from services.inference.providers.gemini.candidate import Candidate
 from services.inference.providers.sse import read_event
+from services.inference.stream.content import is_content
 
 Json = dict[str, Any]
 

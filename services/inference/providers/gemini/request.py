@@ -12,7 +12,6 @@ import orjson
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, Tool, ToolChoice
-from services.inference.prefill import CONTINUE, prefill_of
 from services.inference.providers.base import Call
 from services.inference.providers.gemini import shaping
 from services.inference.providers.gemini.caller import (
@@ -24,6 +23,7 @@ from services.inference.providers.gemini.caller import (
 )
 from services.inference.providers.gemini.content import Conversation
 from services.inference.providers.gemini.reasoning import thinking_config
+from services.inference.stream.prefill import CONTINUE, prefill_of
 
 # Fields of sampling, and what `generationConfig` calls them.
 _Sampled = Literal["temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty"]

@@ -12,7 +12,6 @@ from gateway.conversation.v1.conversation_pb2 import Block, FinishReason
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
-from services.inference.content import is_content
 from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
@@ -22,6 +21,7 @@ from services.inference.providers.openai.caller import Json
 from services.inference.providers.openai.choice import Choice
 from services.inference.providers.openai.usage import read_usage
 from services.inference.providers.sse import ServerSentEvent, read_event
+from services.inference.stream.content import is_content
 
 DONE = b"[DONE]"
 
@@ -133,7 +133,7 @@ class StreamReader:
             self._speaker = self._choices[event.choice]
             self._frames.learn(sent, text)
 
-    def end(self) -> None:
+    def end(self, out: list[Event]) -> None:
         """Take the end of the stream.
 
         Raises:

@@ -1,7 +1,7 @@
 """Sends chat completions, and texts for vectors."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from functools import partial
 
 import orjson
 
@@ -19,7 +19,6 @@ from services.inference.providers.openai.request import build_request
 from services.inference.providers.openai.transcriptions import form, read_transcript
 from services.inference.providers.openai.vectors import MAX_LENGTH, read_vectors
 from services.inference.providers.openai.verbatim import verbatim
-from services.inference.providers.reading import read_events
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import changes_messages
 
@@ -82,18 +81,15 @@ class OpenAIProvider:
             parsed, call, self._upstream, self._new_id, says_texts=event is not None
         )
 
-    async def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
         """Return an answer as it comes; see `Provider.stream`."""
-        body = await offload(build_request, call, self._server)
-        reader = StreamReader(call, self._upstream, self._new_id)
-        headers = caller_headers(call, self.dialect)
-        stream = self._upstream.stream(
-            _PATH, body, headers=headers, heard=call.heard, progress=reader
+        return self._upstream.stream(
+            _PATH,
+            partial(build_request, call, self._server),
+            reader=StreamReader(call, self._upstream, self._new_id),
+            headers=caller_headers(call, self.dialect),
+            heard=call.heard,
         )
-        async with aclosing(read_events(stream, reader)) as batches:
-            async for events in batches:
-                yield events
-        reader.end()
 
     async def count_tokens(self, call: Call) -> int | None:
         """Return None: the dialect has no count."""

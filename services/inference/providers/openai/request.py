@@ -13,11 +13,11 @@ from gateway.inference.v1.inference_pb2 import (
     Tool,
     ToolChoice,
 )
-from services.inference.prefill import CONTINUE, prefill_of
 from services.inference.providers.base import Call, Target
 from services.inference.providers.openai import shaping
 from services.inference.providers.openai.caller import Caller, Json, Server, fragment, read_object
 from services.inference.providers.openai.messages import Conversation
+from services.inference.stream.prefill import CONTINUE, prefill_of
 
 # The smallest effort whose budget holds the one that was asked for; above all: high.
 _EFFORTS = (("minimal", 1024), ("low", 2048), ("medium", 8192))

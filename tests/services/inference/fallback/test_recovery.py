@@ -15,8 +15,8 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1.inference_pb2 import BlockStop, Event
 from services.common.errors import GatewayError, UpstreamError
-from services.inference.accumulator import Accumulator
 from services.inference.providers.failures import over_limit
+from services.inference.stream.accumulator import Accumulator
 from tests.services.inference.fallback.scripted import (
     DISABLED,
     FOREVER,

@@ -11,9 +11,9 @@ from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
-from services.inference.accumulator import Accumulator
 from services.inference.providers import failures
 from services.inference.providers.openai.events import StreamReader, events_from_whole
+from services.inference.stream.accumulator import Accumulator
 from tests.services.inference.providers.openai_calls import OPENAI, call_of
 
 Json = dict[str, Any]
@@ -64,7 +64,7 @@ def read(*chunks: Json | bytes, **fields: Any) -> list[Event]:
     reader = reader_of(**fields)
     events: list[Event] = []
     reader.feed(data(*chunks), events)
-    reader.end()
+    reader.end([])
     answer(events)
     return events
 
@@ -102,7 +102,7 @@ def failure_of(*chunks: Json | bytes, ended: bool = True, **fields: Any) -> Upst
     with pytest.raises(UpstreamError) as raised:
         reader.feed(data(*chunks), [])
         if ended:
-            reader.end()
+            reader.end([])
     return raised.value
 
 

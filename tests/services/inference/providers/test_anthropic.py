@@ -14,11 +14,11 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
 from services.common.settings import Limits
-from services.inference.accumulator import Accumulator
 from services.inference.http import Client
 from services.inference.providers.anthropic import AnthropicProvider, headers
 from services.inference.providers.base import Call, Provider
 from services.inference.providers.upstream import Upstream
+from services.inference.stream.accumulator import Accumulator
 from tests.services.inference.providers.anthropic_answers import (
     BEGIN,
     OVER,

@@ -14,9 +14,9 @@ from gateway.conversation.v1.conversation_pb2 import Block, Thinking, ToolUse, U
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish, GenerateResponse, Start
 from services.common.errors import UpstreamError
-from services.inference.accumulator import Accumulator
 from services.inference.providers.anthropic.events import StreamReader, events_from_whole
 from services.inference.providers.sse import EventCutter
+from services.inference.stream.accumulator import Accumulator
 from tests.services.inference.providers.anthropic_answers import (
     BEGIN,
     CITATION,
@@ -45,10 +45,10 @@ def reader() -> StreamReader:
 def read(*chunks: bytes) -> tuple[list[Event], UpstreamError | None]:
     """Give the events of a stream that comes in these chunks, and how it failed."""
     cutter, reading, events = EventCutter(1 << 20), reader(), []
-    for chunk in chunks:
-        events += reading.feed(cutter.feed(chunk))
     try:
-        reading.end()
+        for chunk in chunks:
+            reading.feed(cutter.feed(chunk), events)
+        reading.end(events)
     except UpstreamError as error:
         return events, error
     return events, None
@@ -215,8 +215,7 @@ def test_so_many_events_without_a_name_may_come_before_the_answer() -> None:
     new = [{"type": "brand_new"}] * 10_001
     cutter, reading = EventCutter(1 << 20), reader()
     with pytest.raises(UpstreamError, match=r"limits\.max_answer_parts|more than 10,000"):
-        reading.feed(cutter.feed(wire(new)))
-        reading.end()
+        reading.feed(cutter.feed(wire(new)), [])
     # What comes beside an answer is sent on, and does not wait.
     told, failure = read(wire(STREAM[:-1]), wire(new), wire(STREAM[-1:]))
     assert failure is None and told[-1].HasField("unknown")
@@ -398,7 +397,7 @@ def test_content_begins_with_what_says_something() -> None:
     reading = reader()
     quiet = [BEGIN, {"type": "ping"}, started(0, {"type": "text", "text": ""})]
     for event in quiet:
-        reading.feed(wire([event]))
+        reading.feed(wire([event]), [])
         assert not reading.has_content
-    reading.feed(wire([delta(0, "text_delta", text="a")]))
+    reading.feed(wire([delta(0, "text_delta", text="a")]), [])
     assert reading.has_content and not reading.is_complete

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from facade.dialects.anthropic import render_message
 from gateway.inference.v1.inference_pb2 import GenerateResponse
-from services.inference.accumulator import Accumulator
 from services.inference.providers.anthropic.events import events_from_whole
 from services.inference.providers.anthropic.verbatim import verbatim
+from services.inference.stream.accumulator import Accumulator
 from tests.services.inference.providers.anthropic_answers import CITATION, Provider
 from tests.services.inference.providers.changes import (
     GONE,

@@ -78,9 +78,7 @@ def test_text_behind_a_call_is_one_part_however_it_comes() -> None:
 
 def read_message(*events: dict[str, object]) -> None:
     reader = MessageReader(anthropic_answers.Provider(FEW))
-    reader.feed(anthropic_answers.wire([anthropic_answers.BEGIN, *events]))
-    if reader.failure is not None:
-        raise reader.failure
+    reader.feed(anthropic_answers.wire([anthropic_answers.BEGIN, *events]), [])
 
 
 BLOCKS = [anthropic_answers.started(index, {"type": "text", "text": "a"}) for index in range(17)]

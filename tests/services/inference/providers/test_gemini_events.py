@@ -18,10 +18,10 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
-from services.inference.accumulator import Accumulator
 from services.inference.providers import failures
 from services.inference.providers.base import Call, Target
 from services.inference.providers.gemini.events import AnswerReader, events_from_whole
+from services.inference.stream.accumulator import Accumulator
 from tests.services.inference.providers.gemini_answers import (
     CALL,
     CHUNKS,

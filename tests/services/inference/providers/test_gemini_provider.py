@@ -12,7 +12,6 @@ from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
-from services.inference.accumulator import Accumulator, whole_of
 from services.inference.http import Client
 from services.inference.providers.base import Call, Target
 from services.inference.providers.gemini import GeminiProvider, headers
@@ -20,6 +19,7 @@ from services.inference.providers.sandbox import SandboxProvider
 from services.inference.providers.upstream import Upstream
 from services.inference.sandbox.log import RequestLog
 from services.inference.sandbox.upstream import serving
+from services.inference.stream.accumulator import Accumulator, whole_of
 from tests.services.inference.providers.gemini_answers import chunk, text, wire
 from tests.services.inference.providers.gemini_calls import USER, call_of, says
 from tests.services.inference.providers.scripted import END, SSE_HEAD, Live, Setting, setting

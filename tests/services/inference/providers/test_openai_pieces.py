@@ -87,7 +87,7 @@ def through_the_cutter(pieces: Iterable[bytes]) -> list[Event]:
     cutter, reader, events = EventCutter(1 << 16), reader_of(), list[Event]()
     for piece in pieces:
         reader.feed(cutter.feed(piece), events)
-    reader.end()
+    reader.end([])
     return events
 
 

@@ -9,9 +9,9 @@ import pytest
 from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
-from services.inference.accumulator import Accumulator
 from services.inference.providers.base import Call
 from services.inference.providers.openai import OpenAIProvider
+from services.inference.stream.accumulator import Accumulator
 from tests.services.inference.providers.openai_calls import USER, call_of, medium, says
 from tests.services.inference.providers.scripted import (
     END,

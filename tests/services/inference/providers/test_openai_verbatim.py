@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from facade.dialects.openai import render_completion
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.common.errors import UpstreamError
-from services.inference.accumulator import Accumulator
 from services.inference.providers.openai.events import events_from_whole
 from services.inference.providers.openai.verbatim import verbatim
+from services.inference.stream.accumulator import Accumulator
 from tests.services.inference.providers.changes import (
     GONE,
     Path,

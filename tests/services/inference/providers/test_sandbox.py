@@ -26,11 +26,11 @@ from gateway.inference.v1.inference_pb2 import (
     ToolChoice,
 )
 from services.common.errors import GatewayError, UpstreamError
-from services.inference.accumulator import Accumulator
 from services.inference.providers.base import Call, Target
 from services.inference.providers.sandbox import MODELS, SandboxProvider, read_prompt
 from services.inference.sandbox.anthropic_wire import redact
 from services.inference.sandbox.upstream import serving
+from services.inference.stream.accumulator import Accumulator
 
 USER = conversation_pb2.ROLE_USER
 ASSISTANT = conversation_pb2.ROLE_ASSISTANT

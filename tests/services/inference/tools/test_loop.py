@@ -21,7 +21,7 @@ from gateway.inference.v1.inference_pb2 import (
     ToolChoice,
 )
 from services.common.errors import GatewayError, UpstreamError
-from services.inference.accumulator import whole_of
+from services.inference.stream.accumulator import whole_of
 from services.inference.tools.loop import MAX_CALLS, MAX_ROUNDS
 from services.inference.tools.running import WebTools
 from tests.services.inference.fallback.scripted import (

@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 from gateway.conversation.v1.conversation_pb2 import Block, Thinking, ToolUse
 from gateway.inference.v1.inference_pb2 import BlockStop, Event
 from services.common.errors import GatewayError
-from services.inference.fallback.recovery import Continued, Repeated, Sent
-from services.inference.prefill import WithoutEcho
-from services.inference.stops import StopMatcher
-from services.inference.thinking import Signer, SignThinking
+from services.inference.stream.continuation import Continuation
+from services.inference.stream.delivered import DeliveredPrefix
+from services.inference.stream.prefill import EchoFilter
+from services.inference.stream.replay import ReplayAligner
+from services.inference.stream.sign_thinking import ThinkingSigner
+from services.inference.stream.stop_sequences import StopSequenceFilter
+from services.inference.thinking import Signer
 
 Batch = Sequence[Event]
 Transform = Callable[[Batch], Batch]
@@ -21,16 +24,15 @@ SAID = "ab ab"
 
 
 def signing() -> Transform:
-    return SignThinking(Signer({"k": b"key"}, "k"), "m").feed
+    return ThinkingSigner(Signer({"k": b"key"}, "k"), "m").feed
 
 
 def stopping() -> Transform:
-    matcher = StopMatcher(["bb", "b\n"])
-    return lambda batch: matcher.feed(batch)[0]
+    return StopSequenceFilter(["bb", "b\n"]).feed
 
 
-def sent() -> Sent:
-    noted = Sent()
+def sent() -> DeliveredPrefix:
+    noted = DeliveredPrefix()
     noted.note([Event(block_start=Block(text="")), Event(text=SAID)])
     return noted
 
@@ -38,9 +40,9 @@ def sent() -> Sent:
 TRANSFORMS: dict[str, Callable[[], Transform]] = {
     "signing": signing,
     "stopping": stopping,
-    "without echo": lambda: WithoutEcho(SAID).feed,
-    "continued": lambda: Continued(sent()).feed,
-    "repeated": lambda: Repeated(sent(), "acme").feed,
+    "without echo": lambda: EchoFilter(SAID).feed,
+    "continued": lambda: Continuation(sent()).feed,
+    "repeated": lambda: ReplayAligner(sent(), "acme").feed,
 }
 BLOCKS = {
     "text": Block(text=""),

@@ -1,18 +1,19 @@
-"""Every attempt is written down: in the log, the metrics, the breakers and the error."""
+"""The attempt log: what became of each attempt, for logs, metrics, breakers and errors."""
 
 import logging
 from collections.abc import Callable
-from typing import Literal
+from types import TracebackType
+from typing import Literal, Self
 
 from prometheus_client import Counter
 
 from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 from services.common.errors import GatewayError, UpstreamError
-from services.inference.fallback.breakers import Breakers
+from services.inference.fallback.circuit_breaker import CircuitBreakers
 from services.inference.fallback.failure_log import FailureLog
-from services.inference.fallback.failures import is_transient
 from services.inference.fallback.plan import Step
+from services.inference.fallback.policy import is_out_of_time, is_transient
 from services.inference.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -28,74 +29,97 @@ _LEVELS: dict[Outcome, int] = {
 }
 
 
-class Record:
-    """One attempt, from when it begins to its one outcome.
+class AttemptRecord:
+    """One attempt, from its beginning to its one outcome.
+
+    In a `with` block around what may fail it notes the failure.
 
     Attributes:
-        outcome: None while it is under way.
+        outcome: None while the attempt is under way.
     """
 
-    def __init__(self, ledger: "Ledger", step: Step) -> None:
+    __slots__ = ("_began", "_is_probe", "_log", "_ms", "_reason", "_status", "_step", "outcome")
+
+    def __init__(self, log: "AttemptLog", step: Step) -> None:
         self.outcome: Outcome | None = None
-        self._ledger = ledger
+        self._log = log
         self._step = step
-        self._key = step.key
-        self._probe = ledger.breakers.begin(self._key)
-        self._began = ledger.monotonic()
+        self._is_probe = log.breakers.begin(step.key)
+        self._began = log.monotonic()
         self._status: int | None = None
         self._reason: Reason.ValueType = errors_pb2.REASON_UNSPECIFIED
         self._ms = 0
 
-    def answers(self) -> None:
-        """Its first content has come."""
-        if self._probe:
-            self._ledger.breakers.answers(self._key)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            return
+        if isinstance(error, UpstreamError) or is_out_of_time(error):
+            self.failed(error)
+        elif isinstance(error, GatewayError):
+            self.refused(error)
+        else:
+            self.cancelled()
+
+    def started(self) -> None:
+        """Note that the first content has come."""
+        if self._is_probe:
+            self._log.breakers.answers(self._step.key)
 
     def served(self) -> None:
-        """It has answered to the end."""
+        """Note that the answer has come to its end."""
         if self.outcome is None:
-            self._ledger.breakers.succeeded(self._key)
+            self._log.breakers.succeeded(self._step.key)
             self._close("served")
 
     def failed(self, error: GatewayError) -> None:
-        """It failed, at the provider or at a bound of the gateway's."""
+        """Note a failure of the provider, or that a time limit has passed."""
         if self.outcome is not None:
             return
         self._reason = error.reason
+        breakers, key = self._log.breakers, self._step.key
         if not isinstance(error, UpstreamError):
-            # The caller's bound on everything, which says little of this model.
-            self._ledger.breakers.cancelled(self._key, self._probe)
+            # The caller's limit on the whole chain, which says little of this model.
+            breakers.cancelled(key, self._is_probe)
         else:
             self._status = error.status
             if is_transient(error):
-                self._ledger.breakers.failed(self._key, self._probe)
+                breakers.failed(key, self._is_probe)
             else:
-                self._ledger.breakers.succeeded(self._key)
+                breakers.succeeded(key)
         self._close("failed")
-        self._ledger.failure_log.write(
-            self._key.provider,
+        self._log.failure_log.write(
+            key.provider,
             error,
-            {"step": self._step.step_id, "model": str(self._key), "ms": self._ms},
+            {"step": self._step.step_id, "model": str(key), "ms": self._ms},
         )
 
     def cancelled(self) -> None:
-        """It was given up: the caller left, or another model was faster."""
+        """Note that nobody wants the answer: the caller left, or another model was faster."""
         if self.outcome is None:
-            self._ledger.breakers.cancelled(self._key, self._probe)
+            self._log.breakers.cancelled(self._step.key, self._is_probe)
             self._reason = errors_pb2.REASON_CANCELLED
             self._close("cancelled")
 
     def refused(self, error: GatewayError) -> None:
-        """Its provider could not be sent the request; nothing was."""
-        self._ledger.breakers.cancelled(self._key, self._probe)
-        self._reason = error.reason
-        self._close("unsupported")
+        """Note that the provider cannot be sent the request; nothing was sent."""
+        if self.outcome is None:
+            self._log.breakers.cancelled(self._step.key, self._is_probe)
+            self._reason = error.reason
+            self._close("unsupported")
 
     def attempt(self) -> Attempt:
-        """Return it as callers are told of it."""
+        """Return the attempt as errors name it."""
         return Attempt(
             step=self._step.step_id,
-            model=str(self._key),
+            model=str(self._step.key),
             status=self._status,
             reason=self._reason,
             duration_ms=self._ms,
@@ -103,13 +127,13 @@ class Record:
 
     def _close(self, outcome: Outcome) -> None:
         self.outcome = outcome
-        self._ms = round((self._ledger.monotonic() - self._began) * 1000)
-        self._ledger.count(self._key.provider, outcome)
+        self._ms = round((self._log.monotonic() - self._began) * 1000)
+        self._log.count(self._step.key.provider, outcome)
         level = _LEVELS.get(outcome)
         if level is not None and log.isEnabledFor(level):
             told: dict[str, object] = {
                 "step": self._step.step_id,
-                "model": str(self._key),
+                "model": str(self._step.key),
                 "outcome": outcome,
                 "ms": self._ms,
             }
@@ -118,19 +142,19 @@ class Record:
             log.log(level, "attempt", extra=told)
 
 
-class Ledger:
+class AttemptLog:
     """Writes down the attempts of a process.
 
     Attributes:
-        breakers: learn from each of them.
-        metrics: count them.
-        failure_log: tells of those that failed.
+        breakers: those of the models; each attempt counts.
+        metrics: of attempts, hedges and recoveries.
+        failure_log: of the attempts that failed.
         monotonic: seconds of a clock that never goes back.
     """
 
     def __init__(
         self,
-        breakers: Breakers,
+        breakers: CircuitBreakers,
         metrics: Metrics,
         failure_log: FailureLog,
         monotonic: Callable[[], float],
@@ -150,9 +174,9 @@ class Ledger:
             self._counters[provider, outcome] = counter
         counter.inc()
 
-    def begin(self, step: Step) -> Record:
-        """Open the record of an attempt at a step's model."""
-        return Record(self, step)
+    def begin(self, step: Step) -> AttemptRecord:
+        """Return the record of an attempt at a step's model, which begins."""
+        return AttemptRecord(self, step)
 
     def skip(self, step: Step) -> None:
         """Write down that a step is left out because its model keeps failing."""

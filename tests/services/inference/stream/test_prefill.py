@@ -14,7 +14,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     Usage,
 )
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish, GenerateRequest, Start
-from services.inference.prefill import WithoutEcho, prefill_of
+from services.inference.stream.prefill import EchoFilter, prefill_of
 
 END = Finish(reason=conversation.FINISH_REASON_END_TURN)
 
@@ -41,7 +41,7 @@ def said(events: list[Event], choice: int = 0) -> str:
 
 def run(prefill: str, events: list[Event], choices: int = 1) -> list[Event]:
     """Feed each event as a batch of its own."""
-    transformer = WithoutEcho(prefill, choices)
+    transformer = EchoFilter(prefill, choices)
     return [passed for event in events for passed in transformer.feed([event])]
 
 
@@ -77,13 +77,13 @@ def test_a_repeated_prefill_is_taken_out_and_anything_else_stays(
 
 
 def test_text_is_held_back_only_while_all_of_it_is_a_beginning_of_the_prefill() -> None:
-    transformer = WithoutEcho("Sure")
+    transformer = EchoFilter("Sure")
     assert transformer.feed([begin(), text("Su")]) == [begin()]
     assert transformer.feed([text("rp")]) == [text("Su"), text("rp")]
 
 
 def test_once_decided_batches_pass_as_they_are() -> None:
-    transformer = WithoutEcho("Sure")
+    transformer = EchoFilter("Sure")
     transformer.feed([begin(), text("Sure, "), text("x")])
     batch = [text("Sure"), stop(), finish()]
     assert transformer.feed(batch) is batch
@@ -101,7 +101,7 @@ def test_text_that_the_block_begins_with_counts() -> None:
 
 def test_what_is_held_goes_out_when_its_block_ends() -> None:
     batch = [begin(), text("Su"), stop()]
-    assert WithoutEcho("Sure").feed(batch) == batch
+    assert EchoFilter("Sure").feed(batch) == batch
 
 
 def test_thinking_comes_before_and_passes() -> None:
@@ -168,8 +168,8 @@ def test_any_cut_gives_what_the_whole_text_gives(
     left = whole.lstrip()[len(echo) :] if repeats else whole
     events = run(prefill, answer(*cut))
     assert said(events) == left
-    assert WithoutEcho(prefill).feed(answer(whole))[-2:] == [stop(), finish()]
-    assert said(list(WithoutEcho(prefill).feed(answer(whole)))) == left
+    assert EchoFilter(prefill).feed(answer(whole))[-2:] == [stop(), finish()]
+    assert said(list(EchoFilter(prefill).feed(answer(whole)))) == left
 
 
 def message(role: conversation.Role.ValueType, *blocks: Block) -> Message:

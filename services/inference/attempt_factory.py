@@ -1,7 +1,8 @@
-"""Makes attempts of one request: for each model the request as that model is to see it."""
+"""Makes the attempts at one request: for each model the request as that model is to see it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from gateway.conversation.v1 import conversation_pb2
@@ -11,22 +12,28 @@ from gateway.inference.v1.inference_pb2 import (
     ThinkingConfig,
 )
 from services.common.lazy_request import LazyRequest, Source
-from services.inference import thinking, validation
+from services.inference import estimate, thinking, validation
 from services.inference.adaptation.rewriting import found_after, replace_media
 from services.inference.adaptation.rules import Reader, Way, adapts, way_of
 from services.inference.adaptation.session import Adapted, Session
-from services.inference.attempt import Attempt, Transform
-from services.inference.fallback.breakers import Key
+from services.inference.attempt import Attempt
+from services.inference.fallback.attempts import AttemptOptions
+from services.inference.fallback.circuit_breaker import ModelKey
 from services.inference.fallback.plan import Plan, Step
-from services.inference.fallback.recovery import Continued, Repeated
-from services.inference.fallback.requests import can_prefill, clamped, continued, copied, merged
-from services.inference.fallback.turn import Manner
+from services.inference.fallback.step_request import can_prefill, clamped, continued, copied, merged
 from services.inference.files import texts_as_blocks
 from services.inference.media import Found, find_media
 from services.inference.memory.conversation import Conversation
 from services.inference.offload import mark, mark_large, offload
-from services.inference.providers.base import Provider
+from services.inference.providers.base import Call, Provider
 from services.inference.refusals import MEDIA, PREFILL, Refusals, all_refused
+from services.inference.stream.continuation import Continuation
+from services.inference.stream.filters import StreamFilter
+from services.inference.stream.helper_usage import HelperUsageFilter
+from services.inference.stream.prefill import EchoFilter, prefill_of
+from services.inference.stream.replay import ReplayAligner
+from services.inference.stream.sign_thinking import ThinkingSigner
+from services.inference.stream.stop_sequences import StopSequenceFilter
 from services.inference.tools.rounds import Rounds
 
 
@@ -48,8 +55,8 @@ class Prepared(NamedTuple):
     adapted: Sequence[str] = ()
 
 
-class Asking:
-    """Makes attempts of one request; see `fallback.turn.Asks`.
+class RequestAttempts:
+    """Makes the attempts at one request; see `fallback.attempts.AttemptFactory`.
 
     Args:
         request: with the bytes of files in their places. Where the plan has one step it
@@ -131,7 +138,7 @@ class Asking:
         return Prepared(request, dropped, left_out, rest, told)
 
     def may_convert(self, step: Step) -> bool:
-        """Return whether a step's model may not read all media; see `fallback.turn.Asks`."""
+        """Return whether a step's model may not read all media; see `AttemptFactory`."""
         if self._open_session is None:
             return False
         if step.parameters is not None or self._conversation is not None:
@@ -149,7 +156,7 @@ class Asking:
         return not self.refused(step).isdisjoint(MEDIA)
 
     async def adapt(self, step: Step) -> None:
-        """Convert what a step's model does not read; see `fallback.turn.Asks`."""
+        """Convert what a step's model does not read; see `AttemptFactory`."""
         prepared = await offload(self.prepare, step)
         if not prepared.media:
             return
@@ -185,7 +192,7 @@ class Asking:
         )
 
     def converts(self, step: Step, field: str) -> bool:
-        """Return whether a step's model is asked without a medium it refuses; see `Asks`."""
+        """Return whether a model is asked without a medium it refuses; see `AttemptFactory`."""
         kind, prepared = MEDIA[field], self.prepare(step)
         return adapts(prepared.request.multimodal, kind) and any(
             found.block.media.kind == kind for found in prepared.media
@@ -219,7 +226,7 @@ class Asking:
         request, dropped = self._rounds.request_of(prepared.request, step, dialect)
         return prepared._replace(request=request, dropped=[*prepared.dropped, *dropped])
 
-    def attempt(self, step: Step, manner: Manner) -> tuple[Attempt, bool]:
+    def attempt(self, step: Step, options: AttemptOptions) -> tuple[Attempt, bool]:
         """Make an attempt; return whether it asks the model to go on with what was sent.
 
         Raises:
@@ -228,46 +235,100 @@ class Asking:
         provider = self._providers[step.target.provider]
         source: Source | None = None
         if self._lazy is not None:
-            source = self._source(self._lazy, step, provider, manner)
+            source = self._source(self._lazy, step, provider, options)
         prepared = self.complete(step)
         request = prepared.request
-        last: Transform | None = None
+        filters: list[StreamFilter] = []
         continues = False
-        if manner.sent is not None:
-            text = manner.sent.text
-            if (
+        if (delivered := options.delivered) is not None:
+            text = delivered.text
+            continues = (
                 text is not None
-                and text.strip()
+                and bool(text.strip())
                 and provider.prefills
-                and PREFILL not in manner.without
+                and PREFILL not in options.without
                 and can_prefill(request)
-            ):
-                request = continued(request, text)
-                last = Continued(manner.sent).feed
-                continues = True
+            )
+            if continues:
+                request = continued(request, text or "")
+                filters.append(Continuation(delivered))
             else:
-                last = Repeated(manner.sent, provider.name).feed
-        if manner.discards_thinking:
+                filters.append(ReplayAligner(delivered, provider.name))
+        if options.discards_thinking:
             request = copied(request)
             request.thinking_block_strategy = ThinkingBlockStrategy.THINKING_BLOCK_STRATEGY_DISCARD
-        attempt = Attempt(
-            self.seen_by(provider, request),
-            step.target,
-            provider,
-            stream=manner.stream,
-            signer=self._signer,
-            last=last,
-            dropped=prepared.dropped,
-            left_out=prepared.left_out,
-            without=manner.without,
-            source=source,
-            adapted=prepared.adapted,
-            helpers=() if self._session is None else self._session.used,
+        request = self.seen_by(provider, request)
+        helpers = () if self._session is None else self._session.used
+        if helpers:
+            filters.append(HelperUsageFilter(helpers))
+        return (
+            self._attempt(step, provider, request, options, filters, prepared, source),
+            continues,
         )
-        return attempt, continues
+
+    def _attempt(
+        self,
+        step: Step,
+        provider: Provider,
+        request: GenerateRequest,
+        options: AttemptOptions,
+        last: Sequence[StreamFilter],
+        prepared: Prepared,
+        source: Source | None,
+    ) -> Attempt:
+        """Return an attempt whose answer passes what it needs, and `last` the filters given."""
+        stream = options.stream
+        filters: list[StreamFilter] = []
+        if not (provider.prefills and PREFILL not in options.without) and (
+            prefill := prefill_of(request)
+        ):
+            filters.append(EchoFilter(prefill, request.n or 1))
+        if _needs_stop_filter(request, provider):
+            estimate_input = partial(estimate.estimate_input_tokens, request)
+            stops = StopSequenceFilter(request.stop_sequences, request.n or 1, estimate_input)
+            filters.append(stops)
+            # Only a stream can be ended where the caller's string comes up.
+            stream = True
+            request = _without_stops(request)
+        filters += last
+        as_it_is = not (stream or filters) and _takes_passthrough(request, provider)
+        if not provider.checks_signatures:
+            # Before all else. What is passed through holds no thinking.
+            filters.insert(0, ThinkingSigner(self._signer, step.target.upstream))
+        call = Call(
+            request,
+            step.target,
+            stream,
+            list(prepared.dropped),
+            as_it_is,
+            options.without,
+            source,
+        )
+        return Attempt(call, provider, filters, prepared.left_out, prepared.adapted)
+
+    def direct_attempt(self, step: Step, *, stream: bool) -> Attempt | None:
+        """Return an attempt with the request as its caller wrote it; see `AttemptFactory`."""
+        lazy, request, target = self._lazy, self._request, step.target
+        if lazy is None:
+            return None
+        provider = self._providers[target.provider]
+        without = self.refused(step)
+        if (
+            provider.dialect != request.dialect
+            or step.parameters is not None
+            or (target.max_output_tokens and request.max_tokens > target.max_output_tokens)
+            or _needs_stop_filter(request, provider)
+            or not provider.takes_source(lazy, without)
+        ):
+            return None
+        as_it_is = not stream and request.takes_verbatim
+        call = Call(request, target, stream, [], as_it_is, without, lazy.source)
+        if provider.checks_signatures:
+            return Attempt(call, provider)
+        return Attempt(call, provider, (ThinkingSigner(self._signer, target.upstream),))
 
     def _source(
-        self, lazy: LazyRequest, step: Step, provider: Provider, manner: Manner
+        self, lazy: LazyRequest, step: Step, provider: Provider, options: AttemptOptions
     ) -> Source | None:
         """Return the conversation as its caller wrote it, if an attempt can be made with it.
 
@@ -276,9 +337,9 @@ class Asking:
         if (
             provider.dialect == self._request.dialect
             and step.parameters is None
-            and manner.sent is None
-            and not manner.discards_thinking
-            and provider.takes_source(lazy, all_refused(step.target.refuses, manner.without))
+            and options.delivered is None
+            and not options.discards_thinking
+            and provider.takes_source(lazy, all_refused(step.target.refuses, options.without))
         ):
             return lazy.source
         kinds = validation.check(lazy.complete())
@@ -290,7 +351,7 @@ class Asking:
         """Return what a step's model refuses or has refused, names of `refusals`."""
         return all_refused(step.target.refuses, self._refusals.of(step.key))
 
-    def learn_refusal(self, key: Key, name: str) -> None:
+    def learn_refusal(self, key: ModelKey, name: str) -> None:
         """Remember that a model refuses a field, or PREFILL."""
         self._refusals.add(key, name)
 
@@ -325,3 +386,23 @@ def _media_of(request: GenerateRequest, step: Step) -> list[Found]:
 
 def _reads_documents(step: Step) -> bool:
     return conversation_pb2.MEDIA_KIND_DOCUMENT in (step.target.inputs or ())
+
+
+def _needs_stop_filter(request: GenerateRequest, provider: Provider) -> bool:
+    """Return whether the caller is told which stop sequence matched, and not by the provider."""
+    return (
+        bool(request.stop_sequences)
+        and not provider.tells_stop_sequence
+        and request.dialect != conversation_pb2.DIALECT_OPENAI
+    )
+
+
+def _takes_passthrough(request: GenerateRequest, provider: Provider) -> bool:
+    """Return whether the provider's own JSON is an answer that the caller alone reads."""
+    return request.takes_verbatim and request.dialect == provider.dialect
+
+
+def _without_stops(request: GenerateRequest) -> GenerateRequest:
+    copy = copied(request)
+    copy.ClearField("stop_sequences")
+    return copy

@@ -1,4 +1,6 @@
-"""What counts as content of an answer. Pure."""
+"""The first content of an answer: what ends the time that a model has to begin. Pure."""
+
+from collections.abc import Iterable
 
 from gateway.inference.v1.inference_pb2 import Event
 
@@ -18,3 +20,8 @@ def is_content(event: Event) -> bool:
     if kind == "further":
         return event.further.HasField("message")
     return kind not in ("start", "usage", "unknown")
+
+
+def has_content(batch: Iterable[Event]) -> bool:
+    """Return whether a batch holds some of the answer, or its end."""
+    return any(map(is_content, batch))

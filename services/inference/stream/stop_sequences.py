@@ -3,20 +3,22 @@
 Generation would have ended at the moment any stop sequence was complete. So the
 match that ends first wins, and of several that end at the same character the
 longest, which takes all of itself out of the text. A sequence may span deltas,
-never blocks; only text blocks are looked at.
-
-The search is an Aho-Corasick automaton: one step a character, whatever the
-sequences are and however the text is cut (Aho, Corasick: Efficient string matching,
-CACM 18/6, 1975). Text is held back only as far as it may begin a sequence.
+never blocks; only text blocks are looked at. Text is held back only as far as it may
+begin a sequence.
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Block
+from gateway.conversation.v1.conversation_pb2 import Block, Usage
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish
 from services.common.errors import unsupported
+from services.common.tokens import estimate_tokens
+from services.inference.stream.filters import Batch, ChoiceStates
+from services.inference.stream.pieces import keep
+from services.inference.stream.stop_automaton import StopAutomaton
 
 # The automaton has a state for each character, and is built on the event loop.
 MAX_CHARACTERS = 16_384
@@ -25,67 +27,89 @@ MAX_CHARACTERS = 16_384
 _MAX_HELD = 2 * MAX_CHARACTERS
 
 
-class StopMatcher:
-    """Ends each choice of an answer where one of the caller's strings comes up.
+class StopSequenceFilter:
+    """Ends each choice of an answer where one of the caller's stop sequences comes up.
+
+    What ends here gets its `block_stop` and `finish` and nothing more. A provider that is left
+    before its end never tells the usage, so that what was read and written is estimated then.
 
     Args:
         stop_sequences: the strings, none empty.
         choices: how many answers come, the request's `n`.
+        input_tokens: estimates the tokens that the request reads; None where no usage is to be
+            estimated.
+
+    Attributes:
+        is_done: whether all choices have ended, so that the provider need not go on.
 
     Raises:
         GatewayError: unsupported, when the strings are longer than `MAX_CHARACTERS` in all.
     """
 
-    def __init__(self, stop_sequences: Sequence[str], choices: int = 1) -> None:
+    def __init__(
+        self,
+        stop_sequences: Sequence[str],
+        choices: int = 1,
+        input_tokens: Callable[[], int] | None = None,
+    ) -> None:
         if sum(map(len, stop_sequences)) > MAX_CHARACTERS:
             raise unsupported(
                 "stop_sequences",
                 "stop_sequences: this model's provider does not tell which one ended an answer,"
                 f" so they may hold at most {MAX_CHARACTERS:,} characters in all",
             )
-        self._automaton = _Automaton(stop_sequences)
-        self._choices: dict[int, _Choice] = {}
+        self.is_done = False
+        self._choices = ChoiceStates(partial(_SearchState, StopAutomaton(stop_sequences)))
         self._running = choices
         # Choices that ended here and are still being written at the provider.
         self._cut = 0
+        self._input_tokens = input_tokens
+        self._written: list[str] = []
+        self._has_usage = False
 
-    def feed(self, events: Iterable[Event]) -> tuple[Sequence[Event], bool]:
-        """Return the events that may pass, and whether the provider need not go on.
+    def feed(self, batch: Batch) -> Batch:
+        """Return the events that pass, possibly none; see `StreamFilter.feed`."""
+        passed: list[Event] = []
+        for event in batch:
+            self._take(event, passed)
+        self.is_done = self._cut > 0 and self._running <= 0
+        for event in passed:
+            keep(self._written, event.text or event.thinking)
+            self._has_usage = self._has_usage or event.HasField("usage")
+        if self.is_done and not self._has_usage and self._input_tokens is not None:
+            usage = Usage(
+                input_tokens=self._input_tokens(),
+                output_tokens=estimate_tokens("".join(self._written)),
+            )
+            passed.append(Event(usage=usage))
+        return passed
 
-        The events may be none. What was ended here gets its `block_stop` and `finish`
-        and nothing more; usage passes even then, and counts what was cut off.
-        """
-        out: list[Event] = []
-        for event in events:
-            kind = event.WhichOneof("kind")
-            if kind == "usage" or kind == "start":
-                out.append(event)
-                continue
-            choice = self._choices.get(event.choice)
-            if choice is None:
-                choice = self._choices[event.choice] = _Choice(self._automaton)
-            if choice.ended:
-                self._cut -= kind == "finish"
-            elif kind == "text":
-                if choice.text(event, out):
-                    self._running -= 1
-                    self._cut += 1
-            elif kind == "block_start" and event.block_start.WhichOneof("kind") == "text":
-                if choice.open(event, out):
-                    self._running -= 1
-                    self._cut += 1
-            else:
-                choice.other(kind, event, out)
-                self._running -= kind == "finish"
-        return out, self._cut > 0 and self._running <= 0
+    def _take(self, event: Event, out: list[Event]) -> None:
+        kind = event.WhichOneof("kind")
+        choice = self._choices.of(kind, event)
+        if choice is None:
+            out.append(event)
+        elif choice.ended:
+            self._cut -= kind == "finish"
+        elif kind == "text":
+            self._count(choice.text(event, out))
+        elif kind == "block_start" and event.block_start.WhichOneof("kind") == "text":
+            self._count(choice.open(event, out))
+        else:
+            choice.other(kind, event, out)
+            self._running -= kind == "finish"
+
+    def _count(self, has_ended: bool) -> None:
+        self._running -= has_ended
+        self._cut += has_ended
 
 
-class _Choice:
+class _SearchState:
     """Where the search stands in one choice, and the events held back for it."""
 
     __slots__ = ("_automaton", "_held", "_length", "_state", "ended")
 
-    def __init__(self, automaton: "_Automaton") -> None:
+    def __init__(self, automaton: StopAutomaton) -> None:
         self._automaton = automaton
         self._state = 0
         # Held events with the number of characters each one brings, and their sum.
@@ -162,66 +186,3 @@ class _Choice:
 
 def _text_event(like: Event, text: str) -> Event:
     return Event(choice=like.choice, block=like.block, text=text)
-
-
-class _Automaton:
-    """Finds the first end of any of some strings, a character at a time.
-
-    Attributes:
-        depths: of each state, how many characters at the end may begin a string.
-        beginnings: the first characters of the strings.
-    """
-
-    __slots__ = ("_fallbacks", "_matches", "_steps", "beginnings", "depths")
-
-    def __init__(self, strings: Sequence[str]) -> None:
-        self.beginnings = frozenset(string[0] for string in strings)
-        self._steps: list[dict[str, int]] = [{}]
-        self._matches = [""]
-        self.depths = [0]
-        for string in strings:
-            self._add(string)
-        self._fallbacks = [0] * len(self._steps)
-        self._link()
-
-    def _add(self, string: str) -> None:
-        state = 0
-        for depth, character in enumerate(string, 1):
-            step = self._steps[state].get(character)
-            if step is None:
-                step = self._steps[state][character] = len(self._steps)
-                self._steps.append({})
-                self._matches.append("")
-                self.depths.append(depth)
-            state = step
-        self._matches[state] = string
-
-    def _link(self) -> None:
-        steps, fallbacks, matches = self._steps, self._fallbacks, self._matches
-        waiting = deque(steps[0].values())
-        while waiting:
-            state = waiting.popleft()
-            for character, step in steps[state].items():
-                fallback = fallbacks[state]
-                while fallback and character not in steps[fallback]:
-                    fallback = fallbacks[fallback]
-                fallbacks[step] = steps[fallback].get(character, 0)
-                waiting.append(step)
-            # The state's own string is longer than any that ends inside of it.
-            matches[state] = matches[state] or matches[fallbacks[state]]
-
-    def search(self, state: int, text: str) -> tuple[int, int, str]:
-        """Return the state after `text`, and the end and the string of the first match.
-
-        Without a match the string is "", and the end means nothing.
-        """
-        steps, fallbacks, matches = self._steps, self._fallbacks, self._matches
-        for position, character in enumerate(text, 1):
-            step = steps[state].get(character)
-            while step is None and state:
-                state = fallbacks[state]
-                step = steps[state].get(character)
-            state = step or 0
-            if matches[state]:
-                return state, position, matches[state]
-        return state, len(text), ""

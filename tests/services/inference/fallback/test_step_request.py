@@ -6,7 +6,7 @@ from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import GatewayError, UpstreamError
-from services.inference.fallback.requests import clamped, merged
+from services.inference.fallback.step_request import clamped, merged
 from services.inference.providers.base import Target
 from tests.services.inference.fallback.scripted import House, answer, chain, failing, request
 from tests.services.inference.fallback.virtual_time import in_no_time

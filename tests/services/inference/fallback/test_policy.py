@@ -3,8 +3,13 @@
 import pytest
 
 from services.common.errors import UpstreamError
-from services.inference.fallback.backoff import Retries
-from services.inference.fallback.failures import DivergedError, FailOn, is_transient, moves_on
+from services.inference.fallback.policy import (
+    DivergedError,
+    FailOn,
+    Retries,
+    is_transient,
+    moves_on,
+)
 from services.inference.providers.failures import broken_answer, classify, cut_off, in_band
 from tests.services.inference.fallback.scripted import silence
 

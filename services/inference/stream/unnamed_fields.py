@@ -7,7 +7,7 @@ import orjson
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Opaque
-from services.inference.pieces import keep
+from services.inference.stream.pieces import keep
 
 # Strings that say what something is, and not a part of what it says: they come whole.
 _WHOLE = frozenset({"id", "type", "format", "role", "name", "mime_type", "status", "object"})

@@ -1,9 +1,18 @@
-"""What a failure means for a chain: is the same model asked again, is the next one? Pure."""
+"""The fallback policy: which failures are retried and when, and which move on. Pure."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple, TypeGuard
 
 from gateway.errors.v1 import errors_pb2
-from services.common.errors import UpstreamError
+from services.common.errors import GatewayError, UpstreamError
+from services.inference.stream.replay import DivergedError
+
+FIRST_DELAY_S = 0.5
+LONGEST_DELAY_S = 30.0
+
+# Returns a random number between two bounds, as `random.uniform` does.
+Uniform = Callable[[float, float], float]
 
 _TRANSIENT = frozenset(
     {
@@ -36,15 +45,39 @@ class FailOn:
     words: tuple[str, ...]
 
 
-class DivergedError(UpstreamError):
-    """A model that was to go on with an answer says something else than was sent already."""
+class Retries(NamedTuple):
+    """How often one step is retried, and how long it waits before that.
 
-    def __init__(self, provider: str) -> None:
-        super().__init__(
-            errors_pb2.REASON_UPSTREAM_ERROR,
-            f"the provider {provider} began another answer than the one that had broken off",
-            status=200,
-        )
+    Attributes:
+        most: further attempts after the first.
+        factor: between one delay and the next, at least 1.
+        jitter_s: upper bound of the random addition to a delay.
+    """
+
+    most: int = 0
+    factor: float = 2.0
+    jitter_s: float = 0.0
+
+    def delay(self, retry: int, uniform: Uniform) -> float:
+        """Return the seconds before a retry, counted from 0."""
+        try:
+            grown = FIRST_DELAY_S * self.factor**retry
+        except OverflowError:
+            return LONGEST_DELAY_S
+        return min(grown + uniform(0.0, self.jitter_s), LONGEST_DELAY_S)
+
+
+def out_of_time() -> GatewayError:
+    """Return the failure of a chain whose `global_timeout_ms` has passed: 504."""
+    return GatewayError(
+        errors_pb2.REASON_TIMEOUT,
+        "fallback_config.global_timeout_ms: the time for the whole chain is over",
+    )
+
+
+def is_out_of_time(error: BaseException) -> TypeGuard[GatewayError]:
+    """Return whether an error is that of `out_of_time`."""
+    return isinstance(error, GatewayError) and error.reason == errors_pb2.REASON_TIMEOUT
 
 
 def is_transient(error: UpstreamError) -> bool:

@@ -1,4 +1,4 @@
-"""Hedging: when a model stays silent another is asked beside it, and the first to speak wins.
+"""Hedging: while a model is silent another is asked beside it, and the first content wins.
 
 Costs one timer while the first one is quick: a task is made only for the second.
 """
@@ -16,7 +16,8 @@ class Closable(Protocol):
 
 
 T = TypeVar("T", bound=Closable)
-Spoken = Callable[[], None]
+# Called once, when the first content of an answer has come.
+OnFirstContent = Callable[[], None]
 
 
 class _InterruptedError(Exception):
@@ -78,8 +79,8 @@ class Hedge(Generic[T]):
     def __init__(
         self,
         after_s: float,
-        start: Callable[[Spoken], Coroutine[Any, Any, T] | None],
-        spoken: Spoken,
+        start: Callable[[OnFirstContent], Coroutine[Any, Any, T] | None],
+        spoken: OnFirstContent,
     ) -> None:
         self.decided = False
         self._after_s = after_s
@@ -92,7 +93,7 @@ class Hedge(Generic[T]):
         self._dropped: asyncio.Task[T] | None = None
 
     async def race(
-        self, first: Callable[[Spoken], Awaitable[T]], ends: Callable[[Exception], bool]
+        self, first: Callable[[OnFirstContent], Awaitable[T]], ends: Callable[[Exception], bool]
     ) -> T:
         """Return the answer of whoever speaks first.
 

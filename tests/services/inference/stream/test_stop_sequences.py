@@ -8,7 +8,7 @@ from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Opaque, Thinking, ToolUse, Usage
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish, Start
 from services.common.errors import GatewayError
-from services.inference.stops import MAX_CHARACTERS, StopMatcher
+from services.inference.stream.stop_sequences import MAX_CHARACTERS, StopSequenceFilter
 
 END = Finish(reason=conversation.FINISH_REASON_END_TURN)
 
@@ -34,11 +34,15 @@ def stopped(sequence: str, choice: int = 0) -> Event:
     return Event(choice=choice, finish=Finish(reason=reason, stop_sequence=sequence))
 
 
-def run(matcher: StopMatcher, *batches: list[Event]) -> tuple[list[Event], bool]:
+def feed(matcher: StopSequenceFilter, batch: list[Event]) -> tuple[list[Event], bool]:
+    return list(matcher.feed(batch)), matcher.is_done
+
+
+def run(matcher: StopSequenceFilter, *batches: list[Event]) -> tuple[list[Event], bool]:
     """Feed batches until the matcher says that it is done."""
     out: list[Event] = []
     for batch in batches:
-        events, done = matcher.feed(batch)
+        events, done = feed(matcher, batch)
         out += events
         if done:
             return out, True
@@ -50,58 +54,58 @@ def said(events: list[Event], choice: int = 0) -> str:
 
 
 def test_text_before_the_match_passes_and_the_choice_ends_there() -> None:
-    events, done = run(StopMatcher(["END"]), [begin(), text("one E")], [text("ND two")])
+    events, done = run(StopSequenceFilter(["END"]), [begin(), text("one E")], [text("ND two")])
     assert done
     assert events == [begin(), text("one "), stop(), stopped("END")]
 
 
 def test_only_what_may_begin_a_stop_string_is_held_back() -> None:
-    matcher = StopMatcher(["</end>", "END"])
-    assert matcher.feed([begin(), text("a<")]) == ([begin(), text("a")], False)
-    assert matcher.feed([text("/en")]) == ([], False)
-    assert matcher.feed([text("dE")]) == ([text("<"), text("/en"), text("d")], False)
-    assert matcher.feed([text("x")]) == ([text("E"), text("x")], False)
+    matcher = StopSequenceFilter(["</end>", "END"])
+    assert feed(matcher, [begin(), text("a<")]) == ([begin(), text("a")], False)
+    assert feed(matcher, [text("/en")]) == ([], False)
+    assert feed(matcher, [text("dE")]) == ([text("<"), text("/en"), text("d")], False)
+    assert feed(matcher, [text("x")]) == ([text("E"), text("x")], False)
 
 
 def test_deltas_that_hold_nothing_back_pass_as_the_same_objects() -> None:
     batch = [begin(), text("abc"), text("xEy"), stop(), finish()]
-    events, done = StopMatcher(["END"]).feed(batch)
+    events, done = feed(StopSequenceFilter(["END"]), batch)
     assert not done
     assert all(given is passed for given, passed in zip(batch, events, strict=True))
 
 
 def test_held_text_goes_out_when_its_block_ends() -> None:
-    events, done = run(StopMatcher(["END"]), [begin(), text("EN"), stop(), finish()])
+    events, done = run(StopSequenceFilter(["END"]), [begin(), text("EN"), stop(), finish()])
     assert (events, done) == ([begin(), text("EN"), stop(), finish()], False)
 
 
 def test_a_stop_string_does_not_span_blocks() -> None:
     batch = [begin(), text("EN"), stop(), begin(block=1), text("D", block=1), stop(block=1)]
-    events, done = run(StopMatcher(["END"]), batch)
+    events, done = run(StopSequenceFilter(["END"]), batch)
     assert (events, done) == (batch, False)
 
 
 def test_the_match_that_ends_first_wins_over_one_that_begins_first() -> None:
-    events, _ = run(StopMatcher(["abcdef", "cd"]), [begin(), text("xabcdef")])
+    events, _ = run(StopSequenceFilter(["abcdef", "cd"]), [begin(), text("xabcdef")])
     assert events == [begin(), text("xab"), stop(), stopped("cd")]
 
 
 def test_of_matches_that_end_together_the_longest_wins() -> None:
     for sequences in (["ab", "b"], ["b", "ab"]):
-        events, _ = run(StopMatcher(sequences), [begin(), text("xab")])
+        events, _ = run(StopSequenceFilter(sequences), [begin(), text("xab")])
         assert events == [begin(), text("x"), stop(), stopped("ab")]
 
 
 def test_text_that_a_block_begins_with_is_searched_too() -> None:
     for batches in ([[begin(text="aE")], [text("ND")]], [[begin(text="aEND b")]]):
-        events, done = run(StopMatcher(["END"]), *batches)
+        events, done = run(StopSequenceFilter(["END"]), *batches)
         assert done
         assert events == [begin(), text("a"), stop(), stopped("END")]
 
 
 def test_a_block_that_begins_with_text_keeps_what_else_it_holds() -> None:
     block = Block(text="a", cache_control=b"{}")
-    events, _ = run(StopMatcher(["END"]), [Event(block_start=block)])
+    events, _ = run(StopSequenceFilter(["END"]), [Event(block_start=block)])
     assert events == [Event(block_start=Block(text="", cache_control=b"{}")), text("a")]
 
 
@@ -115,45 +119,45 @@ def test_thinking_and_arguments_of_tools_are_left_alone() -> None:
         stop(block=1),
         finish(),
     ]
-    assert run(StopMatcher(["END"]), batch) == (batch, False)
+    assert run(StopSequenceFilter(["END"]), batch) == (batch, False)
 
 
 def test_usage_passes_after_the_match_and_nothing_else_does() -> None:
     usage = Event(usage=Usage(output_tokens=9))
-    matcher = StopMatcher(["END"])
+    matcher = StopSequenceFilter(["END"])
     batch = [Event(start=Start(id="a")), begin(), text("xEND"), text("y"), stop(), usage]
-    events, done = matcher.feed(batch)
+    events, done = feed(matcher, batch)
     assert done
     assert events == [batch[0], begin(), text("x"), stop(), stopped("END"), usage]
-    assert matcher.feed([text("z"), usage]) == ([usage], True)
+    assert feed(matcher, [text("z"), usage]) == ([usage], True)
 
 
 def test_a_provider_that_has_finished_need_not_be_cancelled() -> None:
     usage = Event(usage=Usage(output_tokens=9))
     batch = [begin(), text("xEND y"), stop(), finish(), usage]
-    events, done = run(StopMatcher(["END"]), batch)
+    events, done = run(StopSequenceFilter(["END"]), batch)
     assert not done
     assert events == [begin(), text("x"), stop(), stopped("END"), usage]
 
 
 def test_the_provider_goes_on_until_every_choice_has_ended() -> None:
-    matcher = StopMatcher(["END"], choices=2)
-    _, done = matcher.feed([begin(0), begin(1), text("aEND", 0), text("b", 1)])
+    matcher = StopSequenceFilter(["END"], choices=2)
+    _, done = feed(matcher, [begin(0), begin(1), text("aEND", 0), text("b", 1)])
     assert not done
-    events, done = matcher.feed([text("more", 0), text("cEND", 1)])
+    events, done = feed(matcher, [text("more", 0), text("cEND", 1)])
     assert done
     assert events == [text("c", 1), stop(1), stopped("END", 1)]
 
 
 def test_a_choice_that_ended_by_itself_is_not_waited_for() -> None:
-    matcher = StopMatcher(["END"], choices=2)
-    _, done = matcher.feed([begin(0), stop(0), finish(0), begin(1), text("a", 1)])
+    matcher = StopSequenceFilter(["END"], choices=2)
+    _, done = feed(matcher, [begin(0), stop(0), finish(0), begin(1), text("a", 1)])
     assert not done
-    assert matcher.feed([text("END", 1)])[1]
+    assert feed(matcher, [text("END", 1)])[1]
 
 
 def test_choices_are_searched_apart_from_each_other() -> None:
-    matcher = StopMatcher(["END"], choices=2)
+    matcher = StopSequenceFilter(["END"], choices=2)
     events, done = run(matcher, [begin(0), begin(1), text("E", 0), text("ND", 1), text("N", 0)])
     assert not done
     assert said(events, 1) == "ND"
@@ -161,31 +165,31 @@ def test_choices_are_searched_apart_from_each_other() -> None:
 
 def test_deltas_without_text_keep_their_place_among_held_ones() -> None:
     citation = Event(opaque=Opaque(json=b"{}"))
-    matcher = StopMatcher(["END"])
-    assert matcher.feed([begin(), text("aE"), citation]) == ([begin(), text("a")], False)
-    assert matcher.feed([text("x")]) == ([text("E"), citation, text("x")], False)
+    matcher = StopSequenceFilter(["END"])
+    assert feed(matcher, [begin(), text("aE"), citation]) == ([begin(), text("a")], False)
+    assert feed(matcher, [text("x")]) == ([text("E"), citation, text("x")], False)
 
 
 def test_log_probabilities_go_with_the_first_part_of_their_delta() -> None:
     event = Event(text="abE", logprobs=b"{}")
-    events, _ = run(StopMatcher(["END"]), [begin(), event], [text("ND")])
+    events, _ = run(StopSequenceFilter(["END"]), [begin(), event], [text("ND")])
     assert events[1] == Event(text="ab", logprobs=b"{}")
 
 
 def test_more_stop_text_than_fits_is_refused_by_name() -> None:
-    StopMatcher(["a" * MAX_CHARACTERS])
+    StopSequenceFilter(["a" * MAX_CHARACTERS])
     with pytest.raises(GatewayError) as caught:
-        StopMatcher(["a" * MAX_CHARACTERS, "b"])
+        StopSequenceFilter(["a" * MAX_CHARACTERS, "b"])
     assert (caught.value.param, caught.value.code) == ("stop_sequences", "unsupported")
 
 
 def test_a_long_stop_string_costs_no_more_for_being_nearly_there_all_the_time() -> None:
     # Searching again from the start of what is held would take minutes here.
     length = MAX_CHARACTERS - 1
-    matcher = StopMatcher(["a" * length + "b"])
+    matcher = StopSequenceFilter(["a" * length + "b"])
     batch = [text("a")] * 100_000
-    matcher.feed([begin()])
-    events, done = matcher.feed(batch)
+    feed(matcher, [begin()])
+    events, done = feed(matcher, batch)
     assert not done
     assert len(events) == len(batch) - length
 
@@ -213,7 +217,7 @@ def test_any_cut_gives_what_a_search_of_the_whole_text_gives(
 ) -> None:
     events = [begin(), *(text(piece) for piece in pieces), stop(), finish()]
     batches = [events] if one_batch else [[event] for event in events]
-    out, _ = run(StopMatcher(sequences), *batches)
+    out, _ = run(StopSequenceFilter(sequences), *batches)
     before, match = naive("".join(pieces), sequences)
     assert said(out) == before
     assert out[-2:] == ([stop(), stopped(match)] if match else [stop(), finish()])
@@ -223,14 +227,14 @@ def test_any_cut_gives_what_a_search_of_the_whole_text_gives(
 def test_no_more_is_held_back_than_may_begin_a_stop_string(
     pieces: list[str], sequence: str
 ) -> None:
-    matcher = StopMatcher([sequence])
+    matcher = StopSequenceFilter([sequence])
     given_text = shown = ""
-    matcher.feed([begin()])
+    feed(matcher, [begin()])
     for piece in pieces:
         given_text += piece
         if sequence in given_text:
             return
-        events, _ = matcher.feed([text(piece)])
+        events, _ = feed(matcher, [text(piece)])
         shown += said(list(events))
         held = next(
             size

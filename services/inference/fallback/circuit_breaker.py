@@ -10,7 +10,7 @@ and counts from the start of the probe: a model that fails slowly is not left al
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
-from services.inference.fallback.backoff import Uniform
+from services.inference.fallback.policy import Uniform
 
 FIRST_PAUSE_S = 10.0
 # A model that is back after a long outage is asked again within this time; a probe costs one
@@ -24,7 +24,7 @@ _MOST = 1_000
 State = Literal["closed", "open", "half_open"]
 
 
-class Key(NamedTuple):
+class ModelKey(NamedTuple):
     """What has a breaker: a model, by its provider and the provider's name for it."""
 
     provider: str
@@ -46,8 +46,8 @@ class _Breaker:
         self.probing = False
 
 
-class Breakers:
-    """All breakers of a process.
+class CircuitBreakers:
+    """The circuit breakers of a process.
 
     Args:
         failures: transient failures in a row that open one.
@@ -60,25 +60,25 @@ class Breakers:
         self,
         failures: int,
         monotonic: Callable[[], float],
-        changed: Callable[[Key, State], None],
+        changed: Callable[[ModelKey, State], None],
         uniform: Uniform,
     ) -> None:
         self._failures = failures
         self._monotonic = monotonic
         self._changed = changed
         self._uniform = uniform
-        self._breakers: dict[Key, _Breaker] = {}
+        self._breakers: dict[ModelKey, _Breaker] = {}
 
-    def states(self) -> Mapping[Key, State]:
+    def states(self) -> Mapping[ModelKey, State]:
         """Return the state of every model that has failed of late; all others are closed."""
         return {key: self._state(breaker) for key, breaker in self._breakers.items()}
 
-    def admits(self, key: Key) -> bool:
+    def admits(self, key: ModelKey) -> bool:
         """Return whether a model may be asked: it is well, or may be probed."""
         breaker = self._breakers.get(key)
         return breaker is None or not breaker.is_open or self._is_due(breaker)
 
-    def begin(self, key: Key) -> bool:
+    def begin(self, key: ModelKey) -> bool:
         """Record that a model is asked; return whether that is a probe."""
         breaker = self._breakers.get(key)
         if breaker is None or not breaker.is_open or not self._is_due(breaker):
@@ -88,7 +88,7 @@ class Breakers:
         self._changed(key, "half_open")
         return True
 
-    def answers(self, key: Key) -> None:
+    def answers(self, key: ModelKey) -> None:
         """Record that a model has begun to answer.
 
         That lets others ask it again; if it breaks off before its end it is left alone
@@ -99,11 +99,11 @@ class Breakers:
             breaker.is_open = breaker.probing = False
             self._changed(key, "closed")
 
-    def succeeded(self, key: Key) -> None:
+    def succeeded(self, key: ModelKey) -> None:
         """Record that a model has answered to the end, were it with a refusal."""
         self._forget(key)
 
-    def failed(self, key: Key, probe: bool) -> None:
+    def failed(self, key: ModelKey, probe: bool) -> None:
         """Record a transient failure; `probe` is what `begin` told."""
         breaker = self._breakers.get(key)
         if breaker is None:
@@ -121,14 +121,14 @@ class Breakers:
             breaker.probing = False
             self._changed(key, "open")
 
-    def cancelled(self, key: Key, probe: bool) -> None:
+    def cancelled(self, key: ModelKey, probe: bool) -> None:
         """Record that an attempt was given up, which says nothing of the model."""
         breaker = self._breakers.get(key)
         if probe and breaker is not None and breaker.probing:
             breaker.probing = False
             self._changed(key, "open")
 
-    def _forget(self, key: Key) -> None:
+    def _forget(self, key: ModelKey) -> None:
         breaker = self._breakers.pop(key, None)
         if breaker is not None and breaker.is_open:
             self._changed(key, "closed")

@@ -9,7 +9,7 @@ from gateway.inference.v1 import inference_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import GatewayError, UpstreamError, invalid, unsupported
 from services.inference import engine
-from services.inference.fallback.chain import Chain
+from services.inference.fallback.runner import FallbackRunner
 from tests.services.inference.fallback.scripted import (
     DISABLED,
     ENABLED,
@@ -362,7 +362,7 @@ async def test_a_stream_that_is_closed_ends_at_the_provider():
 async def test_a_whole_answer_that_comes_as_a_stream_is_put_together_as_it_comes():
     heads = []
 
-    class Listening(Chain):
+    class Listening(FallbackRunner):
         async def whole(self):
             heads.append(await super().whole())
             return heads[-1]
@@ -371,7 +371,7 @@ async def test_a_whole_answer_that_comes_as_a_stream_is_put_together_as_it_comes
     first, last = answer("x")
     house.p.plays("a", [first, *[[Event(text="y")]] * 500, last])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "Chain", Listening)
+        patch.setattr(engine, "FallbackRunner", Listening)
         text, _, usage = await house.ask(False, request())
     assert (text, usage.output_tokens) == ("x" + "y" * 500, 3)
     [[batch]] = heads

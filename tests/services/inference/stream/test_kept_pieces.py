@@ -7,13 +7,14 @@ import pytest
 
 from gateway.conversation.v1.conversation_pb2 import Block, FinishReason, Usage
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish, Start
-from services.inference.accumulator import Accumulator
-from services.inference.fallback.recovery import Sent
 from services.inference.memory.telling import _without_end
-from services.inference.pieces import join, keep
-from services.inference.prefill import WithoutEcho
-from services.inference.stops import StopMatcher
-from services.inference.thinking import Signer, SignThinking
+from services.inference.stream.accumulator import Accumulator
+from services.inference.stream.delivered import DeliveredPrefix
+from services.inference.stream.pieces import join, keep
+from services.inference.stream.prefill import EchoFilter
+from services.inference.stream.sign_thinking import ThinkingSigner
+from services.inference.stream.stop_sequences import StopSequenceFilter
+from services.inference.thinking import Signer
 
 PIECES = 100_000
 END = Finish(reason=FinishReason.FINISH_REASON_END_TURN)
@@ -47,23 +48,23 @@ def grown_mb(feed: Callable[[Sequence[Event]], object], batches: Iterator[list[E
 def test_pieces_take_as_much_as_they_say(keeper: str, kind: str) -> None:
     feeds: dict[str, Callable[[Sequence[Event]], object]] = {
         "accumulator": Accumulator().add,
-        "recovery": Sent().note,
-        "signatures": SignThinking(Signer({"k": b"k" * 32}, "k"), "m").feed,
+        "recovery": DeliveredPrefix().note,
+        "signatures": ThinkingSigner(Signer({"k": b"k" * 32}, "k"), "m").feed,
     }
     assert grown_mb(feeds[keeper], events(kind, "ab")) < 1.5
 
 
 def test_a_stop_sequence_that_is_never_whole_holds_few_events_back() -> None:
-    stops = StopMatcher(["ab"])
+    stops = StopSequenceFilter(["ab"])
     stops.feed([Event(block_start=Block(text=""))])
-    passed, _ = stops.feed([Event(text="a"), *[Event(text="")] * PIECES])
+    passed = stops.feed([Event(text="a"), *[Event(text="")] * PIECES])
     assert len(passed) > PIECES // 2
-    passed, _ = stops.feed([Event(text="b"), Event(block_stop=BlockStop()), Event(finish=END)])
+    passed = stops.feed([Event(text="b"), Event(block_stop=BlockStop()), Event(finish=END)])
     assert passed[-1].HasField("finish")
 
 
 def test_a_prefill_that_is_never_whole_holds_few_events_back() -> None:
-    echo = WithoutEcho("abc")
+    echo = EchoFilter("abc")
     out = list(echo.feed([Event(block_start=Block(text="")), Event(text="a")]))
     out += echo.feed([Event(text="")] * PIECES)
     out += echo.feed([Event(text="x")])

@@ -19,8 +19,8 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateResponse,
     Start,
 )
-from services.inference.further import Fields
-from services.inference.pieces import keep
+from services.inference.stream.pieces import keep
+from services.inference.stream.unnamed_fields import Fields
 
 # Of each delta: the kind of block it lies in.
 _BLOCK_OF_DELTA = {

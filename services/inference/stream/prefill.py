@@ -4,11 +4,12 @@ A provider that cannot continue one is asked anew, and its model may say the pre
 once more. The caller has it already, so the answer must not repeat it.
 """
 
-from collections.abc import Sequence
+from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
+from services.inference.stream.filters import Batch, ChoiceStates
 
 # Events of a choice that are held back; a prefill repeated in more of them is not taken out.
 _MAX_HELD = 10_000
@@ -39,7 +40,7 @@ def prefill_of(request: GenerateRequest) -> str | None:
     return "".join(reversed(pieces)) or None
 
 
-class WithoutEcho:
+class EchoFilter:
     """Takes a repeated prefill out of the first text block of each choice.
 
     White space before the prefill, there or here, makes no difference. Text is held
@@ -53,25 +54,22 @@ class WithoutEcho:
         choices: how many answers come, the request's `n`.
     """
 
+    is_done = False
+
     def __init__(self, prefill: str, choices: int = 1) -> None:
         self._prefill = prefill.lstrip()
-        self._choices: dict[int, _Choice] = {}
+        self._choices = ChoiceStates(partial(_EchoState, self._prefill))
         self._undecided = choices if self._prefill else 0
 
-    def feed(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return the events that may pass, possibly none; all of them once all is decided."""
+    def feed(self, batch: Batch) -> Batch:
+        """Return the events that pass, possibly none; all of them once all is decided."""
         if self._undecided <= 0:
-            return events
+            return batch
         out: list[Event] = []
-        for event in events:
+        for event in batch:
             kind = event.WhichOneof("kind")
-            if kind == "usage" or kind == "start":
-                out.append(event)
-                continue
-            choice = self._choices.get(event.choice)
-            if choice is None:
-                choice = self._choices[event.choice] = _Choice(self._prefill)
-            if choice.decided:
+            choice = self._choices.of(kind, event)
+            if choice is None or choice.decided:
                 out.append(event)
             else:
                 choice.feed(kind, event, out)
@@ -79,7 +77,7 @@ class WithoutEcho:
         return out
 
 
-class _Choice:
+class _EchoState:
     """How much of the prefill one choice has repeated, and the events that hold it."""
 
     __slots__ = ("_held", "_inside", "_matched", "_prefill", "decided")

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import UpstreamError
-from services.inference.fallback.breakers import Breakers, Key
+from services.inference.fallback.circuit_breaker import CircuitBreakers, ModelKey
 from services.inference.metrics import Metrics
 from tests.services.inference.fallback.scripted import (
     DISABLED,
@@ -20,7 +20,7 @@ from tests.services.inference.fallback.scripted import (
 )
 from tests.services.inference.fallback.virtual_time import in_no_time
 
-KEY = Key("p", "a")
+KEY = ModelKey("p", "a")
 
 
 class Clock:
@@ -35,7 +35,7 @@ class Case:
         self.clock = Clock()
         self.changes: list[str] = []
         self.jitter = 0.0
-        self.breakers = Breakers(
+        self.breakers = CircuitBreakers(
             failures,
             self.clock,
             lambda _, state: self.changes.append(state),
@@ -61,7 +61,7 @@ def test_failures_in_a_row_open_it():
     case.fail()
     assert not case.breakers.admits(KEY)
     assert case.breakers.states() == {KEY: "open"}
-    assert case.breakers.admits(Key("p", "b"))
+    assert case.breakers.admits(ModelKey("p", "b"))
     assert case.changes == ["open"]
 
 
@@ -159,7 +159,7 @@ def test_attempts_that_were_under_way_when_it_opened_change_nothing():
 def test_only_so_many_models_are_remembered():
     case = Case(failures=1)
     for number in range(1500):
-        case.breakers.failed(Key("p", str(number)), probe=False)
+        case.breakers.failed(ModelKey("p", str(number)), probe=False)
     assert len(case.breakers.states()) == 1000
     assert case.changes.count("closed") == 500
 
@@ -253,9 +253,9 @@ def test_of_unknown_models_only_the_first_have_a_label():
     registry = CollectorRegistry()
     metrics = Metrics(registry)
     for number in range(1000):
-        metrics.breaker_changed(Key("p", f"unknown-{number}"), "open", is_known=False)
-    metrics.breaker_changed(Key("p", "known"), "open", is_known=True)
-    metrics.breaker_changed(Key("p", "unknown-7"), "closed", is_known=False)
+        metrics.breaker_changed(ModelKey("p", f"unknown-{number}"), "open", is_known=False)
+    metrics.breaker_changed(ModelKey("p", "known"), "open", is_known=True)
+    metrics.breaker_changed(ModelKey("p", "unknown-7"), "closed", is_known=False)
     shown = {
         sample.labels["model"]: sample.value
         for metric in registry.collect()

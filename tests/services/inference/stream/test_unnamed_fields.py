@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
-from services.inference.further import Fields
+from services.inference.stream.unnamed_fields import Fields
 
 
 def joined(*parts: Any, joins: bool = True) -> Any:

@@ -23,7 +23,7 @@ from gateway.inference.v1.inference_pb2 import (
     Served,
     Start,
 )
-from services.inference.accumulator import Accumulator, BrokenStream, events_of
+from services.inference.stream.accumulator import Accumulator, BrokenStream, events_of
 
 ANTHROPIC = conversation.DIALECT_ANTHROPIC
 OPENAI = conversation.DIALECT_OPENAI

@@ -1,0 +1,82 @@
+"""What the steps of one fallback run share."""
+
+import asyncio
+
+from services.common.errors import GatewayError
+from services.inference.fallback.attempt_log import AttemptLog, AttemptRecord
+from services.inference.fallback.attempts import AttemptFactory
+from services.inference.fallback.budget import RetryBudget
+from services.inference.fallback.plan import Plan, Step
+from services.inference.fallback.policy import Uniform
+from services.inference.stream.delivered import DeliveredPrefix
+
+
+class RunContext:
+    """What the steps of one run share.
+
+    Attributes:
+        loop: the running event loop.
+        plan: what may be tried.
+        attempts: makes the attempts.
+        log: where they are written down.
+        uniform: random source for jitter.
+        whole: whether the answer is wanted whole.
+        budget: the time and the retries that are left.
+        records: of all attempts, in order.
+        delivered: what of an answer that broke off has gone out, if any.
+        retries: how many each step has had, by its index.
+    """
+
+    __slots__ = (
+        *("attempts", "budget", "delivered", "log", "loop"),
+        *("plan", "records", "retries", "uniform", "whole"),
+    )
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        plan: Plan,
+        attempts: AttemptFactory,
+        log: AttemptLog,
+        uniform: Uniform,
+        *,
+        whole: bool,
+        budget: RetryBudget | None = None,
+    ) -> None:
+        """Begin a run; without a `budget` it has the plan's."""
+        self.loop = loop
+        self.plan = plan
+        self.attempts = attempts
+        self.log = log
+        self.uniform = uniform
+        self.whole = whole
+        self.budget = budget or RetryBudget(plan, loop.time())
+        self.records: list[AttemptRecord] = []
+        self.delivered: DeliveredPrefix | None = None
+        self.retries: dict[int, int] = {}
+
+    def begin(self, step: Step) -> AttemptRecord:
+        """Return the record of an attempt that begins."""
+        record = self.log.begin(step)
+        self.records.append(record)
+        return record
+
+    def deadline(self, step: Step, began: float) -> float:
+        """Return when a step that began at `began` has to answer, by the loop's clock."""
+        own, overall = began + step.timeout_s, self.budget.deadline
+        return own if overall is None else min(own, overall)
+
+    def attempts_made(self) -> int:
+        """Return how many attempts have been sent to a provider."""
+        return sum([record.outcome != "unsupported" for record in self.records])
+
+    def with_attempts(self, error: GatewayError) -> GatewayError:
+        """Add to a failure the attempts that were made."""
+        error.attempts = [
+            record.attempt()
+            for record in self.records
+            if record.outcome != "served"
+            # A model that cannot carry a request is named only where others were tried.
+            and (record.outcome != "unsupported" or len(self.records) > 1)
+        ]
+        return error

@@ -1,0 +1,236 @@
+"""Runs a plan: one step after the other until one answers, and on if the answer breaks off.
+
+What fails before anything has gone out to the caller is followed by the next step; what fails
+later is recovered (`_recover`), or raised.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any
+
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import GatewayError, UpstreamError
+from services.inference.adaptation.errors import AdaptationError
+from services.inference.attempt import Attempt, Batches
+from services.inference.fallback.attempts import (
+    OnFirstContent,
+    StartedAnswer,
+    ignore_first_content,
+)
+from services.inference.fallback.budget import RetryBudget
+from services.inference.fallback.hedging import Hedge
+from services.inference.fallback.plan import Step
+from services.inference.fallback.policy import moves_on, out_of_time
+from services.inference.fallback.run_context import RunContext
+from services.inference.fallback.starting import start_attempt
+from services.inference.fallback.step_runner import StepRunner
+from services.inference.stream.delivered import DeliveredPrefix
+from services.inference.stream.filters import Batch
+
+
+class FallbackRunner:
+    """One run of a plan.
+
+    Attributes:
+        serving: the step whose model answers, once one does.
+    """
+
+    def __init__(self, context: RunContext) -> None:
+        self.serving: Step | None = None
+        self._context = context
+        self._failure: UpstreamError | None = None  # the last
+        self._refusal: GatewayError | None = None  # the first
+
+    @property
+    def budget(self) -> RetryBudget:
+        """The time and the retries that are left."""
+        return self._context.budget
+
+    async def whole(self) -> list[Batch]:
+        """Return all batches of the answer.
+
+        Raises:
+            GatewayError: no step answered; `attempts` holds what was tried.
+        """
+        return (await self._start()).head
+
+    async def stream(self) -> Batches:
+        """Return the answer as it comes; closing the iterator ends it at the provider.
+
+        Raises:
+            GatewayError: no step answered, or the answer broke off.
+        """
+        started = await self._start()
+        delivered = DeliveredPrefix() if self._context.plan.max_recovered is not None else None
+        try:
+            while True:
+                try:
+                    for batch in started.head:
+                        if delivered is not None:
+                            delivered.note(batch)
+                        yield batch
+                    async for batch in self._rest(started):
+                        if delivered is not None:
+                            delivered.note(batch)
+                        yield batch
+                    started.record.served()
+                    return
+                except UpstreamError as error:
+                    if delivered is not None and delivered.finished:
+                        started.record.served()
+                        return  # all that was missing is the usage
+                    started.attempt.add_head(error)
+                    started.record.failed(error)
+                    if delivered is None or error.limit:
+                        # An answer of which there is too much is not recovered.
+                        raise self._context.with_attempts(error) from None
+                    started = await self._recover(started, error, delivered)
+                except GatewayError as error:
+                    started.record.failed(error)
+                    raise self._context.with_attempts(error) from None
+        finally:
+            await started.close()
+
+    async def _start(self) -> StartedAnswer:
+        """Start an answer; a first attempt that takes no preparation goes straight out."""
+        context = self._context
+        step = context.plan.steps[0]
+        attempt = None
+        if not context.plan.hedges(0) and context.log.breakers.admits(step.key):
+            attempt = context.attempts.direct_attempt(step, stream=not context.whole)
+        try:
+            if attempt is None:
+                started = await self._start_from(self._step_runner(0), ignore_first_content)
+            else:
+                started = await self._start_directly(attempt)
+        except GatewayError as error:
+            raise self._verdict(error) from error.__cause__
+        self.serving = context.plan.steps[started.index]
+        return started
+
+    async def _start_directly(self, attempt: Attempt) -> StartedAnswer:
+        """Start the first step with an attempt that is there; after a failure go on as ever."""
+        context = self._context
+        step, began = context.plan.steps[0], context.loop.time()
+        record, deadline = context.begin(step), context.deadline(step, began)
+        try:
+            return await start_attempt(context, 0, attempt, record, deadline, ignore_first_content)
+        except GatewayError as error:
+            runner = StepRunner(context, 0, began, failed=error)
+        return await self._start_from(runner, ignore_first_content)
+
+    async def _start_from(
+        self, runner: StepRunner, on_first_content: OnFirstContent
+    ) -> StartedAnswer:
+        """Return the answer of the first step, from one on, that gives any."""
+        while True:
+            hedge = self._hedge(runner, on_first_content) if runner.is_hedged else None
+            try:
+                if runner.may_convert:
+                    # Before its silence is measured.
+                    await runner.adapt()
+                if hedge is None:
+                    return await runner.start(on_first_content)
+                return await hedge.race(runner.start, partial(self._ends, runner))
+            except GatewayError as error:
+                if isinstance(error, UpstreamError):
+                    self._failure = error
+                elif self._refusal is None:
+                    self._refusal = error
+                if (hedge is not None and hedge.decided) or self._ends(runner, error):
+                    raise
+            runner = self._step_runner(runner.index + 1)
+
+    def _step_runner(self, index: int) -> StepRunner:
+        """Begin a step, or the next whose model does not keep failing."""
+        context = self._context
+        steps = context.plan.steps
+        while index + 1 < len(steps) and not context.log.breakers.admits(steps[index].key):
+            context.log.skip(steps[index])
+            index += 1
+        return StepRunner(context, index)
+
+    def _ends(self, runner: StepRunner, error: Exception) -> bool:
+        """Return whether the failure of a step is that of the run."""
+        if runner.is_last:
+            return True
+        if isinstance(error, UpstreamError):
+            return not moves_on(error, runner.step.fail_on)
+        if isinstance(error, AdaptationError):
+            return False  # the next model may read the medium as it is
+        if not isinstance(error, GatewayError):
+            return True
+        if error.reason == errors_pb2.REASON_INVALID_REQUEST:
+            # What is wrong for one provider alone is the caller's mistake only where that
+            # provider was the first choice.
+            return self._failure is None
+        # A step whose model cannot carry the request is left out.
+        return error.reason != errors_pb2.REASON_UNSUPPORTED
+
+    def _hedge(self, runner: StepRunner, on_first_content: OnFirstContent) -> Hedge[StartedAnswer]:
+        start_rival = partial(self._start_rival, runner.index + 1)
+        return Hedge(self._context.plan.hedge_after_s, start_rival, on_first_content)
+
+    def _start_rival(
+        self, index: int, on_first_content: OnFirstContent
+    ) -> Coroutine[Any, Any, StartedAnswer] | None:
+        """Start the next step beside a silent one, if there is one that does not keep failing."""
+        context = self._context
+        if not any(context.log.breakers.admits(step.key) for step in context.plan.steps[index:]):
+            return None
+        context.log.metrics.hedges.inc()
+        return self._start_from(self._step_runner(index), on_first_content)
+
+    async def _recover(
+        self, broken: StartedAnswer, error: UpstreamError, delivered: DeliveredPrefix
+    ) -> StartedAnswer:
+        """Continue an answer that broke off after some of it was delivered.
+
+        Raises:
+            GatewayError: no step could; it is the failure that broke the answer off.
+        """
+        context = self._context
+        context.delivered = delivered
+        recoveries = context.log.metrics.recoveries
+        try:
+            if not delivered.comparable or delivered.size() > (context.plan.max_recovered or 0):
+                raise error
+            runner = StepRunner(context, broken.index)
+            if not await runner.may_retry(error):
+                if self._ends(runner, error):
+                    raise error
+                runner = self._step_runner(runner.index + 1)
+            started = await self._start_from(runner, ignore_first_content)
+        except GatewayError as later:
+            recoveries.labels("failed").inc()
+            reported = later if later.reason == errors_pb2.REASON_TIMEOUT else error
+            raise context.with_attempts(reported) from None
+        recoveries.labels("recovered").inc()
+        self.serving = context.plan.steps[started.index]
+        return started
+
+    def _rest(self, started: StartedAnswer) -> Batches:
+        """Return what is still to come of a stream."""
+        batches, deadline = started.batches, self._context.budget.deadline
+        assert batches is not None, "it is no whole answer"
+        return batches if deadline is None else _until(deadline, batches)
+
+    def _verdict(self, error: GatewayError) -> GatewayError:
+        """Return the failure to raise: a provider's, if one was asked, before a refusal of ours."""
+        if not isinstance(error, UpstreamError) and error.reason != errors_pb2.REASON_TIMEOUT:
+            error = self._failure or self._refusal or error
+        return self._context.with_attempts(error)
+
+
+async def _until(deadline: float, batches: Batches) -> Batches:
+    """Return batches until the time is over."""
+    while True:
+        try:
+            async with asyncio.timeout_at(deadline):
+                batch = await anext(batches)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise out_of_time() from None
+        yield batch

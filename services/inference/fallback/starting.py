@@ -1,0 +1,132 @@
+"""Starts an attempt: from the request to the first content, within the time of its step."""
+
+from gateway.errors.v1 import errors_pb2
+from services.common.deadline import Deadline
+from services.common.errors import GatewayError, UpstreamError
+from services.inference.attempt import Attempt, Batches
+from services.inference.fallback.attempt_log import AttemptRecord
+from services.inference.fallback.attempts import OnFirstContent, StartedAnswer
+from services.inference.fallback.policy import out_of_time
+from services.inference.fallback.run_context import RunContext
+from services.inference.providers.failures import cut_off
+from services.inference.stream.accumulator import Accumulator, events_of
+from services.inference.stream.content import has_content
+from services.inference.stream.filters import Batch
+
+
+async def start_attempt(
+    context: RunContext,
+    index: int,
+    attempt: Attempt,
+    record: AttemptRecord,
+    deadline: float,
+    on_first_content: OnFirstContent,
+) -> StartedAnswer:
+    """Ask a provider; return its answer once the first content has come.
+
+    Args:
+        context: of the run.
+        index: of the step in the plan.
+        attempt: what is asked.
+        record: of the attempt; a failure is noted in it.
+        deadline: until when there must be content, by the loop's clock.
+        on_first_content: called when there is.
+
+    Raises:
+        UpstreamError: the provider failed, or gave no content in time.
+        GatewayError: the provider cannot be sent the request, or the plan's time is over.
+    """
+    provider = context.plan.steps[index].target.provider
+    batches: Batches | None = None
+    try:
+        with record:
+            try:
+                with Deadline(context.loop, deadline):
+                    if attempt.stream:
+                        batches = attempt.batches()
+                        head = await _read_head(
+                            batches, record, on_first_content, provider, whole=context.whole
+                        )
+                    else:
+                        batch = await attempt.whole()
+                        if not has_content(batch):
+                            raise cut_off(provider)
+                        record.started()
+                        on_first_content()
+                        record.served()
+                        head = [batch]
+            except TimeoutError:
+                raise _late(context, provider, deadline) from None
+            except UpstreamError as error:
+                attempt.add_head(error)
+                raise
+            _describe(context, index, attempt, head[0])
+    except BaseException:
+        if batches is not None:
+            await batches.aclose()
+        raise
+    return StartedAnswer(index, attempt, record, head, batches)
+
+
+async def _read_head(
+    batches: Batches,
+    record: AttemptRecord,
+    on_first_content: OnFirstContent,
+    provider: str,
+    *,
+    whole: bool,
+) -> list[Batch]:
+    """Return what comes up to the first content, or all of a whole answer.
+
+    A whole answer that comes as a stream is put together as it comes, since its events
+    take many times as much memory as what they say.
+    """
+    head: list[Batch] = []
+    answer: Accumulator | None = None
+    has_started = False
+    async for batch in batches:
+        if not has_started and has_content(batch):
+            has_started = True
+            record.started()
+            on_first_content()
+            if not whole:
+                return [*head, batch]
+        if whole and head:
+            if answer is None:
+                answer = Accumulator()
+                answer.add(head[0])
+            answer.add(batch)
+        else:
+            _add_announcement(batch, head)
+    if not has_started:
+        raise cut_off(provider)
+    record.served()
+    return head if answer is None else [events_of(answer.response())]
+
+
+def _add_announcement(batch: Batch, head: list[Batch]) -> None:
+    """Add what comes before the first content; of counts the last one counts."""
+    if head and all(event.HasField("usage") for event in batch):
+        if len(head) > 1 and head[-1][0].HasField("usage"):
+            head.pop()
+        head.append(batch[-1:])
+    else:
+        head.append(batch)
+
+
+def _describe(context: RunContext, index: int, attempt: Attempt, batch: Batch) -> None:
+    """Write into the beginning of an answer what serves it."""
+    first = batch[0]
+    kind = first.WhichOneof("kind")
+    if kind == "start" or kind == "verbatim":
+        step = context.plan.steps[index]
+        attempt.describe(getattr(first, kind).served, step.step_id, context.attempts_made())
+
+
+def _late(context: RunContext, provider: str, deadline: float) -> GatewayError:
+    if deadline == context.budget.deadline:
+        return out_of_time()
+    return UpstreamError(
+        errors_pb2.REASON_UPSTREAM_TIMEOUT,
+        f"the provider {provider} did not answer within the time limit",
+    )

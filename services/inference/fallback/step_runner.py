@@ -1,0 +1,207 @@
+"""Runs one fallback step: retries its model until the first content of an answer comes."""
+
+import asyncio
+
+from gateway.errors.v1 import errors_pb2
+from services.common.deadline import Deadline
+from services.common.errors import GatewayError, UpstreamError
+from services.inference.adaptation.errors import AdaptationError
+from services.inference.attempt import Attempt
+from services.inference.fallback.attempts import AttemptOptions, OnFirstContent, StartedAnswer
+from services.inference.fallback.policy import (
+    LONGEST_DELAY_S,
+    is_silence,
+    is_transient,
+    out_of_time,
+    refuses_signatures,
+)
+from services.inference.fallback.run_context import RunContext
+from services.inference.fallback.starting import start_attempt
+from services.inference.offload import offload
+from services.inference.refusals import (
+    MEDIA,
+    PREFILL,
+    UNSIGNED_THINKING,
+    new_refusal,
+    refuses_value,
+)
+
+# Refusals of one request that are answered with a changed one. Servers that name one field at a
+# time refuse a few; what is learnt from those counts for the next request.
+_MAX_CHANGES = 8
+
+
+class StepRunner:
+    """Runs one step of a plan.
+
+    Attributes:
+        index: of the step in the plan.
+        step: the step.
+        is_hedged: whether the next step is started beside it while it is silent.
+    """
+
+    def __init__(
+        self,
+        context: RunContext,
+        index: int,
+        began: float | None = None,
+        failed: GatewayError | None = None,
+    ) -> None:
+        """Begin a step.
+
+        Args:
+            context: of the run.
+            index: of the step.
+            began: when its time began, by the loop's clock; now when None.
+            failed: how a first attempt has failed, if one was made.
+        """
+        self.index = index
+        self.step = context.plan.steps[index]
+        self.is_hedged = context.plan.hedges(index)
+        self._context = context
+        self._began = context.loop.time() if began is None else began
+        self._failed = failed
+        stream = not context.whole or self.is_hedged
+        self._options = AttemptOptions(stream, delivered=context.delivered)
+        self._continues = False
+        self._changes = 0  # of the request after refusals
+        self._left_out: frozenset[str] = frozenset()  # beside what the model refuses
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no step follows."""
+        return self.index + 1 == len(self._context.plan.steps)
+
+    async def start(self, on_first_content: OnFirstContent) -> StartedAnswer:
+        """Ask the model until its answer starts; `on_first_content` is called when it does.
+
+        Raises:
+            UpstreamError: no answer starts, and the model is not to be asked again.
+            GatewayError: the model cannot be sent the request, or the plan's time is over.
+        """
+        if self._failed is not None:
+            self._options.without = self._context.attempts.refused(self.step)
+            await self._handle(self._failed)
+        while True:
+            try:
+                return await self._attempt(on_first_content)
+            except UpstreamError as error:
+                await self._handle(error)
+
+    @property
+    def may_convert(self) -> bool:
+        """Whether media may have to be converted before the model is asked."""
+        return self._context.attempts.may_convert(self.step)
+
+    async def adapt(self) -> None:
+        """Convert the media that the model does not read, in the time of the step.
+
+        Raises:
+            AdaptationError: a medium cannot be converted.
+            GatewayError: the plan's time is over.
+        """
+        context, step = self._context, self.step
+        deadline = context.deadline(step, self._began)
+        try:
+            try:
+                with Deadline(context.loop, deadline):
+                    await context.attempts.adapt(step)
+            except TimeoutError:
+                if deadline == context.budget.deadline:
+                    raise out_of_time() from None
+                raise AdaptationError(
+                    errors_pb2.REASON_UPSTREAM_TIMEOUT,
+                    f"the media for {step.target.name} were not converted within the time "
+                    "limit; send fewer or smaller ones, or allow the step more time",
+                ) from None
+        except GatewayError as error:
+            context.begin(step).refused(error)
+            raise
+
+    async def may_retry(self, error: UpstreamError) -> bool:
+        """Wait until the model may be asked again after a failure; False where it may not."""
+        if not self._allows_retry(error):
+            return False
+        context = self._context
+        retries = context.retries.get(self.index, 0)
+        delay = self.step.retries.delay(retries, context.uniform)
+        # `auto` gives a provider that limits its rate a moment, also where it asks for none.
+        asked = error.asked_wait_s if context.plan.is_patient else error.retry_after_s
+        delay = max(delay, asked or 0)
+        if context.loop.time() + delay > self._latest_retry():
+            return False
+        context.retries[self.index] = retries + 1
+        context.budget.take_retry()
+        await asyncio.sleep(delay)
+        return True
+
+    async def _attempt(self, on_first_content: OnFirstContent) -> StartedAnswer:
+        context = self._context
+        record = context.begin(self.step)
+        with record:
+            attempt = await offload(self._make_attempt)
+        deadline = context.deadline(self.step, self._began)
+        return await start_attempt(context, self.index, attempt, record, deadline, on_first_content)
+
+    def _make_attempt(self) -> Attempt:
+        attempts = self._context.attempts
+        self._options.without = attempts.refused(self.step) | self._left_out
+        attempt, self._continues = attempts.attempt(self.step, self._options)
+        return attempt
+
+    async def _handle(self, error: GatewayError) -> None:
+        """Return when the model is to be asked again after a failure.
+
+        Raises:
+            GatewayError: `error`, when it is not.
+        """
+        if not isinstance(error, UpstreamError):
+            raise error
+        if self._changes < _MAX_CHANGES and self._changes_request(error):
+            self._changes += 1
+            if self.may_convert:
+                await self.adapt()
+        elif not await self.may_retry(error):
+            raise error
+
+    def _changes_request(self, error: UpstreamError) -> bool:
+        """Return whether the next attempt does without what the model refuses."""
+        attempts, key = self._context.attempts, self.step.key
+        if self._continues and not is_transient(error):
+            # That it takes no such message must not hide why it was sent one.
+            attempts.learn_refusal(key, PREFILL)
+            self._continues = False
+            return True
+        if field := new_refusal(error, self._options.without):
+            if field in MEDIA and not attempts.converts(self.step, field):
+                return False
+            if refuses_value(error):
+                self._left_out |= {field}  # the next caller's value may do
+            else:
+                attempts.learn_refusal(key, field)
+            return True
+        if refuses_signatures(error) and not self._options.discards_thinking:
+            self._options.discards_thinking = True
+            attempts.learn_refusal(key, UNSIGNED_THINKING)
+            return True
+        return False
+
+    def _allows_retry(self, error: UpstreamError) -> bool:
+        context = self._context
+        return (
+            is_transient(error)
+            and not is_silence(error)
+            and context.retries.get(self.index, 0) < self.step.retries.most
+            and context.budget.allows_retry
+            and (self.is_last or context.log.breakers.admits(self.step.key))
+        )
+
+    def _latest_retry(self) -> float:
+        context, plan = self._context, self._context.plan
+        latest = context.deadline(self.step, self._began)
+        if plan.is_patient:
+            return latest
+        # Whoever said nothing about fallback does not wait long, and less where the next
+        # model would be asked meanwhile.
+        hedge_at = self._began + plan.hedge_after_s
+        return min(latest, hedge_at if self.is_hedged else context.loop.time() + LONGEST_DELAY_S)

@@ -1,0 +1,120 @@
+"""What of an answer has gone out to the caller, for an attempt that goes on from there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gateway.conversation.v1.conversation_pb2 import Block
+from gateway.inference.v1.inference_pb2 import Event
+from services.inference.stream.pieces import join, keep
+
+# Of each kind of block whose beginning can be compared: its deltas.
+DELTAS = {"text": "text", "refusal": "refusal", "thinking": "thinking", "tool_use": "input"}
+
+
+@dataclass(slots=True)
+class DeliveredBlock:
+    """A block as far as the caller has it; the pieces joined are its text or arguments.
+
+    Attributes:
+        kind: of the block.
+        pieces: of its text or arguments.
+        name: of the tool, where it is a call.
+        signed: whether its signature has come.
+        closed: whether its end has.
+    """
+
+    kind: str
+    pieces: list[str]
+    name: str = ""
+    signed: bool = False
+    closed: bool = False
+
+    def content(self) -> str:
+        """Return its text or arguments."""
+        return "".join(self.pieces)
+
+
+class DeliveredPrefix:
+    """What of an answer has gone out to the caller.
+
+    Attributes:
+        finished: whether its end has, so that nothing is missing.
+    """
+
+    def __init__(self) -> None:
+        self.finished = False
+        self._is_known = True  # whether all of it is of kinds that can be compared
+        # Whether fields of the message came last. Those that came with thoughts are whole
+        # once the answer goes on with anything else.
+        self._has_open_fields = False
+        self.blocks: list[DeliveredBlock] = []
+        self._pieces: list[str] = []
+
+    def note(self, batch: Sequence[Event]) -> None:
+        """Record events that go out."""
+        for event in batch:
+            # Nearly all events are text, and this runs for each.
+            text = event.text
+            if text:
+                self._pieces.append(text)
+            else:
+                self._other(event)
+        join(self._pieces)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether another answer can be compared with it."""
+        return self._is_known and not self._has_open_fields
+
+    @property
+    def text(self) -> str | None:
+        """All that was sent, if it is text alone and not empty; else None."""
+        if any(block.kind != "text" for block in self.blocks):
+            return None
+        return "".join(block.content() for block in self.blocks) or None
+
+    def size(self) -> int:
+        """Return the number of characters that were sent."""
+        return sum(len(piece) for block in self.blocks for piece in block.pieces)
+
+    def _other(self, event: Event) -> None:
+        kind = event.WhichOneof("kind")
+        if kind == "block_start":
+            self._open(event.block_start)
+        elif kind == "block_stop":
+            self.blocks[-1].closed = True
+        elif kind == "finish":
+            self.finished = True
+        elif kind == "signature":
+            self.blocks[-1].signed = True
+        elif kind in ("thinking", "refusal", "input"):
+            keep(self.blocks[-1].pieces, getattr(event, kind))
+        elif kind == "opaque":
+            self._is_known = False
+        elif kind == "further":
+            self._has_open_fields |= event.further.HasField("message")
+
+    def _open(self, block: Block) -> None:
+        kind = block.WhichOneof("kind") or ""
+        begun, name = beginning(kind, block)
+        # The block's own list takes its text without a look-up for each event.
+        self._pieces = [begun]
+        self.blocks.append(DeliveredBlock(kind, self._pieces, name))
+        if kind not in DELTAS and kind != "redacted_thinking":
+            self._is_known = False
+        if kind != "thinking":
+            self._has_open_fields = False
+
+
+def beginning(kind: str, block: Block) -> tuple[str, str]:
+    """Return what a block holds as it begins, and the name of its tool.
+
+    The id of a tool call is made anew each time and says nothing.
+    """
+    if kind == "tool_use":
+        return block.tool_use.input, block.tool_use.name
+    if kind == "thinking":
+        return block.thinking.text, ""
+    if kind in ("text", "refusal", "redacted_thinking"):
+        return getattr(block, kind), ""
+    return "", ""

@@ -1,0 +1,100 @@
+"""An answer that broke off, given once more by a model from its beginning.
+
+What the caller has already is compared and left out. A model that says something else there
+cannot go on with the answer.
+"""
+
+from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1.inference_pb2 import Event
+from services.common.errors import UpstreamError
+from services.inference.stream.delivered import DELTAS, DeliveredPrefix, beginning
+from services.inference.stream.filters import Batch
+
+
+class DivergedError(UpstreamError):
+    """Error raised when a model repeats an answer otherwise than it was delivered already."""
+
+    def __init__(self, provider: str) -> None:
+        super().__init__(
+            errors_pb2.REASON_UPSTREAM_ERROR,
+            f"the provider {provider} began another answer than the one that had broken off",
+            status=200,
+        )
+
+
+class ReplayAligner:
+    """Passes on what comes after the part of an answer that the caller has.
+
+    Args:
+        delivered: what the caller has.
+        provider: its name in the settings, for the failure.
+
+    Raises:
+        DivergedError: from `feed`, when the answer says something else.
+    """
+
+    is_done = False
+
+    def __init__(self, delivered: DeliveredPrefix, provider: str) -> None:
+        self._blocks = delivered.blocks
+        self._content = ""  # of the block that is compared
+        self._provider = provider
+        self._index = -1  # the block that is compared
+        self._matched = 0  # characters of it
+        self._passed = not self._blocks
+
+    def feed(self, batch: Batch) -> list[Event]:
+        """Return the events that go out, possibly none."""
+        out: list[Event] = []
+        for event in batch:
+            kind = event.WhichOneof("kind")
+            if kind == "usage" or (self._passed and kind != "start"):
+                out.append(event)
+            elif kind not in ("start", "further", "unknown"):
+                self._compare(kind, event, out)
+        return out
+
+    def _compare(self, kind: str | None, event: Event, out: list[Event]) -> None:
+        if kind == "block_start":
+            self._begin(event, out)
+            return
+        block = self._blocks[self._index]
+        if kind == "block_stop":
+            if self._matched != len(self._content):
+                raise DivergedError(self._provider)
+            if not block.closed:
+                out.append(event)
+            self._passed = self._index == len(self._blocks) - 1
+        elif kind == "signature":
+            # One that the caller has stands for the same text.
+            if not (block.signed or block.closed):
+                out.append(event)
+        elif kind is not None and kind == DELTAS.get(block.kind):
+            self._more(getattr(event, kind), event, out)
+        else:
+            raise DivergedError(self._provider)
+
+    def _begin(self, event: Event, out: list[Event]) -> None:
+        self._index += 1
+        self._matched = 0
+        block = self._blocks[self._index]
+        self._content = block.content()
+        kind = event.block_start.WhichOneof("kind") or ""
+        begun, name = beginning(kind, event.block_start)
+        if (kind, name) != (block.kind, block.name):
+            raise DivergedError(self._provider)
+        self._more(begun, event, out)
+
+    def _more(self, piece: str, event: Event, out: list[Event]) -> None:
+        block = self._blocks[self._index]
+        known = self._content[self._matched : self._matched + len(piece)]
+        rest = piece[len(known) :]
+        if not piece.startswith(known) or (rest and (block.closed or block.kind not in DELTAS)):
+            raise DivergedError(self._provider)
+        self._matched += len(known)
+        if rest:
+            more = Event(choice=event.choice, block=event.block)
+            setattr(more, DELTAS[block.kind], rest)
+            out.append(more)
+            # All that follows in this block is new.
+            self._passed = True

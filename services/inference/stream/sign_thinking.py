@@ -1,0 +1,88 @@
+"""Signatures for the thinking of providers that sign nothing; see `services.inference.thinking`."""
+
+from collections.abc import Sequence
+
+from gateway.conversation.v1.conversation_pb2 import Block, Thinking
+from gateway.inference.v1.inference_pb2 import Event
+from services.inference.stream.filters import Batch
+from services.inference.stream.pieces import keep
+from services.inference.thinking import Signer
+
+
+def _begins_thinking(event: Event) -> bool:
+    return event.HasField("block_start") and (
+        event.block_start.HasField("thinking") or event.block_start.HasField("redacted_thinking")
+    )
+
+
+class _Thought:
+    """A thinking block that has begun: its text, and the provider's signature, so far."""
+
+    __slots__ = ("signature", "text")
+
+    def __init__(self, thinking: Thinking) -> None:
+        self.text = [thinking.text]
+        self.signature = thinking.signature
+
+
+class ThinkingSigner:
+    """Signs the thinking of one answer whose provider signs nothing that others could check.
+
+    What such a provider gives as a signature, or as redacted thinking, is what it needs
+    back: the gateway's signature carries it.
+    """
+
+    is_done = False
+
+    def __init__(self, signer: Signer, model: str) -> None:
+        """Return a filter of the answer that `model` gives."""
+        self._signer = signer
+        self._model = model
+        # Of each choice with an open thinking block.
+        self._open: dict[int, _Thought] = {}
+
+    def feed(self, batch: Batch) -> Batch:
+        """Return the events with a `signature` before the end of each thinking block."""
+        if not self._open and not any(map(_begins_thinking, batch)):
+            return batch
+        changed: list[Event] | None = None
+        for position, event in enumerate(batch):
+            others = self._follow(event)
+            if others is not None and changed is None:
+                changed = list(batch[:position])
+            if changed is not None:
+                changed += (event,) if others is None else others
+        return batch if changed is None else changed
+
+    def _follow(self, event: Event) -> Sequence[Event] | None:
+        """Note what an event says; return what goes out in its place, None for itself."""
+        kind = event.WhichOneof("kind")
+        if kind == "block_start":
+            return self._begin(event)
+        thought = self._open.get(event.choice)
+        if thought is None:
+            return None
+        if kind == "thinking":
+            keep(thought.text, event.thinking)
+        elif kind == "signature":
+            thought.signature += event.signature
+            return ()
+        elif kind == "block_stop":
+            del self._open[event.choice]
+            signature = self._signer.sign("".join(thought.text), self._model, thought.signature)
+            return Event(choice=event.choice, block=event.block, signature=signature), event
+        return None
+
+    def _begin(self, event: Event) -> Sequence[Event] | None:
+        if not _begins_thinking(event):
+            return None
+        block = Block()
+        block.CopyFrom(event.block_start)
+        if block.HasField("redacted_thinking"):
+            block.redacted_thinking = self._signer.sign("", self._model, block.redacted_thinking)
+        else:
+            self._open[event.choice] = _Thought(block.thinking)
+            if not block.thinking.signature:
+                return None
+            block.thinking.signature = ""
+        return (Event(choice=event.choice, block=event.block, block_start=block),)
