@@ -1,7 +1,6 @@
 """One attempt at a provider: what it is asked, and the filters of what it answers."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from functools import lru_cache
 
 from gateway.inference.v1.inference_pb2 import Served
@@ -51,32 +50,33 @@ class Attempt:
         Raises:
             GatewayError: as `batches`.
         """
-        batch = await self._provider.whole(self._call)
-        for one in self._filters:
-            batch = one.feed(batch)
-        return batch
+        return self.passed(await self._provider.whole(self._call))
 
     def batches(self) -> Batches:
-        """Ask the provider, and return the events that pass, a batch for each read, none empty.
+        """Ask the provider, and return its events, a batch for each read, none empty.
+
+        Each batch is for `passed`.
 
         Raises:
             GatewayError: unsupported or invalid, when the provider cannot carry the
                 request; nothing has been sent then.
             UpstreamError: the provider failed.
         """
-        batches = self._provider.stream(self._call)
-        return self._filtered(batches) if self._filters else batches
+        return self._provider.stream(self._call)
 
-    async def _filtered(self, batches: Batches) -> Batches:
-        filters = self._filters
-        async with aclosing(batches):
-            async for batch in batches:
-                for one in filters:
-                    batch = one.feed(batch)
-                if batch:
-                    yield batch
-                if any([one.is_done for one in filters]):
-                    return
+    def passed(self, batch: Batch) -> Batch:
+        """Return the events of a batch that pass the filters, possibly none."""
+        for one in self._filters:
+            batch = one.feed(batch)
+        return batch
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the provider need not write any more."""
+        for one in self._filters:
+            if one.is_done:
+                return True
+        return False
 
     def add_head(self, error: UpstreamError) -> None:
         """Add to a failure what a caller is told of the head of the answer it came with."""

@@ -67,13 +67,11 @@ class FallbackRunner:
             while True:
                 try:
                     for batch in started.head:
-                        if delivered is not None:
-                            delivered.note(batch)
-                        yield batch
-                    async for batch in self._rest(started):
-                        if delivered is not None:
-                            delivered.note(batch)
-                        yield batch
+                        yield _noted(batch, delivered)
+                    attempt, rest = started.attempt, self._rest(started)
+                    while not attempt.is_done and (read := await anext(rest, None)) is not None:
+                        if batch := attempt.passed(read):
+                            yield _noted(batch, delivered)
                     started.record.served()
                     return
                 except UpstreamError as error:
@@ -221,6 +219,13 @@ class FallbackRunner:
         if not isinstance(error, UpstreamError) and error.reason != errors_pb2.REASON_TIMEOUT:
             error = self._failure or self._refusal or error
         return self._context.with_attempts(error)
+
+
+def _noted(batch: Batch, delivered: DeliveredPrefix | None) -> Batch:
+    """Return a batch that goes out now."""
+    if delivered is not None:
+        delivered.note(batch)
+    return batch
 
 
 async def _until(deadline: float, batches: Batches) -> Batches:

@@ -45,8 +45,12 @@ async def start_attempt(
                     if attempt.stream:
                         batches = attempt.batches()
                         head = await _read_head(
-                            batches, record, on_first_content, provider, whole=context.whole
+                            attempt, batches, record, on_first_content, whole=context.whole
                         )
+                        if not head:
+                            raise cut_off(provider)
+                        if context.whole:
+                            await batches.aclose()
                     else:
                         batch = await attempt.whole()
                         if not has_content(batch):
@@ -69,14 +73,14 @@ async def start_attempt(
 
 
 async def _read_head(
+    attempt: Attempt,
     batches: Batches,
     record: AttemptRecord,
     on_first_content: OnFirstContent,
-    provider: str,
     *,
     whole: bool,
 ) -> list[Batch]:
-    """Return what comes up to the first content, or all of a whole answer.
+    """Return what comes up to the first content, or all of a whole answer; [] without content.
 
     A whole answer that comes as a stream is put together as it comes, since its events
     take many times as much memory as what they say.
@@ -84,7 +88,10 @@ async def _read_head(
     head: list[Batch] = []
     answer: Accumulator | None = None
     has_started = False
-    async for batch in batches:
+    async for read in batches:
+        batch = attempt.passed(read)
+        if not batch:
+            continue
         if not has_started and has_content(batch):
             has_started = True
             record.started()
@@ -98,8 +105,10 @@ async def _read_head(
             answer.add(batch)
         else:
             _add_announcement(batch, head)
+        if attempt.is_done:
+            break
     if not has_started:
-        raise cut_off(provider)
+        return []
     record.served()
     return head if answer is None else [events_of(answer.response())]
 

@@ -102,10 +102,11 @@ class Frames:
         # Cut at what is short: CPython 3.11 prepares the search for a long separator anew after
         # each place where it is found, which takes longer than to find it.
         events = text[at:].split(BLANK)
-        begin, last = len(head), tail.removesuffix(BLANK)
+        last = tail.removesuffix(BLANK)
+        between = slice(len(head), -len(last))
         while events and not (events[-1].startswith(head) and events[-1].endswith(last)):
             events.pop()
-        pieces = [event[begin : len(event) - len(last)] for event in events]
+        pieces = [event[between] for event in events]
         known = b"%b%b%b" % (head, (tail + head).join(pieces), tail)
         letters = _BREAK.join(pieces)
         if (
