@@ -291,6 +291,7 @@ class RequestAttempts:
             stream = True
             request = _without_stops(request)
         filters += last
+        takes_whole = not (stream or filters) and self._rounds is None
         as_it_is = not (stream or filters) and _takes_passthrough(request, provider)
         if not provider.checks_signatures:
             # Before all else. What is passed through holds no thinking.
@@ -303,6 +304,7 @@ class RequestAttempts:
             as_it_is,
             options.without,
             source,
+            takes_whole=takes_whole,
         )
         return Attempt(call, provider, filters, prepared.left_out, prepared.adapted)
 
@@ -322,7 +324,16 @@ class RequestAttempts:
         ):
             return None
         as_it_is = not stream and request.takes_verbatim
-        call = Call(request, target, stream, [], as_it_is, without, lazy.source)
+        call = Call(
+            request,
+            target,
+            stream,
+            [],
+            as_it_is,
+            without,
+            lazy.source,
+            takes_whole=not stream,
+        )
         if provider.checks_signatures:
             return Attempt(call, provider)
         return Attempt(call, provider, (ThinkingSigner(self._signer, target.upstream),))

@@ -80,6 +80,8 @@ class Call:
             it adds to them before it sends anything.
         takes_verbatim: whether an answer, which comes whole then, may be given as the
             provider wrote it; the provider speaks the request's dialect then.
+        takes_whole: whether a whole answer may be one `verbatim` event without the provider's
+            own JSON, if there is no thinking in it.
         without: fields that the model refuses or has refused, by the provider's names for
             them.
         source: the conversation as its caller wrote it, which goes in place of the request's
@@ -99,6 +101,7 @@ class Call:
     source: ConversationSource | None = None
     tool_names: dict[str, str] = field(default_factory=dict)
     answer_headers: Mapping[str, str] | None = None
+    takes_whole: bool = False
 
     def __post_init__(self) -> None:
         """Add what is known of the model to what it has refused."""

@@ -98,7 +98,7 @@ class AnthropicProvider:
         parsed = self._upstream.json_object(answer)
         if call.takes_verbatim and (event := verbatim(answer, parsed)):
             return [event]
-        return events_from_whole(parsed, self._upstream)
+        return events_from_whole(parsed, self._upstream, as_one=call.takes_whole)
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
         """Return an answer as it comes; see `Provider.stream`."""

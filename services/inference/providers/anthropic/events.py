@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Opaque
-from gateway.inference.v1.inference_pb2 import BlockStop, Event
+from gateway.inference.v1.inference_pb2 import BlockStop, Event, GenerateResponse
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
 from services.inference.providers.anthropic.parts import (
@@ -28,7 +28,9 @@ from services.inference.providers.bounds import Bounds
 from services.inference.providers.failures import broken_answer, cut_off
 from services.inference.providers.frames import Frames, delta_of
 from services.inference.providers.sse import ServerSentEvent, read_event
+from services.inference.stream.accumulator import events_of
 from services.inference.stream.content import is_content
+from services.inference.thinking import KINDS
 
 # Of each delta with a name: the block it belongs to, and where its text is.
 _DELTAS = {
@@ -62,39 +64,49 @@ class Failures(Protocol):
         """Return the failure that an error object stands for."""
 
 
-def events_from_whole(message: Json, upstream: Failures) -> list[Event]:
-    """Return the events of a whole answer, each block whole in its `block_start`.
+def events_from_whole(message: Json, upstream: Failures, *, as_one: bool = False) -> list[Event]:
+    """Return the events of a whole answer.
 
     Args:
         message: the answer's body.
         upstream: makes failures of what the provider says.
+        as_one: whether they may be one `verbatim` event; an answer with thinking is several.
 
     Raises:
         UpstreamError: the body is no message, or one without an end.
     """
-    bounds = Bounds(upstream.name, upstream.limits)
+    event = Event()
+    answer = event.verbatim
     try:
-        events = [Event(start=start_of(message, but=OF_THE_END))]
-        content = message.get("content")
-        if not isinstance(content, list):
-            raise MalformedError("content")
-        for index, raw in enumerate(content):
-            bounds.part()
-            block = block_of(an_object(raw, "content"))
-            if block.HasField("tool_use") and not block.tool_use.input:
-                block.tool_use.input = "{}"
-            events.append(Event(block=index, block_start=block))
-            events.append(Event(block=index, block_stop=BlockStop()))
-        if not message.get("stop_reason"):
-            raise MalformedError("stop_reason")
-        end = {name: message[name] for name in OF_THE_END if message.get(name) is not None}
-        counts = Counts()
-        counts.add(message)
-        events.append(Event(usage=counts.usage()))
-        events.append(Event(finish=finish_of(message, end)))
+        _read_whole(message, answer, Bounds(upstream.name, upstream.limits))
     except MalformedError as error:
         raise broken_answer(upstream.name, f"answered a message with a wrong `{error}`") from error
-    return events
+    thinks = any(block.WhichOneof("kind") in KINDS for block in answer.choices[0].blocks)
+    return [event] if as_one and not thinks else events_of(answer)
+
+
+def _read_whole(message: Json, answer: GenerateResponse, bounds: Bounds) -> None:
+    start = start_of(message, but=OF_THE_END)
+    answer.id, answer.model = start.id, start.model
+    if start.HasField("extra"):
+        answer.extra.CopyFrom(start.extra)
+    content = message.get("content")
+    if not isinstance(content, list):
+        raise MalformedError("content")
+    choice = answer.choices.add()
+    for raw in content:
+        bounds.part()
+        block = block_of(an_object(raw, "content"))
+        if block.HasField("tool_use") and not block.tool_use.input:
+            block.tool_use.input = "{}"
+        choice.blocks.append(block)
+    if not message.get("stop_reason"):
+        raise MalformedError("stop_reason")
+    end = {name: message[name] for name in OF_THE_END if message.get(name) is not None}
+    counts = Counts()
+    counts.add(message)
+    answer.usage.CopyFrom(counts.usage())
+    choice.finish.CopyFrom(finish_of(message, end))
 
 
 class StreamReader:

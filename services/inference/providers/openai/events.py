@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Block, FinishReason
-from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish
+from gateway.conversation.v1.conversation_pb2 import FinishReason
+from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError
 from services.common.settings import Limits
 from services.inference.providers import failures
@@ -270,7 +270,7 @@ def events_from_whole(
     upstream: Failures,
     new_id: Callable[[str], str],
     *,
-    says_texts: bool = False,
+    as_one: bool = False,
 ) -> list[Event]:
     """Return a whole answer as one batch of events.
 
@@ -279,14 +279,14 @@ def events_from_whole(
         call: what was asked.
         upstream: makes failures of what it said.
         new_id: makes ids where it gave none.
-        says_texts: whether it is an answer that `verbatim` takes, which takes no reader.
+        as_one: whether it becomes one `verbatim` event, which `verbatim.verbatim` has allowed.
 
     Raises:
         UpstreamError: it holds no choice, or is malformed.
     """
     try:
-        if says_texts:
-            return _events_of_texts(answer)
+        if as_one:
+            return [_whole_of_texts(answer)]
         if not answer.get("choices"):
             raise failures.broken_answer(upstream.name, "answered without a choice")
         reader = StreamReader(call, upstream, new_id)
@@ -298,27 +298,25 @@ def events_from_whole(
     return out
 
 
-def _events_of_texts(answer: Json) -> list[Event]:
+def _whole_of_texts(answer: Json) -> Event:
     event = Event()
-    event.start.id, event.start.model = name_of(answer["id"]), name_of(answer["model"])
+    whole = event.verbatim
+    whole.id, whole.model = name_of(answer["id"]), name_of(answer["model"])
     rest = {
         name: value
         for name, value in answer.items()
         if name not in unnamed.OF_ANSWERS and value is not None
     }
     if rest:
-        event.start.extra.dialect = conversation_pb2.DIALECT_OPENAI
-        event.start.extra.json = dump(rest)
-    out = [event]
-    for number, choice in enumerate(answer["choices"]):
-        if text := choice["message"]["content"]:
-            out.append(Event(choice=number, block_start=Block(text="")))
-            out.append(Event(choice=number, text=text))
-            out.append(Event(choice=number, block_stop=BlockStop()))
-        reason = _REASONS[choice["finish_reason"]]
-        out.append(Event(choice=number, finish=Finish(reason=reason)))
-    out.append(read_usage(answer["usage"]))
-    return out
+        whole.extra.dialect = conversation_pb2.DIALECT_OPENAI
+        whole.extra.json = dump(rest)
+    for given in answer["choices"]:
+        choice = whole.choices.add()
+        if text := given["message"]["content"]:
+            choice.blocks.add(text=text)
+        choice.finish.reason = _REASONS[given["finish_reason"]]
+    whole.usage.CopyFrom(read_usage(answer["usage"]).usage)
+    return event
 
 
 def _said(chunk: Any) -> str | None:

@@ -14,7 +14,10 @@ from services.inference.offload import offload
 from services.inference.providers.base import Call, Heard, Target
 from services.inference.providers.heads import caller_headers
 from services.inference.providers.openai.caller import Server
-from services.inference.providers.openai.events import StreamReader, events_from_whole
+from services.inference.providers.openai.events import (
+    StreamReader,
+    events_from_whole,
+)
 from services.inference.providers.openai.request import build_request
 from services.inference.providers.openai.transcriptions import form, read_transcript
 from services.inference.providers.openai.vectors import MAX_LENGTH, read_vectors
@@ -77,9 +80,8 @@ class OpenAIProvider:
         event = verbatim(answer, parsed, call.request.n or 1)
         if event is not None and call.takes_verbatim:
             return [event]
-        return events_from_whole(
-            parsed, call, self._upstream, self._new_id, says_texts=event is not None
-        )
+        as_one = event is not None and call.takes_whole
+        return events_from_whole(parsed, call, self._upstream, self._new_id, as_one=as_one)
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
         """Return an answer as it comes; see `Provider.stream`."""

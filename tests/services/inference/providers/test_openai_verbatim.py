@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from facade.dialects.openai import render_completion
-from gateway.inference.v1.inference_pb2 import GenerateResponse
+from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import UpstreamError
 from services.inference.providers.openai.events import events_from_whole
 from services.inference.providers.openai.verbatim import verbatim
@@ -68,11 +68,14 @@ PROMPT: Path = ("usage", "prompt_tokens_details")
 COMPLETION: Path = ("usage", "completion_tokens_details")
 
 
-def translated(answer: dict[str, Any], n: int = 2) -> GenerateResponse:
+def added_up(events: list[Event]) -> GenerateResponse:
     accumulator = Accumulator()
-    call = call_of(n=n)
-    accumulator.add(events_from_whole(answer, call, Provider(), lambda prefix: f"{prefix}made"))
+    accumulator.add(events)
     return accumulator.response()
+
+
+def translated(answer: dict[str, Any], n: int = 2) -> GenerateResponse:
+    return added_up(events_from_whole(answer, call_of(n=n), Provider(), "{}made".format))
 
 
 def goes(answer: Any, n: int = 2) -> bool:
@@ -85,7 +88,7 @@ def check_same(body: bytes, answer: dict[str, Any], n: int = 2) -> None:
     assert event is not None
     assert event.verbatim.verbatim == body
     read = (answer, call_of(n=n), Provider(), "{}made".format)
-    assert events_from_whole(*read, says_texts=True) == events_from_whole(*read)
+    assert added_up(events_from_whole(*read, as_one=True)) == translated(answer, n)
     response = translated(answer, n)
     assert completion_told(body) == completion_told(render_completion(response, 1))
     response.usage.ClearField("extra")  # the caller reads it in the answer
@@ -213,8 +216,6 @@ def test_whatever_goes_as_it_is_says_the_same_as_when_it_is_translated(
 def test_names_of_texts_are_bounded_as_those_of_any_answer() -> None:
     answer = changed(OFFICIAL, {("id",): "chatcmpl-" + "x" * 5_000})
     assert goes(answer)
-    for says_texts in (False, True):
+    for as_one in (False, True):
         with pytest.raises(UpstreamError):
-            events_from_whole(
-                answer, call_of(n=2), Provider(), "{}made".format, says_texts=says_texts
-            )
+            events_from_whole(answer, call_of(n=2), Provider(), "{}made".format, as_one=as_one)
