@@ -36,7 +36,7 @@ from services.inference.routes import Routes
 _MAX_FETCHED = 20 << 20
 _AT_ONCE = 4  # fetches of one request
 _IMAGE = conversation_pb2.MEDIA_KIND_IMAGE
-_PREFIX = "messages[].content[]."
+_PREFIX = "messages[].blocks[].extra."
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.frames import Frames
 from services.inference.providers.openai import unnamed
-from services.inference.providers.openai.caller import Json
 from services.inference.providers.openai.choice import Choice
 from services.inference.providers.openai.usage import read_usage
+from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
 
 DONE = b"[DONE]"

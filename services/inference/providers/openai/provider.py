@@ -13,8 +13,8 @@ from services.inference.conversion.parts import Source
 from services.inference.offload import offload
 from services.inference.providers.base import Call, Heard, Target
 from services.inference.providers.heads import caller_headers
-from services.inference.providers.openai.caller import Server
 from services.inference.providers.openai.events import StreamReader, events_from_whole
+from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.request import build_request
 from services.inference.providers.openai.transcriptions import form, read_transcript
 from services.inference.providers.openai.vectors import MAX_LENGTH, read_vectors

@@ -12,7 +12,7 @@ from typing import Any
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event
 from services.inference.providers.bounds import MAX_TOKENS
-from services.inference.providers.openai.caller import Json
+from services.inference.providers.request_fields import Json
 
 # Others have another word for callers, or none.
 _REASONS = ("stop", "length", "content_filter")

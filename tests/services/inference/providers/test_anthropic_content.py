@@ -26,6 +26,7 @@ from tests.services.inference.providers.anthropic_calls import (
     refusal_of,
     says,
 )
+from tests.services.inference.providers.caller_words import dropped_of
 
 IMAGE = conversation_pb2.MEDIA_KIND_IMAGE
 DOCUMENT = conversation_pb2.MEDIA_KIND_DOCUMENT
@@ -237,7 +238,7 @@ def test_detail_of_an_image_is_dropped_and_told_once(detail: str) -> None:
     block = Block(media=Media(kind=IMAGE, data=b"x", mime_type="image/png", detail=detail))
     call = call_of(says(USER, block, block))
     body_of(call)
-    assert call.dropped == ["messages[].content[].image_url.detail"]
+    assert dropped_of(call) == ["messages[].content[].image_url.detail"]
 
 
 def test_a_tool_call_keeps_its_id_and_the_text_of_its_arguments() -> None:
@@ -310,7 +311,7 @@ def test_cache_control_of_a_chats_part_is_carried() -> None:
     part = Block(text="a", extra=opaque({"cache_control": mark}, OPENAI))
     call = call_of(says(USER, part))
     assert body_of(call)["messages"][0]["content"][0]["cache_control"] == mark
-    assert call.dropped == []
+    assert dropped_of(call) == []
 
 
 def test_cache_control_of_a_chats_message_is_its_last_blocks() -> None:
@@ -319,7 +320,7 @@ def test_cache_control_of_a_chats_message_is_its_last_blocks() -> None:
     call = call_of(says(SYSTEM, "s", extra=extra), says(USER, "a", "b", extra=extra))
     body = body_of(call)
     assert [block.get("cache_control") for block in body["messages"][0]["content"]] == [None, mark]
-    assert (body["system"][0]["cache_control"], call.dropped) == (mark, [])
+    assert (body["system"][0]["cache_control"], dropped_of(call)) == (mark, [])
 
 
 BILLING = "x-anthropic-billing-header: cc_version=2.1.117.48f; cc_entrypoint=cli; cch=71fea;"
@@ -329,7 +330,7 @@ def test_what_tells_anthropic_whom_to_bill_goes_to_nobody_else() -> None:
     messages = says(SYSTEM, BILLING, "Be brief."), says(USER, "hi")
     call = call_of(*messages, dialect=ANTHROPIC)
     assert body_of(call, official=False)["system"] == "Be brief."
-    assert call.dropped == ["x-anthropic-billing-header"]
+    assert dropped_of(call) == ["x-anthropic-billing-header"]
     alone = call_of(says(SYSTEM, BILLING), says(USER, "hi"), dialect=ANTHROPIC)
     assert "system" not in body_of(alone, official=False)
     joined = call_of(says(SYSTEM, f"{BILLING}\nBe brief."), says(USER, "hi"), dialect=ANTHROPIC)
@@ -341,7 +342,7 @@ def test_what_tells_anthropic_whom_to_bill_goes_to_nobody_else() -> None:
 def test_anthropic_itself_is_told_whom_to_bill() -> None:
     call = call_of(says(SYSTEM, BILLING, "Be brief."), says(USER, "hi"), dialect=ANTHROPIC)
     assert [block["text"] for block in body_of(call)["system"]] == [BILLING, "Be brief."]
-    assert call.dropped == []
+    assert dropped_of(call) == []
 
 
 def test_paths_begin_anew_with_each_message_and_part() -> None:
@@ -468,7 +469,7 @@ def test_cache_control_that_is_no_object_is_refused(text: bytes) -> None:
 def test_the_name_of_a_participant_is_dropped_and_told_once() -> None:
     call = call_of(says(USER, "a", name="ann"), says(USER, "b", name="bob"))
     body_of(call)
-    assert call.dropped == ["messages[].name"]
+    assert dropped_of(call) == ["messages[].name"]
 
 
 def test_content_that_would_be_lost_with_a_foreign_field_is_refused() -> None:
@@ -480,7 +481,7 @@ def test_other_foreign_fields_of_messages_and_parts_are_dropped_and_told() -> No
     part = Block(text="a", extra=opaque({"b": 1, "none": None}, OPENAI))
     call = call_of(says(USER, part, extra=opaque({"annotations": [], "audio": None}, OPENAI)))
     assert body_of(call)["messages"] == [{"role": "user", "content": "a"}]
-    assert call.dropped == ["messages[].content[].b", "messages[].annotations"]
+    assert dropped_of(call) == ["messages[].content[].b", "messages[].annotations"]
 
 
 def test_unknown_fields_of_a_message_go_on_in_the_same_dialect() -> None:
@@ -527,6 +528,6 @@ def test_what_another_provider_said_beside_its_words_is_left_out() -> None:
     part = Block(opaque=opaque({"type": "reference", "reference_ids": [1]}, OPENAI))
     call = call_of(says(USER, "a"), says(ASSISTANT, "b", part), says(USER, "c"), dialect=OPENAI)
     assert body_of(call)["messages"][1]["content"] == "b"
-    assert call.dropped == ["messages[].content[]"]
+    assert dropped_of(call) == ["messages[].content[]"]
     asked = call_of(says(USER, "a", part), dialect=OPENAI)
     assert refusal_of(asked) == ("UNSUPPORTED", "messages[0].content[1]")

@@ -6,7 +6,13 @@ import orjson
 import pytest
 
 from gateway.conversation.v1.conversation_pb2 import Block, Message, Thinking, ToolResult, ToolUse
-from gateway.inference.v1.inference_pb2 import OutputFormat, ThinkingConfig, Tool, ToolChoice
+from gateway.inference.v1.inference_pb2 import (
+    OutputFormat,
+    ThinkingConfig,
+    Tool,
+    ToolChoice,
+    WebTool,
+)
 from services.common.errors import GatewayError
 from services.inference.providers.anthropic.request import beta_header
 from services.inference.providers.base import Call
@@ -24,6 +30,7 @@ from tests.services.inference.providers.anthropic_calls import (
     refusal_of,
     says,
 )
+from tests.services.inference.providers.caller_words import dropped_of
 
 ENABLED = ThinkingConfig.MODE_ENABLED
 TOOL = Tool(name="f", input_schema=b'{"type":"object"}')
@@ -38,7 +45,7 @@ def thinking(effort: str = "", **fields: Any) -> ThinkingConfig:
 def dropped_by(*messages: Message, **fields: Any) -> list[str]:
     call = call_of(*messages, **fields)
     body_of(call)
-    return call.dropped
+    return dropped_of(call)
 
 
 def test_a_plain_request_says_what_is_needed_and_no_more() -> None:
@@ -63,7 +70,7 @@ def test_sampling_goes_on() -> None:
     body = body_of(call)
     assert (body["temperature"], body["top_p"], body["top_k"]) == (0.25, 0.5, 3)
     assert body["stop_sequences"] == ["a", "\n b"]
-    assert call.dropped == []
+    assert dropped_of(call) == []
 
 
 @pytest.mark.parametrize(
@@ -78,9 +85,7 @@ def test_sampling_goes_on() -> None:
         ({"tool_choice": ToolChoice(extra=opaque({"type": "custom"}, OPENAI))}, "tool_choice"),
         ({"extra": opaque({"audio": {"voice": "x"}}, OPENAI)}, "audio"),
         ({"extra": opaque({"modalities": ["text", "audio"]}, OPENAI)}, "modalities"),
-        ({"extra": opaque({"functions": [{}]}, OPENAI)}, "functions"),
-        ({"extra": opaque({"function_call": {"name": "f"}}, OPENAI)}, "function_call"),
-        ({"extra": opaque({"web_search_options": {}}, OPENAI)}, "web_search_options"),
+        ({"web_search": WebTool(kind=WebTool.KIND_SEARCH)}, "web_search_options"),
         ({"extra": opaque({"store": True}, OPENAI)}, "store"),
         ({"extra": opaque({"previous_response_id": "r"}, OPENAI)}, "previous_response_id"),
     ],
@@ -224,7 +229,7 @@ def test_a_schema_for_the_answer_goes_into_the_output_config() -> None:
     call = call_of(output_format=form)
     schema = {**SCHEMA, "additionalProperties": False}
     assert body_of(call)["output_config"] == {"format": {"type": "json_schema", "schema": schema}}
-    assert call.dropped == ["response_format.json_schema.description"]
+    assert dropped_of(call) == ["response_format.json_schema.description"]
 
 
 def test_every_object_of_a_schema_is_closed_unless_it_says_otherwise() -> None:
@@ -275,14 +280,14 @@ def test_an_end_user_that_anthropic_refuses_goes_by_a_hash(user: str) -> None:
 def test_cache_control_of_a_chats_tool_is_carried(extra: dict[str, Any]) -> None:
     call = call_of(tools=[Tool(name="f", extra=opaque(extra, OPENAI))])
     assert body_of(call)["tools"][0]["cache_control"] == {"type": "ephemeral"}
-    assert call.dropped == []
+    assert dropped_of(call) == []
 
 
 def test_cache_control_of_a_chat_is_carried() -> None:
     mark = {"type": "ephemeral"}
     call = call_of(extra=opaque({"cache_control": mark}, OPENAI))
     assert body_of(call)["cache_control"] == mark
-    assert call.dropped == []
+    assert dropped_of(call) == []
 
 
 def test_free_text_needs_no_output_config() -> None:
@@ -355,7 +360,7 @@ def test_where_no_thinking_can_begin_the_effort_is_dropped_and_told(
 ) -> None:
     call = call_of(*messages, thinking=thinking("high"), **fields)
     assert "thinking" not in body_of(call)
-    assert call.dropped == ["reasoning_effort"]
+    assert dropped_of(call) == ["reasoning_effort"]
 
 
 @pytest.mark.parametrize(
@@ -384,7 +389,7 @@ def test_effort_none_turns_thinking_off() -> None:
 def test_an_effort_of_another_providers_is_dropped() -> None:
     call = call_of(thinking=thinking("default"))
     assert "thinking" not in body_of(call)
-    assert call.dropped == ["reasoning_effort"]
+    assert dropped_of(call) == ["reasoning_effort"]
 
 
 def test_what_a_form_says_beside_its_schema_is_dropped() -> None:
@@ -393,7 +398,7 @@ def test_what_a_form_says_beside_its_schema_is_dropped() -> None:
     kept = OutputFormat(kind=OutputFormat.KIND_JSON_SCHEMA, name="a", schema=b'{"type": "object"}')
     call = call_of(output_format=kept, extra=opaque({"response_format": form}, OPENAI))
     assert body_of(call)["output_config"]["format"]["type"] == "json_schema"
-    assert call.dropped == ["response_format.yours", "response_format.json_schema.mine"]
+    assert dropped_of(call) == ["response_format.yours", "response_format.json_schema.mine"]
 
 
 def test_a_form_that_has_no_name_here_is_refused() -> None:
@@ -431,13 +436,13 @@ def test_further_fields_and_modes_of_thinking_go_on_in_the_same_dialect() -> Non
 def test_sampling_that_thinking_bars_is_dropped_and_told_across_dialects() -> None:
     call = call_of(thinking=thinking("low"), temperature=0.5, top_p=0.5, top_k=5)
     assert not {"temperature", "top_p", "top_k"} & body_of(call).keys()
-    assert call.dropped == ["temperature", "top_p", "top_k"]
+    assert dropped_of(call) == ["temperature", "top_p", "top_k"]
 
 
 def test_sampling_that_thinking_allows_stays() -> None:
     call = call_of(thinking=thinking("low"), temperature=1, top_p=0.97)
     body = body_of(call)
-    assert (body["temperature"], body["top_p"], call.dropped) == (1, 0.97, [])
+    assert (body["temperature"], body["top_p"], dropped_of(call)) == (1, 0.97, [])
 
 
 def test_in_the_same_dialect_sampling_beside_thinking_is_the_callers_own_affair() -> None:
@@ -478,7 +483,7 @@ def test_unknown_fields_go_on_under_those_with_a_name_in_the_same_dialect() -> N
         "brand_new": [1],
         "inference_geo": "eu",
     }
-    assert call.dropped == []
+    assert dropped_of(call) == []
 
 
 @pytest.mark.parametrize("name", ["container", "mcp_servers", "workspace_id", "user_profile_id"])
