@@ -104,6 +104,7 @@ def _translated(
         betas=betas,
         # Agents ask for as much as their own provider's models write, whatever the model.
         lowers_max_tokens=coding,
+        ends_with_text=True,
     )
     found = None
     if (

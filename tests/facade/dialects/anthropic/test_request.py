@@ -27,6 +27,7 @@ def test_the_smallest_request_sets_only_what_it_says():
         max_tokens=4096,
         dialect=c.DIALECT_ANTHROPIC,
         messages=[c.Message(role=c.ROLE_USER, blocks=[c.Block(text="Hi")])],
+        ends_with_text=True,
     )
 
 
