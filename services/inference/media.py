@@ -9,7 +9,7 @@ from services.inference.paths import block_path
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MediaRef:
     """A medium of a request.
 
     Attributes:
@@ -23,7 +23,7 @@ class Found:
     is_remembered: bool = False
 
 
-def find_media(request: GenerateRequest) -> list[Found]:
+def find_media(request: GenerateRequest) -> list[MediaRef]:
     """Return every medium of a request, those in results of tools too."""
     return list(_find(request))
 
@@ -41,13 +41,13 @@ def media_blocks(messages: Iterable[Message]) -> Iterator[Block]:
                         yield part
 
 
-def _find(request: GenerateRequest) -> Iterator[Found]:
+def _find(request: GenerateRequest) -> Iterator[MediaRef]:
     for index, message in enumerate(request.messages):
         for place, block in enumerate(message.blocks):
             kind = block.WhichOneof("kind")
             if kind == "media":
-                yield Found(block_path(index, place), block)
+                yield MediaRef(block_path(index, place), block)
             elif kind == "tool_result":
                 for inner, part in enumerate(block.tool_result.blocks):
                     if part.WhichOneof("kind") == "media":
-                        yield Found(block_path(index, place, inner), part)
+                        yield MediaRef(block_path(index, place, inner), part)

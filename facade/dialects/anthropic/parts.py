@@ -40,7 +40,7 @@ def own_fields(extra: pb.Opaque) -> dict[str, Any]:
     return fields
 
 
-def verbatim(opaque: pb.Opaque) -> orjson.Fragment | None:
+def raw_json(opaque: pb.Opaque) -> orjson.Fragment | None:
     """Return what is kept as JSON just as it is, on one line; None in another dialect."""
     if opaque.dialect != pb.DIALECT_ANTHROPIC:
         return None

@@ -37,7 +37,7 @@ from gateway.inference.v1.inference_pb2 import ToolChoice as CanonicalToolChoice
 from services.common import ids
 from services.common.errors import UpstreamError, invalid, unsupported
 from services.common.lazy_request import LazyRequest
-from services.inference.catalogue import Facts
+from services.inference.catalogue import ModelInfo
 from services.inference.conversion.parts import Source
 from services.inference.offload import offload
 from services.inference.paths import block_path
@@ -94,8 +94,8 @@ _FORM = "response_format"
 _THINKING_MODES = (ThinkingConfig.MODE_ENABLED, ThinkingConfig.MODE_ADAPTIVE)
 
 
-def _facts(model: Model) -> Facts:
-    return Facts(
+def _facts(model: Model) -> ModelInfo:
+    return ModelInfo(
         display_name=model.display_name,
         inputs=frozenset(media for media, kind in _KINDS.items() if kind in model.reads),
         context_window=model.context_window,
@@ -108,7 +108,7 @@ def _facts(model: Model) -> Facts:
 
 
 # Its models by their names behind `sandbox/`.
-MODELS: Mapping[str, Facts] = {name: _facts(model) for name, model in models.MODELS.items()}
+MODELS: Mapping[str, ModelInfo] = {name: _facts(model) for name, model in models.MODELS.items()}
 
 
 class SandboxProvider:

@@ -279,7 +279,7 @@ def events_from_whole(
         call: what was asked.
         upstream: makes failures of what it said.
         new_id: makes ids where it gave none.
-        says_texts: whether it is an answer that `verbatim` takes, which takes no reader.
+        says_texts: whether it is an answer that `passthrough` takes, which takes no reader.
 
     Raises:
         UpstreamError: it holds no choice, or is malformed.
