@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from facade.access_log import AccessLog
 from facade.body_budget import BodyBudget
+from facade.dialects.paths import CallerPaths
 from facade.draining import Drain
 from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
@@ -90,5 +91,7 @@ HAS_BEGUN = web.RequestKey("has_begun", bool)
 MODEL = web.RequestKey("model", str)
 ANSWERED = web.RequestKey("answered", Answered)
 FAILURE = web.RequestKey("failure", str)
+# How services' names of its fields are translated into its caller's, once it has been parsed.
+CALLER_PATHS = web.RequestKey("caller_paths", CallerPaths)
 # What its answer tells pages of other origins, where the operator allows any.
 CORS_HEADERS = web.RequestKey("cors_headers", dict[str, str])

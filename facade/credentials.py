@@ -19,16 +19,16 @@ from services.common.errors import GatewayError, invalid, invalid_api_key
 COMPAT_VERSION = "2023-06-01"
 
 
-class Shape(Enum):
-    """The shape of answers and errors."""
+class ApiFormat(Enum):
+    """The form of answers and errors."""
 
-    A = "OpenAI's"
-    B = "Anthropic's"
+    OPENAI = "OpenAI's"
+    ANTHROPIC = "Anthropic's"
     ENVELOPE = "document editing's"
 
 
 # The shapes of endpoints that answer in the caller's own.
-Format = Literal[Shape.A, Shape.B]
+Format = Literal[ApiFormat.OPENAI, ApiFormat.ANTHROPIC]
 # Number of a missing key in document editing; other endpoints don't show it.
 _KEY_MISSING = 40101
 
@@ -44,21 +44,21 @@ class Rules:
         takes_both: whether the same key may come in both headers.
     """
 
-    shape: Shape | None
+    shape: ApiFormat | None
     version: str
     takes_bearer: bool = True
     takes_both: bool = False
 
 
-CHAT = Rules(shape=Shape.A, version="with x-api-key")
-MESSAGES = Rules(shape=Shape.B, version="always")
+CHAT = Rules(shape=ApiFormat.OPENAI, version="with x-api-key")
+MESSAGES = Rules(shape=ApiFormat.ANTHROPIC, version="always")
 BY_CREDENTIAL = Rules(shape=None, version="with x-api-key")
-CODING_MESSAGES = Rules(shape=Shape.B, version="never", takes_both=True)
+CODING_MESSAGES = Rules(shape=ApiFormat.ANTHROPIC, version="never", takes_both=True)
 CODING_MODELS = Rules(shape=None, version="never", takes_both=True)
-ARTICLES = Rules(shape=Shape.ENVELOPE, version="never", takes_bearer=False)
+ARTICLES = Rules(shape=ApiFormat.ENVELOPE, version="never", takes_bearer=False)
 
 
-def shape_of(headers: Mapping[str, str], rules: Rules) -> Shape:
+def shape_of(headers: Mapping[str, str], rules: Rules) -> ApiFormat:
     """Return the shape of the answer, also of one that refuses the request."""
     return format_of(headers, rules) if rules.shape is None else rules.shape
 
@@ -67,9 +67,9 @@ def format_of(headers: Mapping[str, str], rules: Rules = BY_CREDENTIAL) -> Forma
     """Return the shape of an answer that the credential decides."""
     if "Authorization" in headers:
         if "x-api-key" in headers and not rules.takes_both:
-            return Shape.A
-        return Shape.B if "anthropic-version" in headers else Shape.A
-    return Shape.B if "x-api-key" in headers else Shape.A
+            return ApiFormat.OPENAI
+        return ApiFormat.ANTHROPIC if "anthropic-version" in headers else ApiFormat.OPENAI
+    return ApiFormat.ANTHROPIC if "x-api-key" in headers else ApiFormat.OPENAI
 
 
 def key_of(headers: Mapping[str, str], rules: Rules) -> str:

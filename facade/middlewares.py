@@ -17,7 +17,16 @@ from multidict import CIMultiDict
 
 from facade import credentials, dialects, draining, problems
 from facade.access_details import details_of
-from facade.context import API_KEY, CALLER, CONTEXT, CORS_HEADERS, FAILURE, HAS_BEGUN, REQUEST_ID
+from facade.context import (
+    API_KEY,
+    CALLER,
+    CALLER_PATHS,
+    CONTEXT,
+    CORS_HEADERS,
+    FAILURE,
+    HAS_BEGUN,
+    REQUEST_ID,
+)
 from facade.http.connection import Connection
 from facade.http.heads import check_head
 from facade.http.routing import Handler, RoutedRequest
@@ -136,7 +145,9 @@ def told(error: Exception, request: web.Request) -> GatewayError:
     if isinstance(error, GatewayError):
         return error
     if isinstance(error, grpc.aio.AioRpcError):
-        return errors.from_rpc_error(error)
+        failure = errors.from_rpc_error(error)
+        # None of a service's names of fields is the caller's own.
+        return request[CALLER_PATHS].translate(failure) if CALLER_PATHS in request else failure
     if isinstance(error, web.RequestPayloadError):
         return errors.invalid("body", "body: ends before its HTTP framing says, or breaks it")
     if isinstance(error, web.HTTPException):

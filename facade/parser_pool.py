@@ -12,6 +12,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+from facade.dialects.paths import Origins
 from facade.parsing import Kind, Option, Options, Parsed, parse
 from services.common import lazy_request
 from services.common.errors import GatewayError, unavailable
@@ -103,7 +104,7 @@ class ParserPool:
             raise RuntimeError(f"a body could not be parsed:\n{told['failed']}")
         if "refused" in told:
             raise GatewayError(**told["refused"])
-        return Parsed(content, **told)
+        return Parsed(content, **{**told, "origins": Origins.load(told["origins"])})
 
     def _take(self) -> "subprocess.Popen[bytes]":
         while self._idle:

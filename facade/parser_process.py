@@ -25,6 +25,7 @@ def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], by
         head = {
             "model": parsed.model,
             "stream": parsed.stream,
+            "origins": parsed.origins.dump(),
             "include_usage": parsed.include_usage,
         }
         return head, content

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from facade.dialects import anthropic, openai
+from facade.dialects.paths import FieldNames, Origins
 from gateway.errors.v1 import errors_pb2
 from services.common import json_scan
 from services.common.errors import GatewayError
@@ -13,6 +14,12 @@ Kind = Literal["chat", "messages", "count_tokens"]
 Option = bool | list[str] | dict[str, str]
 # Arguments of a dialect's parser beside the body, and the caller's `headers` where there are any.
 Options = Mapping[str, Any]
+# What callers of an endpoint call the fields of the canonical request.
+FIELD_NAMES: Mapping[Kind, FieldNames] = {
+    "chat": openai.FIELD_NAMES,
+    "messages": anthropic.FIELD_NAMES,
+    "count_tokens": anthropic.FIELD_NAMES,
+}
 
 
 @dataclass(slots=True)
@@ -24,12 +31,14 @@ class Parsed:
             where another process has read the body; `facade.serialized` sends each of them.
         model: the model that the caller named.
         stream: whether the answer is streamed.
+        origins: where its messages and blocks stood in the body.
         include_usage: whether a chat's stream ends with a chunk that tells the usage.
     """
 
     request: Any
     model: str
     stream: bool
+    origins: Origins
     include_usage: bool = False
 
 
@@ -53,7 +62,7 @@ def parse(
     # Called by name: arguments that are unpacked are held until the call returns.
     if kind == "chat":
         chat = openai.parse_chat(held.pop(), lazily=lazily)
-        request, lazy, stream = chat.request, chat.lazy, chat.stream
+        request, lazy, stream, origins = chat.request, chat.lazy, chat.stream, chat.origins
         include_usage = chat.include_usage
     else:
         betas, coding = options["betas"], bool(options["coding"])
@@ -61,12 +70,13 @@ def parse(
             parsed = anthropic.parse_messages(held.pop(), betas=betas, coding=coding, lazily=lazily)
         else:
             parsed = anthropic.parse_count_tokens(held.pop(), betas=betas, coding=coding)
-        request, lazy, stream = parsed.request, parsed.lazy, parsed.stream
+        request, lazy = parsed.request, parsed.lazy
+        stream, origins = parsed.stream, parsed.origins
     # A whole answer in the caller's own dialect goes as it came.
     request.takes_verbatim = not stream
     if "headers" in options:
         request.headers.update(options["headers"])
-    return Parsed(lazy or request, request.model, stream, include_usage)
+    return Parsed(lazy or request, request.model, stream, origins, include_usage)
 
 
 def check_values(body: bytes, limit: int) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import quote
 
+from facade.dialects.paths import CallerPaths
 from gateway.inference.v1.inference_pb2 import Served
 from services.common.texts import MAX_NAME
 
@@ -17,7 +18,7 @@ _LONGEST_LIST = 4000
 UPSTREAM_REQUEST_ID = "x-upstream-request-id"
 
 
-def served_headers(served: Served) -> dict[str, str]:
+def served_headers(served: Served, paths: CallerPaths) -> dict[str, str]:
     """Return `x-gateway-model`, `-provider`, `-step`, `-attempts`, and `-dropped` if there is any.
 
     `x-gateway-adapted` lists media that were converted for the model, as many as a header holds:
@@ -28,6 +29,10 @@ def served_headers(served: Served) -> dict[str, str]:
     `x-memory-truncated` tells how many turns of a memory the model could not be sent.
     What is no plain ASCII in a name is percent-encoded. Of the fields that were left out
     as many are named as a header holds.
+
+    Args:
+        served: what the service says.
+        paths: translates its names of fields into the caller's.
     """
     headers = {
         "x-gateway-model": _safe(served.model[:MAX_NAME]),
@@ -36,9 +41,9 @@ def served_headers(served: Served) -> dict[str, str]:
         "x-gateway-attempts": str(served.attempts),
     }
     if served.dropped:
-        headers["x-gateway-dropped"] = _listed(served.dropped)
+        headers["x-gateway-dropped"] = _listed(paths.dropped(served.dropped))
     if served.adapted:
-        headers["x-gateway-adapted"] = _listed(served.adapted)
+        headers["x-gateway-adapted"] = _listed(paths.adapted(served.adapted))
     if served.memory_truncated:
         headers["x-memory-truncated"] = str(served.memory_truncated)
     if upstream_id := served.upstream_request_id:

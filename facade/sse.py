@@ -14,7 +14,7 @@ import grpc
 from aiohttp import HttpVersion11, web
 
 from facade.answers import send
-from facade.context import ANSWERED, CONTEXT, FAILURE, Answered
+from facade.context import ANSWERED, CALLER_PATHS, CONTEXT, FAILURE, Answered
 from facade.draining import stopping
 from facade.middlewares import told
 from facade.served import served_headers
@@ -161,7 +161,8 @@ class _Answer:
         """Return whether the headers are, and learn what stands in them."""
         for event in events:
             if event.WhichOneof("kind") == "start":
-                self._headers |= served_headers(event.start.served)
+                paths = self._request[CALLER_PATHS]
+                self._headers |= served_headers(event.start.served, paths)
             elif _is_content(event):
                 return True
         return False

@@ -1,16 +1,16 @@
 """The callers' dialects: JSON to the canonical model and back, each in its own package."""
 
-from facade.credentials import Shape
+from facade.credentials import ApiFormat
 from facade.dialects import anthropic, articles, openai
 from services.common.errors import GatewayError
 
 
-def render_error(shape: Shape, error: GatewayError, request_id: str) -> tuple[int, bytes]:
+def render_error(shape: ApiFormat, error: GatewayError, request_id: str) -> tuple[int, bytes]:
     """Return the HTTP status and the body that tell of a failure in a shape."""
     match shape:
-        case Shape.A:
+        case ApiFormat.OPENAI:
             return openai.render_error(error, request_id)
-        case Shape.B:
+        case ApiFormat.ANTHROPIC:
             return anthropic.render_error(error, request_id)
-        case Shape.ENVELOPE:
+        case ApiFormat.ENVELOPE:
             return articles.render_error(error)

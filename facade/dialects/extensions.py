@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from facade.dialects.paths import Origins
 from facade.dialects.validation import check, few_fields
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import invalid
@@ -36,8 +37,9 @@ Name = Annotated[str, Field(min_length=1, max_length=256)]
 _LANGUAGE = r"^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8}){0,8}$"
 
 # Reads what a step's `parameters` (the mapping) at a path override: a request in which
-# the overridden fields alone are set. Raises GatewayError.
-ReadParameters = Callable[[Mapping[str, object], str], pb.GenerateRequest]
+# the overridden fields alone are set. Where its messages stood is added to the origins. Raises
+# GatewayError.
+ReadParameters = Callable[[Mapping[str, object], str, Origins], pb.GenerateRequest]
 
 
 class _Extension(BaseModel):
@@ -256,11 +258,18 @@ def _may_set_parameters(config: object) -> bool:
 
 
 def set_extensions(
-    request: pb.GenerateRequest, fields: ExtensionFields, read_parameters: ReadParameters
+    request: pb.GenerateRequest,
+    fields: ExtensionFields,
+    read_parameters: ReadParameters,
+    origins: Origins,
 ) -> None:
     """Put the extension fields of a checked body into `request`.
 
-    `read_parameters` reads what a fallback step overrides, in the body's dialect.
+    Args:
+        request: what they are set in.
+        fields: the body.
+        read_parameters: reads what a fallback step overrides, in the body's dialect.
+        origins: of the request; those of the steps' messages are added to it.
 
     Raises:
         GatewayError: invalid, naming the field.
@@ -278,7 +287,7 @@ def set_extensions(
                 f"fallback_config: is required when fallback is {fields.fallback!r}",
             )
         config = check(_FALLBACK_CONFIG, fields.fallback_config, "fallback_config")
-        _set_fallback_config(request.fallback_config, config, read_parameters)
+        _set_fallback_config(request.fallback_config, config, read_parameters, origins)
     _set_memory(request, fields)
 
 
@@ -309,7 +318,10 @@ def _given(fields: BaseModel) -> dict[str, Any]:
 
 
 def _set_fallback_config(
-    target: pb.FallbackConfig, given: FallbackConfig, read_parameters: ReadParameters
+    target: pb.FallbackConfig,
+    given: FallbackConfig,
+    read_parameters: ReadParameters,
+    origins: Origins,
 ) -> None:
     target.strategy_mode = given.strategy.mode
     if given.global_timeout_ms is not None:
@@ -326,12 +338,16 @@ def _set_fallback_config(
                 f"{path}.step_id: must be unique, and {step.step_id!r} "
                 f"is fallback_config.steps[{earlier}] already",
             )
-        _set_step(target.steps.add(), step, path, read_parameters)
+        added = target.steps.add()
+        _set_step(added, step)
+        if step.parameters:
+            parameters = read_parameters(
+                step.parameters, f"{path}.parameters", origins.of_step(index)
+            )
+            added.parameters.CopyFrom(parameters)
 
 
-def _set_step(
-    target: pb.FallbackStep, given: FallbackStep, path: str, read_parameters: ReadParameters
-) -> None:
+def _set_step(target: pb.FallbackStep, given: FallbackStep) -> None:
     target.step_id = given.step_id
     target.model = given.model
     if given.timeout_ms is not None:
@@ -340,9 +356,6 @@ def _set_step(
         target.retry_policy.CopyFrom(pb.RetryPolicy(**_given(given.retry_policy)))
     if given.fail_on is not None:
         target.fail_on.CopyFrom(pb.FailOn(**_given(given.fail_on)))
-    if given.parameters:
-        parameters = read_parameters(given.parameters, f"{path}.parameters")
-        target.parameters.CopyFrom(parameters)
 
 
 def check_memory_id(name: str) -> None:

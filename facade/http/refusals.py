@@ -13,7 +13,7 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from facade import credentials, dialects
-from facade.credentials import Shape
+from facade.credentials import ApiFormat
 from facade.problems import HttpProblem
 from services.common.errors import GatewayError, unavailable
 from services.common.settings import Limits
@@ -144,7 +144,7 @@ def response_to(failure: GatewayError, path: str, request_id: str, now: float) -
         now: Unix seconds.
     """
     status, body = dialects.render_error(
-        credentials.rules_for(path).shape or Shape.A, failure, request_id
+        credentials.rules_for(path).shape or ApiFormat.OPENAI, failure, request_id
     )
     retry = "" if failure.retry_after_s is None else f"Retry-After: {failure.retry_after_s}\r\n"
     head = (

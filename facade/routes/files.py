@@ -11,7 +11,7 @@ from aiohttp import web
 from facade import credentials, downloads
 from facade.bodies import PieceReader
 from facade.context import CONTEXT
-from facade.credentials import Format, Shape
+from facade.credentials import ApiFormat, Format
 from facade.dialects import anthropic, openai
 from facade.middlewares import error_response
 from facade.multipart import boundary_of
@@ -49,7 +49,7 @@ async def create(request: web.Request) -> web.Response:
 
 async def list_files(request: web.Request) -> web.Response:
     """List the caller's files, a page at a time."""
-    if _shape(request) is Shape.A:
+    if _shape(request) is ApiFormat.OPENAI:
         page = await _list(request, openai.parse_file_list(request.query), openai.CURSORS)
         return _json(openai.render_file_list(page))
     pages = _is_anthropic_client(request)
@@ -71,9 +71,9 @@ async def delete(request: web.Request) -> web.Response:
         DeleteFileRequest(id=file_id), metadata=metadata(request)
     )
     match _shape(request):
-        case Shape.A:
+        case ApiFormat.OPENAI:
             return _json(openai.render_deleted_file(file_id))
-        case Shape.B:
+        case ApiFormat.ANTHROPIC:
             return _json(anthropic.render_deleted_file(file_id))
 
 
@@ -173,9 +173,9 @@ async def _list(
 
 def _file(request: web.Request, file: File) -> web.Response:
     match _shape(request):
-        case Shape.A:
+        case ApiFormat.OPENAI:
             return _json(openai.render_file(file))
-        case Shape.B:
+        case ApiFormat.ANTHROPIC:
             return _json(anthropic.render_file(file))
 
 

@@ -11,8 +11,9 @@ from aiohttp import hdrs, web
 
 from facade.answers import Answer
 from facade.bodies import ReceivedBody, complete_body
-from facade.context import ANSWERED, API_KEY, CONTEXT, MODEL, REQUEST_ID, Answered
-from facade.parsing import Kind, Option, Parsed
+from facade.context import ANSWERED, API_KEY, CALLER_PATHS, CONTEXT, MODEL, REQUEST_ID, Answered
+from facade.dialects.paths import CallerPaths
+from facade.parsing import FIELD_NAMES, Kind, Option, Parsed
 from facade.problems import unsupported_media_type
 from facade.served import served_headers
 from facade.sse import Encoder, relay
@@ -65,6 +66,7 @@ async def parse(request: web.Request, kind: Kind, **options: Option) -> Parsed:
         async with ReceivedBody(request, max_body) as held:
             parsed = await context.parser.parse(kind, held, **options)
     request[MODEL] = parsed.model
+    request[CALLER_PATHS] = CallerPaths(FIELD_NAMES[kind], parsed.origins)
     return parsed
 
 
@@ -105,4 +107,4 @@ async def _whole(
     response = await call
     request[ANSWERED] = Answered.of(response.served, response.usage)
     body = response.verbatim or render(response)
-    return Answer(body, served_headers(response.served), now())
+    return Answer(body, served_headers(response.served, request[CALLER_PATHS]), now())

@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 
 from aiohttp import web
 
-from facade.context import ANSWERED, CONTEXT, REQUEST_ID, Answered
+from facade.context import ANSWERED, CALLER_PATHS, CONTEXT, REQUEST_ID, Answered
 from facade.dialects import anthropic
 from facade.parsing import Parsed
 from facade.routes.generation import generate, metadata, parse, stream
@@ -52,7 +52,7 @@ async def _count_tokens(request: web.Request, *, coding: bool) -> web.Response:
     inference = request.app[CONTEXT].inference
     counted = await inference.CountTokens(parsed.request, metadata=metadata(request))
     request[ANSWERED] = Answered.of(counted.served, Usage(input_tokens=counted.input_tokens))
-    headers = served_headers(counted.served)
+    headers = served_headers(counted.served, request[CALLER_PATHS])
     if counted.estimated:
         headers["x-gateway-estimate"] = "true"
     return web.Response(

@@ -4,7 +4,7 @@ from aiohttp import web
 
 from facade import credentials
 from facade.context import CONTEXT
-from facade.credentials import Format, Shape
+from facade.credentials import ApiFormat, Format
 from facade.dialects import anthropic, openai
 from facade.routes.generation import metadata
 from gateway.inference.v1.inference_pb2 import GetModelRequest, ListModelsRequest
@@ -15,9 +15,9 @@ async def list_models(request: web.Request) -> web.Response:
     inference = request.app[CONTEXT].inference
     listed = await inference.ListModels(ListModelsRequest(), metadata=metadata(request))
     match _shape(request):
-        case Shape.A:
+        case ApiFormat.OPENAI:
             body = openai.render_model_list(listed.models)
-        case Shape.B:
+        case ApiFormat.ANTHROPIC:
             body = anthropic.render_model_list(listed.models, request.query)
     return web.Response(body=body, content_type="application/json")
 
@@ -28,9 +28,9 @@ async def get_model(request: web.Request) -> web.Response:
     wanted = GetModelRequest(name=request.match_info["name"])
     found = await inference.GetModel(wanted, metadata=metadata(request))
     match _shape(request):
-        case Shape.A:
+        case ApiFormat.OPENAI:
             body = openai.render_model(found.model)
-        case Shape.B:
+        case ApiFormat.ANTHROPIC:
             body = anthropic.render_model(found.model)
     return web.Response(body=body, content_type="application/json")
 

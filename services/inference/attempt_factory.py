@@ -22,7 +22,7 @@ from services.inference.fallback.circuit_breaker import ModelKey
 from services.inference.fallback.plan import Plan, Step
 from services.inference.fallback.step_request import can_prefill, clamped, continued, copied, merged
 from services.inference.files import texts_as_blocks
-from services.inference.media import Found, find_media
+from services.inference.media import MediaRef, find_media
 from services.inference.memory.conversation import Conversation
 from services.inference.offload import mark, mark_large, offload
 from services.inference.providers.base import Call, Provider
@@ -51,7 +51,7 @@ class Prepared(NamedTuple):
     request: GenerateRequest
     dropped: Sequence[str] = ()
     left_out: int = 0
-    media: Sequence[Found] = ()
+    media: Sequence[MediaRef] = ()
     adapted: Sequence[str] = ()
 
 
@@ -76,7 +76,7 @@ class RequestAttempts:
     def __init__(
         self,
         request: GenerateRequest,
-        media: Sequence[Found],
+        media: Sequence[MediaRef],
         plan: Plan,
         providers: Mapping[str, Provider],
         signer: thinking.Signer,
@@ -386,7 +386,7 @@ class RequestAttempts:
         return thinks and self._providers[step.target.provider].signs_thinking
 
 
-def _media_of(request: GenerateRequest, step: Step) -> list[Found]:
+def _media_of(request: GenerateRequest, step: Step) -> list[MediaRef]:
     """Return the media of a step's own request, named where the caller wrote them."""
     found = find_media(request)
     if step.parameters is None or not step.parameters.messages:

@@ -35,7 +35,7 @@ MEDIA: Mapping[str, MediaKind.ValueType] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ModelInfo:
     """What is known of a model.
 
     Attributes:
@@ -68,7 +68,7 @@ class Facts:
     listed: bool = True
 
 
-UNKNOWN = Facts()
+UNKNOWN = ModelInfo()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class ServerFacts:
         newest: whether it knows OpenAI's newest shapes of messages.
         image_urls: whether it fetches images by their addresses.
         checks_signatures: whether it takes back no thinking but what it has signed itself.
-        efforts, refuses, thinking_off: as of `Facts`, for all of its models.
+        efforts, refuses, thinking_off: as of `ModelInfo`, for all of its models.
     """
 
     sizes: str = ""
@@ -107,15 +107,15 @@ class Maker:
     hosts: Sequence[str]
     claims: tuple[str, ...]
     leaves: tuple[str, ...]
-    models: Mapping[str, Facts]
-    families: Sequence[tuple[tuple[str, ...], Facts]]
+    models: Mapping[str, ModelInfo]
+    families: Sequence[tuple[tuple[str, ...], ModelInfo]]
 
 
 _FINE_TUNED = "ft:"
 _SNAPSHOT = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
-def facts_of(kind: str, upstream: str) -> Facts:
+def facts_of(kind: str, upstream: str) -> ModelInfo:
     """Return what is known of the model `upstream` behind a provider of `kind`.
 
     Compatible servers serve models of every maker; one that goes by a well-known
@@ -174,7 +174,7 @@ def _is_at(pattern: str, host: str, place: str) -> bool:
     return pattern in (host, place)
 
 
-def _family_of(upstream: str, families: Sequence[tuple[tuple[str, ...], Facts]]) -> Facts:
+def _family_of(upstream: str, families: Sequence[tuple[tuple[str, ...], ModelInfo]]) -> ModelInfo:
     # The last part of a path, such as that of a repository of models.
     last = f"/{upstream.rpartition('/')[2].lower()}"
     for beginnings, facts in families:
@@ -184,7 +184,7 @@ def _family_of(upstream: str, families: Sequence[tuple[tuple[str, ...], Facts]])
 
 
 def _read_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of an entry in the types of `Facts`."""
+    """Return fields of an entry in the types of `ModelInfo`."""
     read = dict(fields)
     if "inputs" in read:
         read["inputs"] = frozenset(MEDIA[name] for name in read["inputs"])
@@ -202,7 +202,8 @@ def _read_server(fields: dict[str, Any]) -> tuple[str, tuple[str, ...], ServerFa
 
 def _read_maker(fields: Mapping[str, Any]) -> Maker:
     families = [
-        (tuple(family.pop("names")), Facts(**_read_fields(family))) for family in fields["families"]
+        (tuple(family.pop("names")), ModelInfo(**_read_fields(family)))
+        for family in fields["families"]
     ]
     models = {
         name: replace(_family_of(name, families), **_read_fields(own))

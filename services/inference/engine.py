@@ -34,7 +34,7 @@ from services.inference.fallback.policy import Uniform
 from services.inference.fallback.run_context import RunContext
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.files import Files, place_files
-from services.inference.media import Found, find_media
+from services.inference.media import MediaRef, find_media
 from services.inference.memory.apart import check_steps, takes_part
 from services.inference.memory.store import Memories
 from services.inference.memory.taking import Taken, place_remembered, take, taking
@@ -69,7 +69,7 @@ class _Admitted(NamedTuple):
 
     plan: Plan
     providers: Mapping[str, Provider]
-    media: Sequence[Found]
+    media: Sequence[MediaRef]
     has_thoughts: bool
     is_remembered: bool
     web: WebTools | None
@@ -374,7 +374,7 @@ class Engine:
         plan, providers = admitted.plan, admitted.providers
         media = admitted.media
         conversation = None if taken is None else taken.conversation
-        remembered: dict[str, list[Found]] = {}
+        remembered: dict[str, list[MediaRef]] = {}
         if conversation is not None:
             media = conversation.callers_media()
             remembered = conversation.remembered_files()
@@ -426,14 +426,14 @@ class Engine:
         return _Ready(plan, providers, attempts, tools)
 
 
-def _overriding_media(request: GenerateRequest, plan: Plan) -> list[Found]:
+def _overriding_media(request: GenerateRequest, plan: Plan) -> list[MediaRef]:
     """Return the media of conversations that steps have instead of the request's."""
-    found: list[Found] = []
+    found: list[MediaRef] = []
     for step in plan.steps:
         if step.parameters is not None and step.parameters.messages:
             step.parameters.dialect = request.dialect
             found += [
-                Found(f"{step.path}.parameters.{one.path}", one.block)
+                MediaRef(f"{step.path}.parameters.{one.path}", one.block)
                 for one in find_media(step.parameters)
             ]
     return found

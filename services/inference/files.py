@@ -25,7 +25,7 @@ from services.common.channels import call_metadata
 from services.common.errors import GatewayError, from_rpc_error
 from services.inference.adaptation.media_types import utf8
 from services.inference.adaptation.rules import adapts
-from services.inference.media import Found
+from services.inference.media import MediaRef
 from services.inference.providers.base import Target
 
 _FILE_ID = re.compile(r"file-[0-9A-HJKMNP-TV-Z]{26}", re.ASCII)
@@ -78,7 +78,7 @@ class FileStore:
 
 
 async def place_files(
-    found: Iterable[Found], files: Files, *, at_most: int, keep_foreign: bool
+    found: Iterable[MediaRef], files: Files, *, at_most: int, keep_foreign: bool
 ) -> None:
     """Put the bytes of every file that a request names in the place of its id.
 
@@ -91,7 +91,7 @@ async def place_files(
     Raises:
         GatewayError: not_found, too_large or storage_unavailable, naming the part.
     """
-    named: dict[str, list[Found]] = {}
+    named: dict[str, list[MediaRef]] = {}
     for one in found:
         file_id = one.block.media.file_id
         if file_id and (not keep_foreign or _FILE_ID.fullmatch(file_id)):
@@ -101,7 +101,7 @@ async def place_files(
     turns = asyncio.Semaphore(_AT_ONCE)
     left = at_most
 
-    async def place(file_id: str, places: list[Found]) -> None:
+    async def place(file_id: str, places: list[MediaRef]) -> None:
         nonlocal left
         async with turns:
             try:
@@ -128,8 +128,8 @@ async def place_files(
 
 
 def texts_as_blocks(
-    found: Iterable[Found], target: Target, multimodal: Multimodal
-) -> tuple[list[Found], list[str]]:
+    found: Iterable[MediaRef], target: Target, multimodal: Multimodal
+) -> tuple[list[MediaRef], list[str]]:
     """Make text files text blocks unless the target is known to read documents.
 
     Args:
@@ -143,7 +143,7 @@ def texts_as_blocks(
     """
     if conversation_pb2.MEDIA_KIND_DOCUMENT in (target.inputs or ()):
         return list(found), []
-    rest: list[Found] = []
+    rest: list[MediaRef] = []
     paths: list[str] = []
     for one in found:
         media = one.block.media

@@ -1,20 +1,19 @@
-"""Where a request's media are: found in one pass, named as the caller would."""
+"""The media of a request, each with its path."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Block, Dialect, Message
+from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.inference.paths import block_path
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MediaRef:
     """A medium of a request.
 
     Attributes:
-        path: where it is in the caller's own JSON, as far as that is known: messages
-            that were empty, and so dropped on the way in, are not counted.
+        path: of its block in the request.
         block: the block that holds it; what is set there is set in the request.
         is_remembered: whether it comes from the server's memory alone; it fails no request.
     """
@@ -24,7 +23,7 @@ class Found:
     is_remembered: bool = False
 
 
-def find_media(request: GenerateRequest) -> list[Found]:
+def find_media(request: GenerateRequest) -> list[MediaRef]:
     """Return every medium of a request, those in results of tools too."""
     return list(_find(request))
 
@@ -42,30 +41,13 @@ def media_blocks(messages: Iterable[Message]) -> Iterator[Block]:
                         yield part
 
 
-def _find(request: GenerateRequest) -> Iterator[Found]:
+def _find(request: GenerateRequest) -> Iterator[MediaRef]:
     for index, message in enumerate(request.messages):
         for place, block in enumerate(message.blocks):
             kind = block.WhichOneof("kind")
             if kind == "media":
-                yield Found(block_path(request, index, place), block)
+                yield MediaRef(block_path(index, place), block)
             elif kind == "tool_result":
                 for inner, part in enumerate(block.tool_result.blocks):
                     if part.WhichOneof("kind") == "media":
-                        yield Found(block_path(request, index, place, inner), part)
-
-
-def block_path(request: GenerateRequest, index: int, place: int, inner: int | None = None) -> str:
-    """Return the path of a block in the words of the request's dialect.
-
-    Anthropic's `system` stands beside `messages`, so a system prompt at the head is
-    not counted there; OpenAI's tool message is what holds its one result.
-    """
-    if request.dialect == Dialect.DIALECT_UNSPECIFIED:
-        path = f"messages[{index}].blocks[{place}]"
-        return path if inner is None else f"{path}.tool_result.blocks[{inner}]"
-    if request.dialect == Dialect.DIALECT_OPENAI:
-        return f"messages[{index}].content[{place if inner is None else inner}]"
-    if request.messages[0].role == conversation_pb2.ROLE_SYSTEM:
-        index -= 1
-    path = f"messages[{index}].content[{place}]"
-    return path if inner is None else f"{path}.content[{inner}]"
+                        yield MediaRef(block_path(index, place, inner), part)

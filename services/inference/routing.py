@@ -22,7 +22,7 @@ from services.common import settings
 from services.common.errors import GatewayError, model_not_found
 from services.common.texts import MAX_NAME, quoted
 from services.inference import catalogue
-from services.inference.catalogue import MEDIA, Abilities, Facts, Inputs
+from services.inference.catalogue import MEDIA, Abilities, Inputs, ModelInfo
 from services.inference.providers.base import Target
 
 SANDBOX = "sandbox"
@@ -53,7 +53,7 @@ class Models:
         self,
         configured: Sequence[settings.Model],
         providers: Mapping[str, settings.Provider],
-        sandbox: Mapping[str, Facts],
+        sandbox: Mapping[str, ModelInfo],
         learnt: Mapping[str, Sequence[str]],
         abilities: Abilities = MappingProxyType({}),
     ) -> None:
@@ -185,7 +185,12 @@ class Models:
         return self._target_of(name, provider, upstream, self._facts(provider, upstream))
 
     def _target_of(
-        self, name: str, provider: str, upstream: str, facts: Facts, fallbacks: Sequence[str] = ()
+        self,
+        name: str,
+        provider: str,
+        upstream: str,
+        facts: ModelInfo,
+        fallbacks: Sequence[str] = (),
     ) -> Target:
         return Target(
             name=name,
@@ -203,7 +208,7 @@ class Models:
             thinking_off=facts.thinking_off,
         )
 
-    def _facts(self, provider: str, upstream: str) -> Facts:
+    def _facts(self, provider: str, upstream: str) -> ModelInfo:
         """Return what is known of a model where it is served."""
         kind = self._kinds[provider]
         if kind == SANDBOX:
@@ -242,7 +247,7 @@ class Models:
         )
 
 
-def _overridden(facts: Facts, model: settings.Model) -> Facts:
+def _overridden(facts: ModelInfo, model: settings.Model) -> ModelInfo:
     """Return facts with what the operator says of a model over them."""
     given = model.model_dump(include=_OVERRIDING, exclude_none=True)
     if "inputs" in given:

@@ -12,6 +12,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig, 
 from services.common.errors import invalid
 from services.common.json_scan import MAX_OPAQUE_VALUES, exceeds
 from services.common.texts import MAX_NAME, quoted
+from services.inference.paths import block_path
 
 MAX_MESSAGES = 100_000
 MAX_BLOCKS = 1_000_000  # of all messages, those in results of tools too
@@ -127,15 +128,15 @@ def _check_blocks(
     for place, block in enumerate(blocks):
         kind = block.WhichOneof("kind")
         if kind is None:
-            where = _block_path(*path, place)
+            where = block_path(*path, place)
             raise invalid(where, f"{where}: a kind is needed")
         kinds.add(kind)
         if kind == "opaque":
-            _check_json(block.opaque.json, f"{_block_path(*path, place)}.opaque")
+            _check_json(block.opaque.json, f"{block_path(*path, place)}.opaque")
         elif kind in ("tool_use", "server_tool_use"):
             text = getattr(block, kind).input
             if len(text) >= MAX_OPAQUE_VALUES:
-                _check_json(text.encode(), f"{_block_path(*path, place)}.{kind}.input")
+                _check_json(text.encode(), f"{block_path(*path, place)}.{kind}.input")
         elif kind == "tool_result":
             inner = block.tool_result.blocks
             left -= len(inner)
@@ -143,17 +144,10 @@ def _check_blocks(
                 break
             left = _check_blocks(inner, left, kinds, (*path, place))
         if block.HasField("extra"):
-            _check_json(block.extra.json, f"{_block_path(*path, place)}.extra")
+            _check_json(block.extra.json, f"{block_path(*path, place)}.extra")
         if left < 0:
             break
     return left
-
-
-def _block_path(message: int, *places: int) -> str:
-    """Return the path of a block, also of one within results of tools."""
-    return f"messages[{message}].blocks" + ".tool_result.blocks".join(
-        f"[{place}]" for place in places
-    )
 
 
 def _check_json(json: bytes, path: str) -> None:

@@ -2,7 +2,7 @@ import pytest
 from multidict import CIMultiDict
 
 from facade import credentials
-from facade.credentials import Shape
+from facade.credentials import ApiFormat
 from services.common.errors import GatewayError
 
 KEY = "gw-" + "k" * 43
@@ -15,32 +15,36 @@ def headers(**given: str) -> CIMultiDict[str]:
 @pytest.mark.parametrize(
     ("path", "given", "shape"),
     [
-        ("/beta/v1/chat/completions", {"x_api_key": KEY}, Shape.A),
-        ("/beta/v1/messages", {"authorization": f"Bearer {KEY}"}, Shape.B),
-        ("/beta/v1/messages/count_tokens", {}, Shape.B),
-        ("/coding/v1/messages", {}, Shape.B),
-        ("/beta/v1/models", {}, Shape.A),
-        ("/beta/v1/models", {"x_api_key": KEY}, Shape.B),
-        ("/beta/v1/models", {"authorization": f"Bearer {KEY}"}, Shape.A),
+        ("/beta/v1/chat/completions", {"x_api_key": KEY}, ApiFormat.OPENAI),
+        ("/beta/v1/messages", {"authorization": f"Bearer {KEY}"}, ApiFormat.ANTHROPIC),
+        ("/beta/v1/messages/count_tokens", {}, ApiFormat.ANTHROPIC),
+        ("/coding/v1/messages", {}, ApiFormat.ANTHROPIC),
+        ("/beta/v1/models", {}, ApiFormat.OPENAI),
+        ("/beta/v1/models", {"x_api_key": KEY}, ApiFormat.ANTHROPIC),
+        ("/beta/v1/models", {"authorization": f"Bearer {KEY}"}, ApiFormat.OPENAI),
         (
             "/beta/v1/models",
             {"authorization": f"Bearer {KEY}", "anthropic_version": "2026-10-21"},
-            Shape.B,
+            ApiFormat.ANTHROPIC,
         ),
-        ("/beta/v1/models", {"authorization": f"Bearer {KEY}", "x_api_key": KEY}, Shape.A),
+        ("/beta/v1/models", {"authorization": f"Bearer {KEY}", "x_api_key": KEY}, ApiFormat.OPENAI),
         (
             "/beta/v1/models",
             {"authorization": f"Bearer {KEY}", "x_api_key": KEY, "anthropic_version": "2023-06-01"},
-            Shape.A,
+            ApiFormat.OPENAI,
         ),
-        ("/coding/v1/models", {"authorization": f"Bearer {KEY}", "x_api_key": KEY}, Shape.A),
+        (
+            "/coding/v1/models",
+            {"authorization": f"Bearer {KEY}", "x_api_key": KEY},
+            ApiFormat.OPENAI,
+        ),
         (
             "/coding/v1/models",
             {"authorization": f"Bearer {KEY}", "x_api_key": KEY, "anthropic_version": "2023-06-01"},
-            Shape.B,
+            ApiFormat.ANTHROPIC,
         ),
-        ("/nowhere", {"x_api_key": KEY}, Shape.B),
-        ("/nowhere", {}, Shape.A),
+        ("/nowhere", {"x_api_key": KEY}, ApiFormat.ANTHROPIC),
+        ("/nowhere", {}, ApiFormat.OPENAI),
     ],
 )
 def test_the_path_and_the_credential_decide_the_shape(path, given, shape):

@@ -1,10 +1,17 @@
+from facade.dialects import openai
+from facade.dialects.paths import CallerPaths, Origins
 from facade.served import served_headers
 from gateway.inference.v1.inference_pb2 import Served
 
 
+def headers_of(served: Served) -> dict[str, str]:
+    """Return the headers of an answer to a chat."""
+    return served_headers(served, CallerPaths(openai.FIELD_NAMES, Origins()))
+
+
 def test_what_served_is_told():
     served = Served(model="openai/gpt-4o", provider="openai", step="primary", attempts=2)
-    assert served_headers(served) == {
+    assert headers_of(served) == {
         "x-gateway-model": "openai/gpt-4o",
         "x-gateway-provider": "openai",
         "x-gateway-step": "primary",
@@ -14,22 +21,22 @@ def test_what_served_is_told():
 
 def test_what_was_left_out_is_named_by_its_path():
     served = Served(dropped=["seed", "messages[3].name"])
-    assert served_headers(served)["x-gateway-dropped"] == "seed, messages[3].name"
+    assert headers_of(served)["x-gateway-dropped"] == "seed, messages[3].name"
 
 
 def test_turns_that_were_left_out_are_counted():
-    assert served_headers(Served(memory_truncated=3))["x-memory-truncated"] == "3"
+    assert headers_of(Served(memory_truncated=3))["x-memory-truncated"] == "3"
 
 
 def test_the_providers_headers_and_id_are_told():
     served = Served(headers={"openai-version": "1"}, upstream_request_id="req_1")
     told = {"openai-version": "1", "x-upstream-request-id": "req_1"}
-    assert served_headers(served).items() >= told.items()
+    assert headers_of(served).items() >= told.items()
 
 
 def test_no_name_breaks_a_header():
     served = Served(model="m\r\nx: y", step="é", dropped=["\x1f", "a, b"])
-    headers = served_headers(served)
+    headers = headers_of(served)
     assert headers["x-gateway-model"] == "m%0D%0Ax:%20y"
     assert headers["x-gateway-step"] == "%C3%A9"
     assert headers["x-gateway-dropped"] == "%1F, a%2C%20b"
@@ -37,10 +44,10 @@ def test_no_name_breaks_a_header():
 
 def test_long_names_are_cut_before_they_are_remembered():
     served = Served(model="m" * 100_000, step="s" * 100_000, dropped=["d" * 100_000])
-    headers = served_headers(served)
+    headers = headers_of(served)
     assert max(map(len, headers.values())) == 256
 
 
 def test_many_names_do_not_outgrow_a_header():
     served = Served(dropped=["é" * 1000] * 1000)
-    assert len(served_headers(served)["x-gateway-dropped"]) <= 4_000
+    assert len(headers_of(served)["x-gateway-dropped"]) <= 4_000

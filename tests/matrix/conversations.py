@@ -160,7 +160,9 @@ MEDIA = (
         "a recording",
         [user("Listen", Audio(_WAV))],
         endpoints=(CHAT, GRPC),
-        refusals=[Refusal(ANTHROPICS, _everywhere("messages[0].content[1]"))],
+        refusals=[
+            Refusal(ANTHROPICS, {CHAT: "messages[0].content[1]", GRPC: "messages[0].blocks[1]"})
+        ],
         says="audio",
     ),
 )

@@ -10,6 +10,7 @@ from tests.matrix.json_bodies import Json, arguments_of
 from tests.matrix.upstreams import Upstream
 from tests.matrix.words import (
     CHAT,
+    GRPC,
     MESSAGES,
     Audio,
     Call,
@@ -31,6 +32,9 @@ _BESIDE_WORDS = (
     *("messages[].reasoning_content", "messages[].reasoning", "messages[].reasoning_details"),
     *("messages[].extra_content", "messages[].content[].extra_content"),
     *("messages[].annotations", "messages[].content[].thinking"),
+    *("messages[].blocks[].thinking", "messages[].blocks[].thinking.field"),
+    *("messages[].extra.reasoning_details", "messages[].extra.extra_content"),
+    *("messages[].extra.annotations", "messages[].blocks[].extra.extra_content"),
 )
 _SYSTEM = ("system", "developer")
 
@@ -183,5 +187,5 @@ def _explained(conversation: Conversation, endpoint: str, dialect: str) -> Itera
     yield from conversation.own.get(endpoint, ())
     for turn in conversation.turns:
         for name in turn.own:
-            yield f"messages[].{name}"
+            yield f"messages[].extra.{name}" if endpoint == GRPC else f"messages[].{name}"
     yield from _BESIDE_WORDS

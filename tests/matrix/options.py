@@ -166,7 +166,7 @@ OPTIONS: dict[str, Option] = {
         _as(
             chat="parallel_tool_calls",
             messages="tool_choice.disable_parallel_tool_use",
-            grpc="parallel",
+            grpc="tool_choice.disable_parallel_tool_use",
         ),
     ),
     "effort": Option(_thinks, _thinks, _gemini_thinks, _THINKING),
@@ -180,22 +180,31 @@ OPTIONS: dict[str, Option] = {
         _holds("cache_control"),
         _holds("cache_control"),
         _never,
-        _as("messages[].content[].cache_control", "tools[].cache_control", "cache_control"),
+        _as(
+            *("messages[].content[].cache_control", "tools[].cache_control", "cache_control"),
+            grpc="messages[].blocks[].cache_control",
+        ),
     ),
     "detail": Option(
-        _holds("detail"), _never, _never, _as("messages[].content[].image_url.detail")
+        _holds("detail"),
+        _never,
+        _never,
+        _as(chat="messages[].content[].image_url.detail", grpc="messages[].blocks[].media.detail"),
     ),
     "is_error": Option(
         _never,
         _holds("is_error"),
         lambda body, value: '"error"' in str(body) or "'error'" in str(body),
-        _as("messages[].content[].is_error"),
+        _as(
+            messages="messages[].content[].is_error",
+            grpc="messages[].blocks[].tool_result.is_error",
+        ),
     ),
     "strict": Option(
         _holds("strict"),
         _holds("strict"),
         _never,
-        _as(chat="tools[].function.strict", messages="tools[].strict", grpc="strict"),
+        _as(chat="tools[].function.strict", messages="tools[].strict", grpc="tools[].strict"),
     ),
     "name": Option(_holds("name"), _never, _never, _as("messages[].name")),
 }

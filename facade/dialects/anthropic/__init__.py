@@ -8,12 +8,14 @@ from facade.dialects.anthropic.files import (
     render_file_list,
 )
 from facade.dialects.anthropic.models import render_model, render_model_list
+from facade.dialects.anthropic.paths import FIELD_NAMES
 from facade.dialects.anthropic.request import ParsedRequest, parse_count_tokens, parse_messages
 from facade.dialects.anthropic.response import render_count, render_message
 from facade.dialects.anthropic.stream import MessageStream
 from facade.dialects.anthropic.types import CountTokensBody, MessagesBody
 
 __all__ = [
+    "FIELD_NAMES",
     "CountTokensBody",
     "MessageStream",
     "MessagesBody",

@@ -6,12 +6,13 @@ message that held nothing else. What has no name in the canonical model stays as
 
 import binascii
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from facade.dialects.anthropic import types
 from facade.dialects.anthropic.web_results import set_result
+from facade.dialects.paths import SYSTEM, Origins
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1 import conversation_pb2 as pb
 from services.common.errors import invalid
@@ -44,25 +45,53 @@ _KINDS: dict[str, pb.MediaKind.ValueType] = {
 }
 
 
-def add_system(target: MessageList, system: str | list[types.TextBlock], path: str) -> None:
+class _Place(NamedTuple):
+    """Where a message stands: in the caller's body, and in the canonical request."""
+
+    path: str  # of the messages, or of the system prompt
+    given: int  # index among the caller's messages
+    number: int  # index among the canonical ones
+    role: str
+    origins: Origins
+
+    def of_block(self, position: int) -> str:
+        """Return the path of a block."""
+        if self.given == SYSTEM:
+            return f"{self.path}[{position}]"
+        return f"{self.path}[{self.given}].content[{position}]"
+
+    def mark(self, block: int, position: int) -> None:
+        """Note where a canonical block, and those after it, stood; see `Origins.mark`."""
+        self.origins.mark(self.number, block, self.given, position)
+
+
+def add_system(
+    target: MessageList, system: str | list[types.TextBlock], path: str, origins: Origins
+) -> None:
     """Add the system prompt that stands at `path`, unless it is empty.
 
     Raises:
         GatewayError: invalid.
     """
     message = target.add(role=pb.ROLE_SYSTEM)
-    _add_content(message.blocks, system, "system", path)
+    origins.mark(0, 0, SYSTEM, 0)
+    _add_content(message.blocks, system, _Place(path, SYSTEM, 0, "system", origins))
     if not message.blocks:
         del target[-1]
+        origins.mark(0, 0, 0, 0)
 
 
-def add_messages(target: MessageList, messages: list[types.Message], path: str) -> None:
+def add_messages(
+    target: MessageList, messages: list[types.Message], path: str, origins: Origins
+) -> None:
     """Add the conversation that stands at `path`.
 
     Raises:
         GatewayError: invalid, naming the block at fault; also when no message has content.
     """
     before = len(target)
+    number = before - 1  # of the message at hand
+    left_out = -before  # the caller's messages that are no messages of their own
     current: pb.Message | None = None
     for index, message in enumerate(messages):
         role = _ROLES[message["role"]]
@@ -70,9 +99,17 @@ def add_messages(target: MessageList, messages: list[types.Message], path: str) 
         own_fields = len(message) > 2
         if current is None or current.role != role or own_fields or current.HasField("extra"):
             current = target.add(role=role)
-        _add_content(current.blocks, content, message["role"], path, index)
+            number += 1
+            if index - number != left_out:
+                left_out = index - number
+                origins.mark(number, 0, index, 0)
+        else:
+            origins.mark(number, len(current.blocks), index, 0)
+        place = _Place(path, index, number, message["role"], origins)
+        _add_content(current.blocks, content, place)
         if not current.blocks:
             del target[-1]
+            number -= 1
             current = target[-1] if len(target) > before else None
         elif own_fields:
             rest = _without(message, ("role", "content"))
@@ -82,25 +119,22 @@ def add_messages(target: MessageList, messages: list[types.Message], path: str) 
         raise invalid(path, f"{path}: at least one message must hold more than empty text")
 
 
-def _add_content(
-    target: BlockList,
-    content: str | list[Any],
-    role: str,
-    path: str,
-    index: int | None = None,
-) -> None:
-    """Add the blocks of a message, or of what stands at `path` itself when `index` is None."""
+def _add_content(target: BlockList, content: str | list[Any], place: _Place) -> None:
+    """Add the blocks of a message, or of the system prompt."""
     if isinstance(content, str):
         if content:
             target.add(text=content)
         return
+    role = place.role
     for position, block in enumerate(content):
         kind = block["type"]
-        if kind == "text" and len(block) == 2:
-            if block["text"]:
-                target.add(text=block["text"])
+        if kind == "text" and not block["text"]:
+            place.mark(len(target), position + 1)
             continue
-        where = f"{path}[{position}]" if index is None else f"{path}[{index}].content[{position}]"
+        if kind == "text" and len(block) == 2:
+            target.add(text=block["text"])
+            continue
+        where = place.of_block(position)
         _check_role(kind, role, where)
         _add_block(target, block, where, is_said=role == "assistant")
 

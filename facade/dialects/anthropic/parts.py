@@ -1,5 +1,6 @@
 """The parts that whole answers and streams are made of."""
 
+import binascii
 import re
 from typing import Any
 
@@ -39,7 +40,7 @@ def own_fields(extra: pb.Opaque) -> dict[str, Any]:
     return fields
 
 
-def verbatim(opaque: pb.Opaque) -> orjson.Fragment | None:
+def raw_json(opaque: pb.Opaque) -> orjson.Fragment | None:
     """Return what is kept as JSON just as it is, on one line; None in another dialect."""
     if opaque.dialect != pb.DIALECT_ANTHROPIC:
         return None
@@ -129,6 +130,8 @@ def block_json(block: pb.Block) -> dict[str, Any]:
             }
         case "redacted_thinking":
             fields = {"type": "redacted_thinking", "data": block.redacted_thinking}
+        case "media":
+            fields = _media_json(block.media)
         case "tool_use":
             tool_use = block.tool_use
             fields = {
@@ -150,6 +153,15 @@ def block_json(block: pb.Block) -> dict[str, Any]:
         case kind:
             raise ValueError(f"an answer cannot hold a block of kind {kind}")
     return {**own_fields(block.extra), **fields} if block.HasField("extra") else fields
+
+
+def _media_json(media: pb.Media) -> dict[str, Any]:
+    """Return a medium that a model made."""
+    data = binascii.b2a_base64(media.data, newline=False).decode("ascii")
+    return {
+        "type": "image" if media.kind == pb.MEDIA_KIND_IMAGE else "document",
+        "source": {"type": "base64", "media_type": media.mime_type, "data": data},
+    }
 
 
 def _tool_input(text: str) -> object:

@@ -15,6 +15,7 @@ from facade.dialects.anthropic.settings import add_tools, set_settings
 from facade.dialects.anthropic.source import source_of
 from facade.dialects.anthropic.types import CountTokensBody, MessagesBody, Parameters
 from facade.dialects.extensions import is_plain, set_extensions
+from facade.dialects.paths import Origins
 from facade.dialects.validation import check, read_quickly
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1 import inference_pb2 as pb
@@ -44,11 +45,13 @@ class ParsedRequest:
         request: what to generate; all but its messages and tools where `lazy` is there.
         lazy: the request with the conversation as its caller wrote it, where that can go so.
         stream: whether the answer is to come as a stream.
+        origins: where its messages and blocks stood in the body.
     """
 
     request: pb.GenerateRequest
     lazy: LazyRequest | None
     stream: bool
+    origins: Origins
 
 
 def parse_messages(
@@ -69,8 +72,10 @@ def parse_messages(
     checked, is_exact = read_quickly(_MESSAGES, body)
     size = len(body)
     del body  # the last of its megabytes, unless the caller keeps them
-    request, lazy = _translated(checked, betas, coding, size if lazily and is_exact else 0)
-    return ParsedRequest(request, lazy, bool(checked.stream))
+    origins = Origins()
+    lazy_bytes = size if lazily and is_exact else 0
+    request, lazy = _translated(checked, betas, coding, lazy_bytes, origins)
+    return ParsedRequest(request, lazy, bool(checked.stream), origins)
 
 
 def parse_count_tokens(body: bytes, *, betas: Sequence[str], coding: bool) -> ParsedRequest:
@@ -80,12 +85,13 @@ def parse_count_tokens(body: bytes, *, betas: Sequence[str], coding: bool) -> Pa
         GatewayError: invalid, naming the first field at fault.
     """
     checked, _ = read_quickly(_COUNT_TOKENS, body)
-    request, _ = _translated(checked, betas, coding, 0)
-    return ParsedRequest(request, None, False)
+    origins = Origins()
+    request, _ = _translated(checked, betas, coding, 0, origins)
+    return ParsedRequest(request, None, False, origins)
 
 
 def _translated(
-    body: CountTokensBody, betas: Sequence[str], coding: bool, lazy_bytes: int
+    body: CountTokensBody, betas: Sequence[str], coding: bool, lazy_bytes: int, origins: Origins
 ) -> tuple[pb.GenerateRequest, LazyRequest | None]:
     """Return the request; the lazy one too where its body, of so many bytes, is plain."""
     if coding:
@@ -98,6 +104,7 @@ def _translated(
         betas=betas,
         # Agents ask for as much as their own provider's models write, whatever the model.
         lowers_max_tokens=coding,
+        ends_with_text=True,
     )
     found = None
     if (
@@ -111,11 +118,11 @@ def _translated(
     names = body.model_fields_set | (body.model_extra or {}).keys()
     lazy = None
     if found is None:
-        _add_conversation(request, body)
+        _add_conversation(request, body, "", origins)
     else:
         fields, only_maker = found
         names -= {"tools"}
-        add = partial(_complete, body)
+        add = partial(_complete, body, origins)
         lazy = LazyRequest(request, fields, add, size=lazy_bytes, only_maker=only_maker)
     set_settings(request, body, names, "")
     if body.thinking_block_strategy is not None:
@@ -124,28 +131,28 @@ def _translated(
     if coding and body.use_built_in_tools is None:
         request.expects_built_in_tools = True
 
-    def read_parameters(given: Mapping[str, object], path: str) -> pb.GenerateRequest:
-        return _step_parameters(body, given, path)
-
-    set_extensions(request, body, read_parameters)
+    set_extensions(request, body, partial(_step_parameters, body), origins)
     return request, lazy
 
 
-def _add_conversation(request: pb.GenerateRequest, body: CountTokensBody) -> None:
+def _add_conversation(
+    request: pb.GenerateRequest, body: CountTokensBody, prefix: str, origins: Origins
+) -> None:
+    """Add system prompt and messages; `prefix` goes before the fields' paths."""
     if body.system:
-        add_system(request.messages, body.system, "system")
-    add_messages(request.messages, body.messages, "messages")
+        add_system(request.messages, body.system, f"{prefix}system", origins)
+    add_messages(request.messages, body.messages, f"{prefix}messages", origins)
 
 
-def _complete(body: CountTokensBody, request: pb.GenerateRequest) -> None:
+def _complete(body: CountTokensBody, origins: Origins, request: pb.GenerateRequest) -> None:
     """Add what a request that was read lazily lacks."""
-    _add_conversation(request, body)
+    _add_conversation(request, body, "", origins)
     if body.tools:
         add_tools(request, body.tools, "tools")
 
 
 def _step_parameters(
-    body: CountTokensBody, given: Mapping[str, object], path: str
+    body: CountTokensBody, given: Mapping[str, object], path: str, origins: Origins
 ) -> pb.GenerateRequest:
     """Translate what a fallback step overrides, checked as part of the merged request.
 
@@ -163,8 +170,6 @@ def _step_parameters(
     merged = body.model_copy(update=overrides)
     parameters = pb.GenerateRequest()
     if overrides.keys() & {"system", "messages"}:
-        if merged.system:
-            add_system(parameters.messages, merged.system, f"{path}.system")
-        add_messages(parameters.messages, merged.messages, f"{path}.messages")
+        _add_conversation(parameters, merged, f"{path}.", origins)
     set_settings(parameters, merged, overrides.keys(), path)
     return parameters

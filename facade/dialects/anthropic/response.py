@@ -9,9 +9,9 @@ from facade.dialects.anthropic.parts import (
     is_shown,
     message_id,
     own_fields,
+    raw_json,
     stop_fields,
     usage_json,
-    verbatim,
 )
 from gateway.inference.v1.inference_pb2 import CountTokensResponse, GenerateResponse
 
@@ -27,7 +27,7 @@ def render_message(response: GenerateResponse) -> bytes:
         "role": "assistant",
         "model": response.model,
         "content": [
-            verbatim(block.opaque) if block.HasField("opaque") else block_json(block)
+            raw_json(block.opaque) if block.HasField("opaque") else block_json(block)
             for block in choice.blocks
             if is_shown(block)
         ],

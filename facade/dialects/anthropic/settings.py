@@ -28,6 +28,8 @@ _THINKING_MODES = {
 _TOOL_FIELDS = frozenset(types.CustomTool.__annotations__)
 _CHOICE_FIELDS = frozenset(types.ToolChoice.__annotations__)
 _FORMAT_FIELDS = frozenset(types.JsonFormat.__annotations__)
+# Fields without a canonical name that an answer would be another one without.
+REQUIRED = ("container", "mcp_servers")
 _OUTPUT_FIELDS = frozenset(types.OutputConfig.__annotations__)
 _METADATA_FIELDS = frozenset(types.Metadata.__annotations__)
 
@@ -215,3 +217,4 @@ def _set_extra(
     # In a fallback step even an empty object counts, for it replaces the request's.
     if extra or path:
         target.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, extra, path))
+        target.extra.required.extend(name for name in REQUIRED if extra.get(name))

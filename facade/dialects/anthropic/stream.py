@@ -10,9 +10,9 @@ from facade.dialects.anthropic.parts import (
     block_json,
     message_id,
     own_fields,
+    raw_json,
     stop_fields,
     usage_json,
-    verbatim,
 )
 from gateway.conversation.v1 import conversation_pb2
 from gateway.inference.v1.inference_pb2 import Event, Finish, Served, Start
@@ -183,7 +183,7 @@ class MessageStream:
         return self._open() + _deltas(_DELTA % (self._index, opening), value, pieces, end)
 
     def _opaque_delta(self, delta: conversation_pb2.Opaque) -> bytes:
-        fields = verbatim(delta)
+        fields = raw_json(delta)
         if fields is None:
             return b""
         event = {"index": self._index, "delta": fields}
@@ -216,7 +216,7 @@ class MessageStream:
         """Open a block empty, as clients expect, with what it holds as its first delta."""
         kind = block.WhichOneof("kind")
         if kind == "opaque":
-            content_block = verbatim(block.opaque)
+            content_block = raw_json(block.opaque)
             self._hidden = content_block is None
             return b"" if content_block is None else self._start_event(content_block)
         fields = block_json(block)

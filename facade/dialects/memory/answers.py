@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from facade.credentials import Format, Shape
+from facade.credentials import ApiFormat, Format
 from facade.dialects.memory.messages import message_object
 from gateway.memory.v1.memory_pb2 import Fact, Memory, Snippet, Turn
 
@@ -35,7 +35,7 @@ def render_memory_list(memories: Sequence[Memory], next_page: str, shape: Format
 
 def render_deleted_memory(memory_id: str, shape: Format) -> bytes:
     """Write that a memory is forgotten."""
-    if shape is Shape.A:
+    if shape is ApiFormat.OPENAI:
         return orjson.dumps({"object": "memory", "id": memory_id, "deleted": True})
     return orjson.dumps({"id": memory_id, "type": "memory_deleted"})
 
@@ -59,7 +59,7 @@ def render_profile(facts: Iterable[Fact], shape: Format) -> bytes:
 
 def render_deleted_profile(shape: Format) -> bytes:
     """Write that nothing is known about the caller any more."""
-    if shape is Shape.A:
+    if shape is ApiFormat.OPENAI:
         return orjson.dumps({"object": "memory.profile", "deleted": True})
     return orjson.dumps({"type": "memory_profile_deleted"})
 
@@ -68,7 +68,7 @@ def _list(items: Sequence[Mapping[str, Any]], next_page: str, shape: Format) -> 
     """Write a list; what its items are named by is their `id`."""
     return orjson.dumps(
         {
-            **({"object": "list"} if shape is Shape.A else {}),
+            **({"object": "list"} if shape is ApiFormat.OPENAI else {}),
             "data": items,
             "first_id": items[0]["id"] if items else None,
             "last_id": items[-1]["id"] if items else None,
@@ -124,11 +124,11 @@ def _fact(fact: Fact, shape: Format) -> dict[str, Any]:
 
 
 def _kind(name: str, shape: Format) -> dict[str, str]:
-    return {"object": name} if shape is Shape.A else {"type": name.replace(".", "_")}
+    return {"object": name} if shape is ApiFormat.OPENAI else {"type": name.replace(".", "_")}
 
 
 def _time(at_ms: int, shape: Format) -> int | str:
     seconds = at_ms // 1000
-    if shape is Shape.A:
+    if shape is ApiFormat.OPENAI:
         return seconds
     return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")

@@ -9,6 +9,7 @@ from facade.dialects.openai.files import (
     render_file_list,
 )
 from facade.dialects.openai.models import render_model, render_model_list
+from facade.dialects.openai.paths import FIELD_NAMES
 from facade.dialects.openai.request import ParsedRequest, parse_chat
 from facade.dialects.openai.response import render_completion
 from facade.dialects.openai.stream import ChatStream
@@ -16,6 +17,7 @@ from facade.dialects.openai.types import ChatRequest
 
 __all__ = [
     "CURSORS",
+    "FIELD_NAMES",
     "ChatRequest",
     "ChatStream",
     "ParsedRequest",

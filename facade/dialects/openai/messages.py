@@ -1,10 +1,13 @@
 """Messages of a chat into those of the canonical model."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from facade.dialects.openai.media import read_audio, read_file, read_image
+from facade.dialects.openai.paths import CONTENT, REASONING, REFUSAL, TOOL_CALLS, WHOLE
 from facade.dialects.openai.types import ContentPart, Message, ToolCall
+from facade.dialects.openai.unnamed import keep_of_message, keep_of_part
+from facade.dialects.paths import Origins
 from facade.dialects.validation import to_opaque
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Role
@@ -47,23 +50,51 @@ _NAMED = frozenset({"role", "content", "name", *_FIELDS_OF_ROLE})
 _REASONING = "reasoning"
 
 
-def add_messages(request: GenerateRequest, messages: Sequence[Message], path: str) -> None:
-    """Put the messages of a chat into the request, in order; `path` is that of the array.
+class _Place(NamedTuple):
+    """Where a message stands: in the caller's body, and in the canonical request."""
+
+    path: str
+    given: int  # index among the caller's messages
+    number: int  # index among the canonical ones
+    origins: Origins
+
+    def mark(self, block: int, place: int, name: int = CONTENT) -> None:
+        """Note where a block of the message, and those after it, stood; see `Origins.mark`."""
+        self.origins.mark(self.number, block, self.given, place, name)
+
+
+def add_messages(
+    request: GenerateRequest, messages: Sequence[Message], path: str, origins: Origins
+) -> None:
+    """Put the messages of a chat into the request, in order.
 
     Empty texts are left out, and messages in which nothing else is.
+
+    Args:
+        request: has no messages.
+        messages: the messages.
+        path: of the array.
+        origins: where the canonical messages stood is added to it.
 
     Raises:
         GatewayError: invalid, naming the message and field at fault.
     """
     add = request.messages.add
+    number = skipped = 0
     for index, message in enumerate(messages):
         texts = _plain_texts(message)
-        if texts is None:
-            _add_message(request, message, f"{path}[{index}]")
-        elif texts:
+        if texts or texts is None:
+            if index - number != skipped:
+                skipped = index - number
+                origins.mark(number, 0, index, 0)
+            if texts is None:
+                place = _Place(f"{path}[{index}]", index, number, origins)
+                number += _add_message(request, message, place)
+                continue
             blocks = add(role=_ROLES[message["role"]]).blocks
             for text in texts:
                 blocks.add(text=text)
+            number += 1
     if not request.messages:
         raise invalid(path, f"{path}: must hold at least one message that is not empty")
 
@@ -89,16 +120,18 @@ def _plain_texts(message: Message) -> list[str] | None:
     return texts
 
 
-def _add_message(request: GenerateRequest, message: Message, path: str) -> None:
-    role = message["role"]
+def _add_message(request: GenerateRequest, message: Message, place: _Place) -> bool:
+    """Add a message; return whether anything is left of it."""
+    role, path = message["role"], place.path
     for field, owner in _FIELDS_OF_ROLE.items():
         if role != owner and message.get(field) is not None:
             raise invalid(f"{path}.{field}", f"{path}.{field}: is for the role {owner} only")
     if role == "assistant":
-        blocks = _assistant_blocks(message, path)
+        blocks = _assistant_blocks(message, place)
     else:
-        blocks = _content_blocks(message, path)
+        blocks = _content_blocks(message, place)
     if role == "tool":
+        place.mark(0, 0, WHOLE)
         result = Block()
         result.tool_result.tool_use_id = _tool_call_id(message, path)
         result.tool_result.blocks.extend(blocks)
@@ -108,9 +141,12 @@ def _add_message(request: GenerateRequest, message: Message, path: str) -> None:
     named = _NAMED
     if any(block.thinking.field for block in blocks):
         named = _NAMED | {_REASONING}
-    _keep(added, message, named, path)
-    if not blocks and not (role == "assistant" and _says_without_a_name(message)):
-        del request.messages[-1]
+    if extra := _unnamed(message, named):
+        keep_of_message(added, extra, path)
+    if blocks or (role == "assistant" and _says_without_a_name(message)):
+        return True
+    del request.messages[-1]
+    return False
 
 
 def _tool_call_id(message: Message, path: str) -> str:
@@ -121,7 +157,7 @@ def _tool_call_id(message: Message, path: str) -> str:
     return tool_call_id
 
 
-def _assistant_blocks(message: Message, path: str) -> list[Block]:
+def _assistant_blocks(message: Message, place: _Place) -> list[Block]:
     blocks: list[Block] = []
     thoughts = message.get("reasoning_content")
     other: Any = message.get(_REASONING)
@@ -132,14 +168,18 @@ def _assistant_blocks(message: Message, path: str) -> list[Block]:
         thinking.thinking.text = thoughts or other
         thinking.thinking.field = _REASONING if is_named_so else ""
         blocks.append(thinking)
+        place.mark(0, 0, REASONING)
+        place.mark(1, 0)
     refusal, calls = message.get("refusal"), message.get("tool_calls")
     says_otherwise = blocks or refusal or calls or _says_without_a_name(message)
     if message.get("content") is not None or not says_otherwise:
-        blocks += _content_blocks(message, path)
+        blocks += _content_blocks(message, place, len(blocks))
     if refusal:
+        place.mark(len(blocks), 0, REFUSAL)
         blocks.append(Block(refusal=refusal))
     if calls:
-        blocks += [_call(call, f"{path}.tool_calls[{i}]") for i, call in enumerate(calls)]
+        place.mark(len(blocks), 0, TOOL_CALLS)
+        blocks += [_call(call, f"{place.path}.tool_calls[{i}]") for i, call in enumerate(calls)]
     return blocks
 
 
@@ -148,8 +188,9 @@ def _says_without_a_name(message: Message) -> bool:
     return any(value and name not in _NAMED for name, value in message.items())
 
 
-def _content_blocks(message: Message, path: str) -> list[Block]:
-    content, role, path = message.get("content"), message["role"], f"{path}.content"
+def _content_blocks(message: Message, place: _Place, before: int = 0) -> list[Block]:
+    """Return the blocks of a message's content; `before` them the message has so many others."""
+    content, role, path = message.get("content"), message["role"], f"{place.path}.content"
     if content is None:
         instead = " unless there are tool_calls or a refusal" if role == "assistant" else ""
         raise invalid(path, f"{path}: must be a string or an array of parts{instead}")
@@ -159,6 +200,8 @@ def _content_blocks(message: Message, path: str) -> list[Block]:
     for index, part in enumerate(content):
         if block := _part(part, role, f"{path}[{index}]"):
             blocks.append(block)
+        else:
+            place.mark(before + len(blocks), index + 1)
     return blocks
 
 
@@ -182,7 +225,8 @@ def _part(part: ContentPart, role: str, path: str) -> Block | None:
         return None
     else:
         block = Block(text=value) if kind == "text" else Block(refusal=value)
-    _keep(block, part, ("type", kind), path)
+    if extra := _unnamed(part, ("type", kind)):
+        keep_of_part(block, extra, path)
     return block
 
 
@@ -214,17 +258,11 @@ def _call(call: ToolCall, path: str) -> Block:
     inner = rest.pop(kind)
     if isinstance(inner, dict) and inner.keys() - _PLAIN_CALL:
         rest[kind] = {name: value for name, value in inner.items() if name not in _PLAIN_CALL}
-    _keep(block, rest, ("id", "type"), path)
+    if extra := _unnamed(rest, ("id", "type")):
+        keep_of_part(block, extra, path)
     return block
 
 
-def _keep(
-    holder: conversation.Message | Block,
-    wire: Mapping[str, object],
-    named: Collection[str],
-    path: str,
-) -> None:
-    """Keep the fields that have no name in the canonical model; a null says nothing."""
-    extra = {key: value for key, value in wire.items() if key not in named and value is not None}
-    if extra:
-        holder.extra.CopyFrom(to_opaque(conversation.DIALECT_OPENAI, extra, path))
+def _unnamed(wire: Mapping[str, object], named: Collection[str]) -> dict[str, object]:
+    """Return the fields that have no name in the canonical model; a null says nothing."""
+    return {key: value for key, value in wire.items() if key not in named and value is not None}

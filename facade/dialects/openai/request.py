@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import orjson
 from google.protobuf.message import Message as ProtobufMessage
 from pydantic import TypeAdapter
 
@@ -19,9 +18,10 @@ from facade.dialects.openai.types import (
     JsonSchema,
     ResponseFormat,
     StepParameters,
-    StreamOptions,
 )
+from facade.dialects.openai.unnamed import keep_of_request, keep_stream_options
 from facade.dialects.openai.web_search import web_search
+from facade.dialects.paths import Origins
 from facade.dialects.validation import check, read_quickly, to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat
@@ -72,12 +72,14 @@ class ParsedRequest:
         request: what to generate; all but its messages and tools where `lazy` is there.
         lazy: the request with the conversation as its caller wrote it, where that can go so.
         stream: whether the answer is streamed.
+        origins: where its messages and blocks stood in the body.
         include_usage: whether the stream ends with a chunk that tells the usage.
     """
 
     request: GenerateRequest
     lazy: LazyRequest | None
     stream: bool
+    origins: Origins
     include_usage: bool
 
 
@@ -100,45 +102,37 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     found = None
     if lazily and is_exact and is_plain(wire) and wire.web_search_options is None:
         found = source_of(wire)
+    origins = Origins()
     request = _parameters(wire, "", with_tools=found is None)
     request.model = wire.model
     lazy = None
     if found is None:
-        add_messages(request, wire.messages, "messages")
+        add_messages(request, wire.messages, "messages", origins)
     else:
         fields, only_maker = found
-        add = partial(_complete, wire)
+        add = partial(_complete, wire, origins)
         lazy = LazyRequest(request, fields, add, size=size, only_maker=only_maker)
-    set_extensions(request, wire, partial(_step_parameters, wire))
-    options = wire.stream_options or {}
-    _keep_stream_options(request, options)
-    return ParsedRequest(request, lazy, stream, bool(options.get("include_usage")))
+    set_extensions(request, wire, partial(_step_parameters, wire), origins)
+    options = {
+        name: value for name, value in (wire.stream_options or {}).items() if value is not None
+    }
+    include_usage = bool(options.pop("include_usage", False))
+    if options:
+        keep_stream_options(request, options)
+    return ParsedRequest(request, lazy, stream, origins, include_usage)
 
 
-def _complete(wire: ChatRequest, request: GenerateRequest) -> None:
+def _complete(wire: ChatRequest, origins: Origins, request: GenerateRequest) -> None:
     """Add what a request that was read lazily lacks."""
-    add_messages(request, wire.messages, "messages")
+    add_messages(request, wire.messages, "messages", origins)
     if wire.tools:
         add_tools(request, wire.tools, "tools")
 
 
-def _keep_stream_options(request: GenerateRequest, options: StreamOptions) -> None:
-    """Keep options of streams that have no name here, such as `include_obfuscation`."""
-    further = {
-        name: value
-        for name, value in options.items()
-        if name != "include_usage" and value is not None
-    }
-    if further:
-        extra = orjson.loads(request.extra.json) if request.extra.json else {}
-        extra["stream_options"] = further
-        request.extra.CopyFrom(to_opaque(DIALECT_OPENAI, extra, "stream_options"))
-
-
 def _step_parameters(
-    outer: ChatRequest, parameters: Mapping[str, object], path: str
+    outer: ChatRequest, parameters: Mapping[str, object], path: str, origins: Origins
 ) -> GenerateRequest:
-    """Read what a fallback step sets over the outer request.
+    """Read what a fallback step sets over the outer request; see `ReadParameters`.
 
     A step is checked as the request that it makes of the outer one, and told as the
     fields in which the two differ.
@@ -158,7 +152,7 @@ def _step_parameters(
         step.extra.CopyFrom(to_opaque(DIALECT_OPENAI, {}, path))
     _clear_equal(step, whole)
     if given.messages is not None:
-        add_messages(step, given.messages, f"{path}.messages")
+        add_messages(step, given.messages, f"{path}.messages", origins)
     return step
 
 
@@ -297,4 +291,4 @@ def _keep_unnamed(
         # As a whole: in this dialect it is put back over what is known of it.
         extra["response_format"] = form
     if extra:
-        request.extra.CopyFrom(to_opaque(DIALECT_OPENAI, extra, prefix.removesuffix(".")))
+        keep_of_request(request, extra, prefix.removesuffix("."))

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from facade.dialects.openai.types import NamedToolChoice, Tool
+from facade.dialects.openai.unnamed import keep_of_part
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1 import inference_pb2
@@ -105,7 +106,7 @@ def _function(name: str, tool: Tool, path: str) -> inference_pb2.Tool:
     if parameters := function.get("parameters"):
         added.input_schema = to_json(parameters, f"{path}.function.parameters")
     if extra := _unnamed(tool, function):
-        added.extra.CopyFrom(to_opaque(DIALECT_OPENAI, extra, path))
+        keep_of_part(added, extra, path)
     return added
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from gateway.conversation.v1.conversation_pb2 import Block, Message
-from services.inference.media import Found, media_blocks
+from services.inference.media import MediaRef, media_blocks
 
 # By the place of a medium among all of a conversation, in reading order from 0: what goes there.
 Replacements = Mapping[int, Sequence[Block]]
@@ -19,16 +19,16 @@ def replace_media(messages: Iterable[Message], replacements: Replacements) -> No
 
 
 def found_after(
-    messages: Iterable[Message], before: Sequence[Found], replacements: Replacements
-) -> list[Found]:
+    messages: Iterable[Message], before: Sequence[MediaRef], replacements: Replacements
+) -> list[MediaRef]:
     """Return the media of a changed conversation, with the paths of those that they come from."""
-    sources: list[Found] = []
+    sources: list[MediaRef] = []
     for place, found in enumerate(before):
         put = replacements.get(place)
         count = 1 if put is None else sum(block.HasField("media") for block in put)
         sources += [found] * count
     return [
-        Found(source.path, block, source.is_remembered)
+        MediaRef(source.path, block, source.is_remembered)
         for source, block in zip(sources, media_blocks(messages), strict=True)
     ]
 

@@ -28,7 +28,7 @@ from services.inference.adaptation.rules import (
 )
 from services.inference.conversion.converter import Converter
 from services.inference.fetching.fetched import Fetches
-from services.inference.media import Found
+from services.inference.media import MediaRef
 from services.inference.metrics import Metrics
 from services.inference.routes import Routes
 
@@ -36,7 +36,7 @@ from services.inference.routes import Routes
 _MAX_FETCHED = 20 << 20
 _AT_ONCE = 4  # fetches of one request
 _IMAGE = conversation_pb2.MEDIA_KIND_IMAGE
-_PREFIX = "messages[].content[]."
+_PREFIX = "messages[].blocks[].extra."
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class _Job(NamedTuple):
     """One medium to convert: where it is, which of its kind it is, and what is done with it."""
 
     place: int
-    found: Found
+    found: MediaRef
     number: int
     way: Way
 
@@ -143,7 +143,7 @@ class Session:
         """Whether some words stand for what a helper model would say."""
         return self._conversions.guesses
 
-    async def adapt(self, media: Sequence[Found], reader: Reader) -> Adapted | None:
+    async def adapt(self, media: Sequence[MediaRef], reader: Reader) -> Adapted | None:
         """Convert what a target does not read; None where it reads everything.
 
         Raises:
@@ -158,7 +158,7 @@ class Session:
             self._put(adapted, job, way, blocks)
         return adapted
 
-    def _jobs(self, media: Sequence[Found], reader: Reader) -> list[_Job]:
+    def _jobs(self, media: Sequence[MediaRef], reader: Reader) -> list[_Job]:
         numbers: dict[int, int] = {}
         jobs: list[_Job] = []
         for place, found in enumerate(media):

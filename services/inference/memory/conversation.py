@@ -21,7 +21,7 @@ from services.inference.adaptation.media_types import essence
 from services.inference.adaptation.rules import DOCUMENT, IMAGE, adapts, is_plain_text
 from services.inference.estimate import MESSAGE, estimate_input_tokens, estimate_messages
 from services.inference.fallback.step_request import copied
-from services.inference.media import Found, media_blocks
+from services.inference.media import MediaRef, media_blocks
 from services.inference.memory import injected
 from services.inference.memory.apart import (
     Apart,
@@ -44,7 +44,7 @@ class Seen(NamedTuple):
     """A request as one model is to see it, the caller's media in it, and the turns left out."""
 
     request: GenerateRequest
-    media: list[Found]
+    media: list[MediaRef]
     left_out: int
 
 
@@ -127,19 +127,19 @@ class Conversation:
         """Whether there are any, sent or remembered."""
         return bool(self._media)
 
-    def callers_media(self) -> list[Found]:
+    def callers_media(self) -> list[MediaRef]:
         """Return the media that the caller's request holds, in all places where they are used."""
-        return [Found(path, block) for path, block in self._media if path is not None]
+        return [MediaRef(path, block) for path, block in self._media if path is not None]
 
-    def remembered_files(self) -> dict[str, list[Found]]:
+    def remembered_files(self) -> dict[str, list[MediaRef]]:
         """Return where files are named that the caller's request does not name, the newest first.
 
         A place without a file any more is left without a source that can be read.
         """
-        files: dict[str, list[Found]] = {}
+        files: dict[str, list[MediaRef]] = {}
         for path, block in reversed(self._media):
             if path is None and block.media.file_id:
-                files.setdefault(block.media.file_id, []).append(Found(_MEMORY, block))
+                files.setdefault(block.media.file_id, []).append(MediaRef(_MEMORY, block))
         return files
 
     def seen_by(self, request: GenerateRequest, target: Target) -> Seen:
@@ -233,14 +233,14 @@ def _put_back(messages: Iterable[Message], apart: Apart, *, is_present: bool) ->
 
 def _shown(
     media: Iterable[tuple[str | None, Block]], target: Target, multimodal: Multimodal
-) -> list[Found]:
+) -> list[MediaRef]:
     """Return the media of a conversation; put words in the places of those nobody can show."""
-    found: list[Found] = []
+    found: list[MediaRef] = []
     for path, block in media:
         if path is None and not _can_be_shown(block.media, target, multimodal):
             _describe(block)
         else:
-            found.append(Found(path or _MEMORY, block, path is None))
+            found.append(MediaRef(path or _MEMORY, block, path is None))
     return found
 
 

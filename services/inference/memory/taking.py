@@ -13,7 +13,7 @@ from gateway.memory.v1.memory_pb2 import OpenTurn
 from services.common.errors import GatewayError
 from services.inference.adaptation.rules import adapts
 from services.inference.files import Files, place_files
-from services.inference.media import Found
+from services.inference.media import MediaRef
 from services.inference.memory.apart import take_apart
 from services.inference.memory.conversation import Conversation
 from services.inference.memory.store import Memories, Turn
@@ -109,7 +109,7 @@ async def taking(
 
 
 async def place_remembered(
-    named: Mapping[str, list[Found]],
+    named: Mapping[str, list[MediaRef]],
     files: Files,
     targets: Iterable[Target],
     multimodal: Multimodal,

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from gateway.conversation.v1.conversation_pb2 import Dialect, MediaKind
+from gateway.conversation.v1.conversation_pb2 import DIALECT_UNSPECIFIED, Dialect, MediaKind
 from gateway.inference.v1.inference_pb2 import Event, GenerateRequest
 from services.common.errors import GatewayError, unsupported
 from services.common.lazy_request import LazyRequest
@@ -76,7 +76,7 @@ class Call:
         request: what to generate; the provider reads it and changes nothing in it.
         target: the model to ask.
         stream: whether the provider is to answer as a stream.
-        dropped: paths of the request's fields that the provider has nothing for;
+        dropped: paths of the request's fields that the provider has nothing for, each once;
             it adds to them before it sends anything.
         takes_verbatim: whether an answer, which comes whole then, may be given as the
             provider wrote it; the provider speaks the request's dialect then.
@@ -111,6 +111,15 @@ class Call:
     def prefills(self) -> bool:
         """Whether the model may be sent an assistant's message to go on with."""
         return PREFILL not in self.without
+
+    def is_native(self, dialect: Dialect.ValueType) -> bool:
+        """Return whether the request was written in a provider's dialect."""
+        return self.request.dialect == dialect != DIALECT_UNSPECIFIED
+
+    def drop(self, path: str) -> None:
+        """Report the field of the request at `path` as dropped."""
+        if path not in self.dropped:
+            self.dropped.append(path)
 
     def heard(self, headers: Mapping[str, str]) -> None:
         """Take the headers of the provider's answer, whatever its status."""

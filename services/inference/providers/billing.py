@@ -4,16 +4,15 @@ It is not meant for models, and is another one in every request, so that no pref
 would be cached.
 """
 
-from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import Message
+from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC, Dialect, Message
 
 BILLING = "x-anthropic-billing-header"
 
 
-def tells_whom_to_bill(message: Message, dialect: int) -> bool:
-    """Return whether a system prompt begins with that text."""
+def tells_whom_to_bill(message: Message, dialect: Dialect.ValueType) -> bool:
+    """Return whether a system prompt of a request in a dialect begins with that text."""
     return (
-        dialect == conversation_pb2.DIALECT_ANTHROPIC
+        dialect == DIALECT_ANTHROPIC
         and len(message.blocks) > 0
         and message.blocks[0].text.startswith(BILLING)
     )

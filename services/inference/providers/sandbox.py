@@ -37,13 +37,14 @@ from gateway.inference.v1.inference_pb2 import ToolChoice as CanonicalToolChoice
 from services.common import ids
 from services.common.errors import UpstreamError, invalid, unsupported
 from services.common.lazy_request import LazyRequest
-from services.inference.catalogue import Facts
+from services.inference.catalogue import ModelInfo
 from services.inference.conversion.parts import Source
-from services.inference.media import block_path
 from services.inference.offload import offload
-from services.inference.providers import failures, forms
+from services.inference.paths import block_path
+from services.inference.providers import failures
 from services.inference.providers.base import Call as ProviderCall
 from services.inference.providers.base import Heard, Target
+from services.inference.providers.request_fields import unnamed
 from services.inference.sandbox import behaviours, models, openai_wire, transcripts, vectors
 from services.inference.sandbox.anthropic_wire import redact
 from services.inference.sandbox.conversation import (
@@ -89,11 +90,12 @@ _FINISH: Mapping[Finish, FinishReason.ValueType] = {
     Finish.TOOL_USE: conversation_pb2.FINISH_REASON_TOOL_USE,
     Finish.REFUSAL: conversation_pb2.FINISH_REASON_REFUSAL,
 }
+_FORM = "response_format"
 _THINKING_MODES = (ThinkingConfig.MODE_ENABLED, ThinkingConfig.MODE_ADAPTIVE)
 
 
-def _facts(model: Model) -> Facts:
-    return Facts(
+def _facts(model: Model) -> ModelInfo:
+    return ModelInfo(
         display_name=model.display_name,
         inputs=frozenset(media for media, kind in _KINDS.items() if kind in model.reads),
         context_window=model.context_window,
@@ -106,7 +108,7 @@ def _facts(model: Model) -> Facts:
 
 
 # Its models by their names behind `sandbox/`.
-MODELS: Mapping[str, Facts] = {name: _facts(model) for name, model in models.MODELS.items()}
+MODELS: Mapping[str, ModelInfo] = {name: _facts(model) for name, model in models.MODELS.items()}
 
 
 class SandboxProvider:
@@ -149,7 +151,7 @@ class SandboxProvider:
     async def stream(self, call: ProviderCall) -> AsyncGenerator[Sequence[Event], None]:
         """Return an answer as it comes; see `base.Provider.stream`."""
         prompt = await offload(read_prompt, call.request)
-        call.dropped += _nameless(call.request)
+        _drop_unnamed(call)
         try:
             model = models.find_model(call.target.upstream)
             answer = await offload(behaviours.answer, prompt, model)
@@ -199,16 +201,16 @@ def _body(error: SandboxError) -> bytes:
     return orjson.dumps(openai_wire.error_body(error))
 
 
-def _nameless(request: GenerateRequest) -> list[str]:
-    """Return the fields of the caller's dialect alone; they say nothing to the sandbox."""
-    if not request.extra.json:
-        return []
-    fields = _json_object(request.extra.json, "extra")
-    nameless = [name for name, value in fields.items() if value is not None]
-    if forms.NAME in nameless:
-        nameless.remove(forms.NAME)
-        nameless += forms.unnamed_fields(fields[forms.NAME], request)
-    return nameless
+def _drop_unnamed(call: ProviderCall) -> None:
+    """Drop the fields without a canonical name, which say nothing to the sandbox."""
+    extra = call.request.extra
+    if not extra.json:
+        return
+    if _FORM in extra.required:
+        path = f"extra.{_FORM}"
+        raise unsupported(path, f"{path}: this model's provider has no answers of this form")
+    for name in unnamed(_json_object(extra.json, "extra"), extra.named):
+        call.drop(f"extra.{name}")
 
 
 def read_prompt(request: GenerateRequest) -> Prompt:
@@ -303,7 +305,7 @@ def _turn(request: GenerateRequest, index: int) -> Turn:
                 result = block.tool_result
                 results.append(ToolResult(result.tool_use_id, text, result.is_error))
             case "opaque":
-                path = block_path(request, index, place)
+                path = block_path(index, place)
                 raise unsupported(path, f"{path}: the sandbox has no blocks of this type")
     match message.role:
         case conversation_pb2.ROLE_ASSISTANT:

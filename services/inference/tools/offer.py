@@ -18,7 +18,7 @@ SEARCH = "web_search"
 FETCH = "web_fetch"
 
 _NAMES = {WebTool.KIND_SEARCH: SEARCH, WebTool.KIND_FETCH: FETCH}
-_OPTIONS = "web_search_options"
+_SEARCH_OPTIONS = "web_search"
 _SETTING = (
     "this gateway has no search engine; whoever runs it names one in its settings, "
     "under [tools.web_search]"
@@ -159,14 +159,14 @@ def offer_tools(
             if dialect == conversation_pb2.DIALECT_ANTHROPIC and tool.opaque:
                 continue
             raise _lacking(path, tool.web, target)
-        dropped += [f"{path}.{name}" for name in tool.web.foreign_fields]
-        _check_domains(tool.web, path)
+        dropped += [f"{path}.extra.{name}" for name in tool.web.foreign_fields]
+        _check_domains(tool.web, f"{path}.web")
         tools[_NAMES[tool.web.kind]] = _copy(tool.web)
         tool.CopyFrom(_definition(tool.web))
     taken = {tool.name for tool in request.tools}
     if request.HasField("web_search") and not _is_served(target, dialect, available):
         if not available.searches:
-            raise _lacking(_OPTIONS, request.web_search, target)
+            raise _lacking(_SEARCH_OPTIONS, request.web_search, target)
         _serve_options(request, taken, tools, dropped)
     if request.use_built_in_tools:
         dropped += _add_own(request, available, taken, tools)
@@ -236,18 +236,16 @@ def release_choice(request: GenerateRequest, tools: Mapping[str, WebTool]) -> No
 def _serve_options(
     request: GenerateRequest, taken: set[str], tools: dict[str, WebTool], dropped: list[str]
 ) -> None:
-    """Offer a search in place of OpenAI's options."""
-    if request.HasField("extra"):
-        extra = orjson.loads(request.extra.json)
-        extra.pop(_OPTIONS, None)
-        request.extra.json = orjson.dumps(extra)
+    """Offer a search in place of the request's search options."""
+    search = _copy(request.web_search)
+    request.ClearField("web_search")
     if SEARCH in taken:
-        dropped.append(_OPTIONS)
+        dropped.append(_SEARCH_OPTIONS)
         return
-    dropped += [f"{_OPTIONS}.{name}" for name in request.web_search.foreign_fields]
-    _check_domains(request.web_search, f"{_OPTIONS}.filters")
-    tools[SEARCH] = _copy(request.web_search)
-    request.tools.append(_definition(request.web_search))
+    dropped += [f"{_SEARCH_OPTIONS}.{name}" for name in search.foreign_fields]
+    _check_domains(search, _SEARCH_OPTIONS)
+    tools[SEARCH] = search
+    request.tools.append(_definition(search))
 
 
 def _check_domains(tool: WebTool, path: str) -> None:

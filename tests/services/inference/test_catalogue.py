@@ -11,7 +11,7 @@ from services.inference import refusals
 from services.inference.catalogue import (
     MAKERS,
     UNKNOWN,
-    Facts,
+    ModelInfo,
     ServerFacts,
     context_window,
     facts_of,
@@ -90,7 +90,7 @@ def test_nothing_is_known_of_models_of_nobody_in_particular(upstream: str) -> No
 )
 def test_models_that_always_think_are_known_to(upstream: str) -> None:
     facts = facts_of("openai", upstream)
-    assert facts == Facts(thinking=True, efforts=facts.efforts)
+    assert facts == ModelInfo(thinking=True, efforts=facts.efforts)
 
 
 def test_a_name_says_nothing_behind_a_provider_of_another_dialect() -> None:

@@ -59,19 +59,11 @@ async def test_a_file_named_twice_is_read_once_and_stands_in_both_places():
     assert request.messages[0].blocks[1].tool_result.blocks[0].media.data == b"\x89PNG"
 
 
-@pytest.mark.parametrize(
-    ("dialect", "path"),
-    [
-        (conversation.DIALECT_OPENAI, "messages[0].content[1]"),
-        (conversation.DIALECT_UNSPECIFIED, "messages[0].blocks[1]"),
-    ],
-)
 @pytest.mark.parametrize("unknown", [f"file-{'9' * 26}", "file-x", "someone-elses"])
-async def test_a_file_that_is_not_the_callers_is_not_found_where_it_is_named(
-    dialect, path, unknown
-):
+async def test_a_file_that_is_not_the_callers_is_not_found_where_it_is_named(unknown):
+    path = "messages[0].blocks[1]"
     with pytest.raises(GatewayError) as refused:
-        await placed(asked(Block(text="a"), named(unknown), dialect=dialect))
+        await placed(asked(Block(text="a"), named(unknown)))
     assert (refused.value.http_status, refused.value.param) == (404, path)
     assert refused.value.message.startswith(path)
 
@@ -118,7 +110,7 @@ def test_text_in_an_unknown_charset_is_left_to_who_converts_it():
     request = asked(text("Grüße".encode("cp1252")), text(b"plain"))
     rest, paths = texts_as_blocks(find_media(request), Target("t", "p", "t"), Multimodal())
     assert [one.block for one in rest] == [request.messages[0].blocks[0]]
-    assert paths == ["messages[0].content[1]"]
+    assert paths == ["messages[0].blocks[1]"]
 
 
 def text(content: bytes) -> Block:

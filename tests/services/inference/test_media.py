@@ -1,4 +1,4 @@
-"""Media of requests, and where their callers wrote them."""
+"""Media of requests, and their paths."""
 
 import pytest
 
@@ -17,33 +17,17 @@ def user(*blocks: Block) -> Message:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "messages", "path"),
+    ("messages", "path"),
     [
+        ([SYSTEM, user(MEDIUM)], "messages[1].blocks[0]"),
+        ([user(Block(text="a"), MEDIUM)], "messages[0].blocks[1]"),
+        ([user(RESULT)], "messages[0].blocks[0].tool_result.blocks[1]"),
         (
-            conversation.DIALECT_OPENAI,
-            [SYSTEM, user(Block(text="a"), MEDIUM)],
-            "messages[1].content[1]",
-        ),
-        (conversation.DIALECT_OPENAI, [user(RESULT)], "messages[0].content[1]"),
-        (
-            conversation.DIALECT_ANTHROPIC,
-            [SYSTEM, user(Block(text="a"), MEDIUM)],
-            "messages[0].content[1]",
-        ),
-        (conversation.DIALECT_ANTHROPIC, [user(MEDIUM)], "messages[0].content[0]"),
-        (
-            conversation.DIALECT_ANTHROPIC,
             [user(Block(text="a")), user(Block(text="b"), RESULT)],
-            "messages[1].content[1].content[1]",
-        ),
-        (conversation.DIALECT_UNSPECIFIED, [SYSTEM, user(MEDIUM)], "messages[1].blocks[0]"),
-        (
-            conversation.DIALECT_UNSPECIFIED,
-            [user(RESULT)],
-            "messages[0].blocks[0].tool_result.blocks[1]",
+            "messages[1].blocks[1].tool_result.blocks[1]",
         ),
     ],
 )
-def test_a_part_is_named_by_its_path_in_the_callers_dialect(dialect, messages, path) -> None:
-    (found,) = find_media(GenerateRequest(dialect=dialect, messages=messages))
+def test_a_medium_has_the_path_of_its_block(messages, path) -> None:
+    (found,) = find_media(GenerateRequest(messages=messages))
     assert found.path == path

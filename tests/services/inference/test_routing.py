@@ -7,7 +7,7 @@ import pytest
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from services.common.errors import GatewayError
 from services.common.settings import Model, Provider
-from services.inference.catalogue import Facts
+from services.inference.catalogue import ModelInfo
 from services.inference.providers.base import Target
 from services.inference.routing import Models
 
@@ -20,8 +20,8 @@ OPENAI = Provider(kind="openai", base_url="https://api.openai.com/v1")
 ANTHROPIC = Provider(kind="anthropic", base_url="https://api.anthropic.com")
 LOCAL = Provider(kind="openai", base_url="http://127.0.0.1:11434/v1")
 SANDBOX = {
-    "echo": Facts("Sandbox echo", frozenset({IMAGE}), 1_000, 100, True, True, True),
-    "fail-401": Facts("Sandbox, failing", listed=False),
+    "echo": ModelInfo("Sandbox echo", frozenset({IMAGE}), 1_000, 100, True, True, True),
+    "fail-401": ModelInfo("Sandbox, failing", listed=False),
 }
 
 

@@ -168,19 +168,35 @@ class Opaque(_message.Message):
 
     DIALECT_FIELD_NUMBER: _builtins.int
     JSON_FIELD_NUMBER: _builtins.int
+    REQUIRED_FIELD_NUMBER: _builtins.int
+    NAMED_FIELD_NUMBER: _builtins.int
     dialect: Global___Dialect.ValueType
     """Required. Whose JSON it is; a provider of another dialect never sees it."""
     json: _builtins.bytes
     """Required. One JSON value, UTF-8; an object unless the field's comment says otherwise."""
+    @_builtins.property
+    def required(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional. Names of fields of `json` that cannot be left out without changing what is meant. A
+        provider of another dialect refuses the request instead of dropping them.
+        """
+
+    @_builtins.property
+    def named(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional. Paths of fields of `json`, such as `response_format.type`, that a field of this
+        model says as well. A provider of another dialect does not report them as dropped.
+        """
+
     def __init__(
         self,
         *,
         dialect: Global___Dialect.ValueType = ...,
         json: _builtins.bytes = ...,
+        required: _abc.Iterable[_builtins.str] | None = ...,
+        named: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dialect", b"dialect", "json", b"json"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dialect", b"dialect", "json", b"json", "named", b"named", "required", b"required"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

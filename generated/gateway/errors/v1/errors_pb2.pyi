@@ -234,8 +234,9 @@ class ErrorDetail(_message.Message):
     next. Never holds a secret, a stack trace or another caller's data.
     """
     param: _builtins.str
-    """Optional. Path of the offending field in the caller's own JSON, such as
-    `messages[3].content[0].source`; empty when no single field is at fault.
+    """Optional. Path of the offending field in the request message of the call, such as
+    `messages[3].blocks[0].tool_use.input`; empty when no single field is at fault. Where `message`
+    names the field it begins with this path.
     """
     retry_after_s: _builtins.int
     """Optional. Whole seconds until another try makes sense; set with

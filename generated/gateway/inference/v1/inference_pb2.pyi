@@ -288,6 +288,9 @@ class GenerateRequest(_message.Message):
     LOWERS_MAX_TOKENS_FIELD_NUMBER: _builtins.int
     WEB_SEARCH_FIELD_NUMBER: _builtins.int
     EXPECTS_BUILT_IN_TOOLS_FIELD_NUMBER: _builtins.int
+    OUTPUT_MODALITIES_FIELD_NUMBER: _builtins.int
+    CACHE_CONTROL_FIELD_NUMBER: _builtins.int
+    ENDS_WITH_TEXT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Required. A configured name, `provider/model`, or an upstream name that one provider claims."""
     dialect: _conversation_pb2.Dialect.ValueType
@@ -337,6 +340,12 @@ class GenerateRequest(_message.Message):
     expects_built_in_tools: _builtins.bool
     """Optional. Whether `use_built_in_tools` is meant wherever a search engine is configured, as by
     coding agents, which have no word for it.
+    """
+    cache_control: _builtins.bytes
+    """Optional. Anthropic's `cache_control` of the whole request: one JSON object, UTF-8."""
+    ends_with_text: _builtins.bool
+    """Optional. Whether an answer may have no block without text behind its text: clients take the
+    last block for the answer.
     """
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Message]:
@@ -403,6 +412,10 @@ class GenerateRequest(_message.Message):
         gateway searches for models that cannot do it themselves.
         """
 
+    @_builtins.property
+    def output_modalities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional. What the answer may consist of: text, image, audio; text alone when empty."""
+
     def __init__(
         self,
         *,
@@ -440,10 +453,13 @@ class GenerateRequest(_message.Message):
         lowers_max_tokens: _builtins.bool = ...,
         web_search: Global___WebTool | None = ...,
         expects_built_in_tools: _builtins.bool = ...,
+        output_modalities: _abc.Iterable[_builtins.str] | None = ...,
+        cache_control: _builtins.bytes = ...,
+        ends_with_text: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "extra", b"extra", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "max_tokens", b"max_tokens", "memory", b"memory", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "temperature", b"temperature", "thinking", b"thinking", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "web_search", b"web_search"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "betas", b"betas", "dialect", b"dialect", "end_user", b"end_user", "expects_built_in_tools", b"expects_built_in_tools", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "headers", b"headers", "logprobs", b"logprobs", "lowers_max_tokens", b"lowers_max_tokens", "max_tokens", b"max_tokens", "memory", b"memory", "messages", b"messages", "model", b"model", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "service_tier", b"service_tier", "stop_sequences", b"stop_sequences", "takes_verbatim", b"takes_verbatim", "temperature", b"temperature", "thinking", b"thinking", "thinking_block_strategy", b"thinking_block_strategy", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "use_built_in_tools", b"use_built_in_tools", "web_search", b"web_search"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "betas", b"betas", "cache_control", b"cache_control", "dialect", b"dialect", "end_user", b"end_user", "ends_with_text", b"ends_with_text", "expects_built_in_tools", b"expects_built_in_tools", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "headers", b"headers", "logprobs", b"logprobs", "lowers_max_tokens", b"lowers_max_tokens", "max_tokens", b"max_tokens", "memory", b"memory", "messages", b"messages", "model", b"model", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "output_modalities", b"output_modalities", "presence_penalty", b"presence_penalty", "seed", b"seed", "service_tier", b"service_tier", "stop_sequences", b"stop_sequences", "takes_verbatim", b"takes_verbatim", "temperature", b"temperature", "thinking", b"thinking", "thinking_block_strategy", b"thinking_block_strategy", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "use_built_in_tools", b"use_built_in_tools", "web_search", b"web_search"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__frequency_penalty: _TypeAlias = _typing.Literal["frequency_penalty"]  # noqa: Y015
     _WhichOneofArgType__frequency_penalty: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty"]  # noqa: Y015
@@ -1391,7 +1407,10 @@ class Served(_message.Message):
     """
     @_builtins.property
     def dropped(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Optional. Fields of the request that the provider has nothing for."""
+        """Optional. Paths of the request's fields that the provider has nothing for, such as
+        `thinking.effort`, `messages[].blocks[].cache_control` or, of a field without a name here,
+        `extra.verbosity`. Each path is there once; `[]` stands for any index.
+        """
 
     @_builtins.property
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -1402,8 +1421,8 @@ class Served(_message.Message):
 
     @_builtins.property
     def adapted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Optional. Media that were converted for the model: of each the path of its part and what was
-        made of it, as `messages[0].content[1]:image-described`.
+        """Optional. Media that were converted for the model: of each the path of its block and what was
+        made of it, as `messages[0].blocks[1]:image-described`.
         """
 
     def __init__(

@@ -15,12 +15,12 @@ from services.common.lazy_request import LazyRequest
 from services.inference.conversion.parts import Source
 from services.inference.offload import offload
 from services.inference.providers.anthropic.events import StreamReader, events_from_whole
+from services.inference.providers.anthropic.passthrough import passthrough
 from services.inference.providers.anthropic.request import (
     beta_header,
     build_count,
     build_request,
 )
-from services.inference.providers.anthropic.verbatim import verbatim
 from services.inference.providers.base import Call, Heard, Target, no_transcripts
 from services.inference.providers.billing import BILLING
 from services.inference.providers.bounds import tokens
@@ -96,7 +96,7 @@ class AnthropicProvider:
             _MESSAGES, body, headers=self._headers(call), heard=call.heard
         )
         parsed = self._upstream.json_object(answer)
-        if call.takes_verbatim and (event := verbatim(answer, parsed)):
+        if call.takes_verbatim and (event := passthrough(answer, parsed)):
             return [event]
         return events_from_whole(parsed, self._upstream, as_one=call.takes_whole)
 

@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Sequence
-from typing import Any
 
 import orjson
 
@@ -15,15 +14,14 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolResult,
     ToolUse,
 )
-from services.common.errors import GatewayError, invalid, unsupported
+from services.common.errors import GatewayError, invalid
+from services.inference.paths import block_path
 from services.inference.providers.anthropic import shaping
-from services.inference.providers.anthropic.caller import Caller, json_object, kept_at_provider
-from services.inference.providers.billing import BILLING, tells_whom_to_bill, without_billing
+from services.inference.providers.anthropic.fields import AnthropicFields
+from services.inference.providers.request_fields import Json, read_object
+from services.inference.refusals import OF_BLOCKS, OF_MESSAGES
 from services.inference.thinking import is_gateway_signature
 
-Json = dict[str, Any]
-
-_SYSTEM_ROLES = (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER)
 _ROLES = {
     conversation_pb2.ROLE_USER: "user",
     conversation_pb2.ROLE_ASSISTANT: "assistant",
@@ -36,9 +34,9 @@ _MEDIA_NAMES = {
     conversation_pb2.MEDIA_KIND_AUDIO: "audio",
     conversation_pb2.MEDIA_KIND_VIDEO: "video",
 }
-# Fields of an OpenAI message that stand for content, so that losing them would change it.
-_FOREIGN_CONTENT = ("audio", "function_call")
-# How ids of the gateway's own file store begin.
+# Paths below which dropped fields are reported.
+_OF_MESSAGES = "messages[].extra"
+_OF_BLOCKS = "messages[].blocks[].extra"
 
 
 class Conversation:
@@ -46,14 +44,14 @@ class Conversation:
 
     Neighbours of one role become one message, in which results of tools come first, as
     Anthropic demands. System messages at the beginning make the top-level `system`; later
-    ones stay in place for callers who speak Anthropic's dialect and join it otherwise.
+    ones stay in place in requests of Anthropic's own dialect and join it otherwise.
 
     Attributes:
         system: blocks of the top-level `system`, possibly none.
         messages: the rest.
     """
 
-    def __init__(self, caller: Caller, messages: Sequence[Message]) -> None:
+    def __init__(self, fields: AnthropicFields, messages: Sequence[Message]) -> None:
         """Translate all of them.
 
         Raises:
@@ -61,15 +59,11 @@ class Conversation:
         """
         self.system: list[Json] = []
         self.messages: list[Json] = []
-        self._caller = caller
+        self._fields = fields
         # Where the translation stands, for the paths of failures.
         self._all = messages
         self._message = self._block = 0
-        self._calls = -1  # tool calls of the message at hand, counted from 0
         self._inner: int | None = None
-        self._has_system_field = bool(
-            caller.speaks_anthropic and messages and messages[0].role in _SYSTEM_ROLES
-        )
         # The message being put together.
         self._role = ""
         self._blocks: list[Json] = []
@@ -79,7 +73,7 @@ class Conversation:
         for self._message, message in enumerate(messages):
             self._add(message)
         self._finish()
-        if not caller.speaks_anthropic:
+        if not fields.is_native:
             self._shape_ends()
 
     def _shape_ends(self) -> None:
@@ -97,40 +91,27 @@ class Conversation:
     def _add(self, message: Message) -> None:
         role = _ROLES.get(message.role)
         if role is None:
-            path = f"{self._message_path()}.role"
+            path = f"messages[{self._message}].role"
             raise invalid(path, f"{path}: user, assistant, system or developer is needed")
         begins = not self.messages and not self._blocks
-        top = role == "system" and (begins or not self._caller.speaks_anthropic)
+        top = role == "system" and (begins or not self._fields.is_native)
         if not top and role != self._role:
             self._finish()
             self._role = role
         into = self.system if top else self._blocks
-        self._calls = -1
-        if role == "system" and not self._caller.official:
-            if tells_whom_to_bill(message, self._caller.dialect):
-                self._caller.drop(BILLING)
-                message = without_billing(message)
+        if role == "system" and not self._fields.official:
+            message = self._fields.system_prompt(message)
         for self._block, block in enumerate(message.blocks):
             translated = self._translate(block, in_system=role == "system")
             if translated is not None:
                 into.append(translated)
         if message.name:
-            self._caller.drop("messages[].name")
+            self._fields.drop("messages[].name")
         if message.HasField("extra"):
-            mark = self._caller.cache_control(message.extra)
-            if mark is not None and into:
-                into[-1].setdefault("cache_control", mark)
-            extra = self._extra_of(message)
+            path = f"messages[{self._message}].extra"
+            extra = self._fields.own(message.extra, path, _OF_MESSAGES)
             if not top:
-                self._extra.update(extra)
-
-    def _extra_of(self, message: Message) -> Json:
-        if message.extra.dialect == conversation_pb2.DIALECT_OPENAI:
-            fields = json_object(message.extra.json, self._message_path())
-            for name in _FOREIGN_CONTENT:
-                if fields.get(name) is not None:
-                    raise refuse(f"{self._message_path()}.{name}", f"`{name}`")
-        return self._caller.own_fields(message.extra, self._message_path(), told_as="messages[]")
+                self._extra.update(self._fields.taken(extra, OF_MESSAGES, _OF_MESSAGES))
 
     def _finish(self) -> None:
         """Close the message being put together, if it holds anything."""
@@ -157,7 +138,7 @@ class Conversation:
         elif kind == "opaque":
             return self._opaque(block)
         elif in_system:
-            raise refuse(self._path(), "anything but text in a system prompt")
+            raise self._refuse("anything but text in a system prompt")
         elif kind == "media":
             translated = self._media(block.media)
         elif kind == "tool_use":
@@ -181,51 +162,47 @@ class Conversation:
         if not signature or is_gateway_signature(signature):
             # Anthropic refuses a message over any but its own; servers that sign nothing want
             # what they thought back as they wrote it.
-            if not (self._caller.takes_unsigned and thinking.text):
+            if not (self._fields.takes_unsigned and thinking.text):
                 return None
             signature = ""
         return {"type": "thinking", "thinking": thinking.text, "signature": signature}
 
     def _text(self, text: str) -> Json | None:
         # Anthropic refuses blocks of white space, which other dialects' clients send.
-        says = text if self._caller.speaks_anthropic else text.strip()
+        says = text if self._fields.is_native else text.strip()
         return {"type": "text", "text": text} if says else None
 
     def _decorate(self, translated: Json, block: Block) -> None:
         if block.cache_control:
             path = f"{self._path()}.cache_control"
-            translated["cache_control"] = json_object(block.cache_control, path)
+            translated["cache_control"] = read_object(block.cache_control, path)
         if block.HasField("extra"):
-            mark = self._caller.cache_control(block.extra)
-            if mark is not None:
-                translated.setdefault("cache_control", mark)
-            own = self._caller.own_fields(block.extra, self._path(), told_as="messages[].content[]")
-            for name, value in own.items():
+            own = self._fields.own(block.extra, f"{self._path()}.extra", _OF_BLOCKS)
+            for name, value in self._fields.taken(own, OF_BLOCKS, _OF_BLOCKS).items():
                 translated.setdefault(name, value)
 
     def _opaque(self, block: Block) -> Json | None:
         path = self._path()
-        if block.opaque.dialect != conversation_pb2.DIALECT_ANTHROPIC:
+        if not self._fields.is_own(block.opaque):
             if self._all[self._message].role == conversation_pb2.ROLE_ASSISTANT:
                 # What another provider said beside its words, such as a reference.
-                self._caller.drop("messages[].content[]")
+                self._fields.drop("messages[].blocks[].opaque")
                 return None
-            raise refuse(path, "a part of this type")
-        content = json_object(block.opaque.json, path)
-        self._caller.check_state(content, path)
+            raise self._refuse("a part of this type")
+        content = read_object(block.opaque.json, path)
+        self._fields.check_state(content, path)
         return content
 
     def _tool_use(self, call: ToolUse) -> Json:
-        self._calls += 1
         if call.freeform:
-            raise refuse(self._path(), "a call of a tool that takes free text")
+            raise self._refuse("a call of a tool that takes free text")
         arguments = call.input.strip() or "{}"
         try:
             is_object = isinstance(orjson.loads(arguments), dict)
         except orjson.JSONDecodeError:
             is_object = False
-        if not is_object and self._caller.speaks_anthropic:
-            path = f"{self._path()}.input"
+        if not is_object and self._fields.is_native:
+            path = f"{self._path()}.tool_use.input"
             raise invalid(path, f"{path}: the arguments of a tool must be one JSON object")
         # The text goes on as it is: numbers and keys stay as the model wrote them. What is
         # no object was a mistake of the model's, which its tool has told it of.
@@ -237,7 +214,7 @@ class Conversation:
         }
 
     def _id(self, given: str) -> str:
-        return given if self._caller.speaks_anthropic else shaping.tool_use_id(given)
+        return given if self._fields.is_native else shaping.tool_use_id(given)
 
     def _tool_result(self, result: ToolResult) -> Json:
         translated: Json = {
@@ -260,20 +237,18 @@ class Conversation:
     def _media(self, media: Media) -> Json:
         if media.kind == conversation_pb2.MEDIA_KIND_IMAGE:
             if media.detail not in ("", "auto"):
-                self._caller.drop("messages[].content[].image_url.detail")
+                self._fields.drop("messages[].blocks[].media.detail")
             return {"type": "image", "source": self._image_source(media)}
         if media.kind == conversation_pb2.MEDIA_KIND_DOCUMENT:
             return self._document(media)
-        raise refuse(self._path(), _MEDIA_NAMES.get(media.kind, "a medium of this kind"))
+        raise self._refuse(_MEDIA_NAMES.get(media.kind, "a medium of this kind"))
 
     def _image_source(self, media: Media) -> Json:
         if not media.data:
             return self._reference(media, "image")
         mime = "image/jpeg" if media.mime_type == "image/jpg" else media.mime_type
         if mime not in _IMAGE_TYPES:
-            raise refuse(
-                self._path(), f"an image of type {mime!r}; {', '.join(_IMAGE_TYPES)} can be read"
-            )
+            raise self._refuse(f"an image of type {mime!r}; {', '.join(_IMAGE_TYPES)} can be read")
         return _base64(mime, media.data)
 
     def _document(self, media: Media) -> Json:
@@ -283,12 +258,12 @@ class Conversation:
         if mime == _PDF:
             return self._titled(_base64(_PDF, media.data), media)
         if not mime.startswith("text/"):
-            raise refuse(self._path(), f"a document of type {mime!r}; {_PDF} and text can be read")
+            raise self._refuse(f"a document of type {mime!r}; {_PDF} and text can be read")
         try:
             text = media.data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise refuse(self._path(), "text that is not UTF-8") from error
-        if self._caller.speaks_openai:
+            raise self._refuse("text that is not UTF-8") from error
+        if not self._fields.is_native:
             return {"type": "text", "text": f"[{media.name}]\n{text}" if media.name else text}
         return self._titled({"type": "text", "media_type": "text/plain", "data": text}, media)
 
@@ -302,37 +277,23 @@ class Conversation:
         path = self._path()
         source = media.WhichOneof("source")
         if source == "url":
-            if not self._caller.fetches_urls:
-                raise refuse(path, f"a {what} by its address; send the {what} itself, in base64")
+            if not self._fields.fetches_urls:
+                raise self._refuse(f"a {what} by its address; send the {what} itself, in base64")
             return {"type": "url", "url": media.url}
         if source == "file_id":
-            if not self._caller.pass_stateful:
-                raise kept_at_provider(path)
+            if not self._fields.pass_stateful:
+                raise self._fields.kept_at_provider(path)
             return {"type": "file", "file_id": media.file_id}
         raise invalid(path, f"{path}: the {what} is empty")
 
-    def _message_path(self) -> str:
-        return f"messages[{self._message - self._has_system_field}]"
-
     def _path(self) -> str:
-        """Return the path of the block at hand in the caller's own JSON."""
-        if self._has_system_field and self._message == 0:
-            return f"system[{self._block}]"
-        message = self._message_path()
-        inner = "" if self._inner is None else f".content[{self._inner}]"
-        if not self._caller.speaks_openai:
-            return f"{message}.content[{self._block}]{inner}"
-        block = self._all[self._message].blocks[self._block]
-        if block.HasField("tool_use"):
-            return f"{message}.tool_calls[{self._calls}]"
-        if block.HasField("tool_result"):
-            return message + inner
-        return f"{message}.content[{self._block}]"
+        """Return the path of the block at hand."""
+        inner = () if self._inner is None else (self._inner,)
+        return block_path(self._message, self._block, *inner)
 
-
-def refuse(path: str, what: str) -> GatewayError:
-    """Refuse a part of a request that Anthropic's API has no place for."""
-    return unsupported(path, f"{path}: this model's provider cannot take {what}")
+    def _refuse(self, what: str) -> GatewayError:
+        """Return the refusal of the block at hand."""
+        return self._fields.unsupported(self._path(), what)
 
 
 def _without_trailing_space(content: str | list[Json]) -> str | list[Json]:

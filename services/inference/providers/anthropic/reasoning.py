@@ -7,7 +7,7 @@ from typing import Any
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig, ToolChoice
-from services.inference.providers.anthropic.caller import Caller
+from services.inference.providers.anthropic.fields import AnthropicFields
 from services.inference.providers.base import Target
 
 # The least budget Anthropic takes; it must also stay below `max_tokens`.
@@ -44,7 +44,7 @@ class Reasoning:
         budget: tokens that an effort by name was turned into, or 0.
     """
 
-    def __init__(self, request: GenerateRequest, caller: Caller, target: Target) -> None:
+    def __init__(self, request: GenerateRequest, fields: AnthropicFields, target: Target) -> None:
         """Translate for a model."""
         self.config: dict[str, Any] = {}
         self.effort = ""
@@ -52,18 +52,18 @@ class Reasoning:
         if not request.HasField("thinking"):
             return
         given = request.thinking
-        if given.mode == ThinkingConfig.MODE_UNSPECIFIED and not caller.speaks_anthropic:
-            self._take_effort(request, caller, target)
+        if given.mode == ThinkingConfig.MODE_UNSPECIFIED and not fields.is_native:
+            self._take_effort(request, fields, target)
         else:
-            self.config = caller.own_fields(given.extra, "thinking")
+            self.config = fields.own(given.extra, "thinking.extra")
             mode = _MODES.get(given.mode)
             if mode:
                 self.config["type"] = mode
             if given.HasField("budget_tokens"):
                 self.config["budget_tokens"] = given.budget_tokens
             self.effort = given.effort
-        if not caller.takes_budgets and self.config.get("type") == "enabled":
-            self._take_no_budget(caller)
+        if not fields.takes_budgets and self.config.get("type") == "enabled":
+            self._take_no_budget(fields)
 
     @property
     def thinks(self) -> bool:
@@ -78,16 +78,18 @@ class Reasoning:
             return value != 1
         return name == "top_k" or value < _LEAST_TOP_P
 
-    def _take_effort(self, request: GenerateRequest, caller: Caller, target: Target) -> None:
+    def _take_effort(
+        self, request: GenerateRequest, fields: AnthropicFields, target: Target
+    ) -> None:
         """Turn an effort by name into what the model takes; drop and tell it where none fits."""
-        effort, field = request.thinking.effort, caller.name("thinking.effort")
+        effort = request.thinking.effort
         if not effort:
             return
         if effort == "none":
             self.config = {"type": "disabled"}
             return
         if effort not in _BUDGETS:
-            caller.drop(field)  # a name of another provider's, such as Groq's `default`
+            fields.drop("thinking.effort")  # a name of another provider's, such as Groq's `default`
             return
         if target.adaptive:
             self.config = {"type": "adaptive"}
@@ -98,15 +100,15 @@ class Reasoning:
         most = bound - _room(bound) if bound else _BUDGETS[effort]
         fits = most >= _LEAST_BUDGET
         if not fits or _forces_a_tool(request) or not _can_begin_to_think(request.messages):
-            caller.drop(field)
+            fields.drop("thinking.effort")
             return
         self.budget = min(_BUDGETS[effort], most)
         self.config = {"type": "enabled", "budget_tokens": self.budget}
 
-    def _take_no_budget(self, caller: Caller) -> None:
+    def _take_no_budget(self, fields: AnthropicFields) -> None:
         """Leave it to the model how much it thinks, with the effort that the budget was worth."""
         budget = self.config.pop("budget_tokens", 0)
-        caller.drop("thinking.budget_tokens")
+        fields.drop("thinking.budget_tokens")
         self.config["type"] = "adaptive"
         if not self.effort:
             worth = (effort for effort in _USUAL_EFFORTS if _BUDGETS[effort] >= budget)

@@ -82,8 +82,9 @@ class Candidate:
     ) -> None:
         self.reason = ""
         self._number = number
-        self._dialect = request.dialect
-        self._shows_thinking = _asks_to_think(request.thinking)
+        # Chats alone see what is told in the words of Google's OpenAI-compatible API.
+        self._is_chat = request.dialect == _OPENAI
+        self._shows_signatures = _asks_to_think(request.thinking) and not request.ends_with_text
         self._names = names
         self._new_id = new_id
         self._bounds = bounds
@@ -124,7 +125,7 @@ class Candidate:
         further = dict(self._further)
         if self.reason not in _REASONS:
             further["finishReason"] = self.reason
-        if further and self._dialect == _OPENAI:
+        if further and self._is_chat:
             finish.extra.dialect = _OPENAI
             finish.extra.json = dump({"extra_content": {"google": further}})
         out.append(Event(choice=self._number, finish=finish))
@@ -178,15 +179,13 @@ class Candidate:
         """Add the signature of a part that is no call, in a block of its own.
 
         Answers are a little better with it, and none is refused without: who did not ask
-        for thinking is not shown any behind the text. Nor is anybody shown any there who
-        speaks Anthropic's dialect, where an answer ends with its text: Claude Code takes the
-        last block for the answer.
+        for thinking, or wants an answer that ends with its text, is not shown any.
         """
         if not signature:
             return
-        if self._dialect == _OPENAI:
+        if self._is_chat:
             self._text_signature = signature  # told at the end: a message has one
-        elif self._shows_thinking and self._dialect != _ANTHROPIC:
+        elif self._shows_signatures:
             self._close(out)
             carried = signatures.packed(signatures.TEXT, signature)
             self._add(Block(redacted_thinking=carried), out)
@@ -205,7 +204,7 @@ class Candidate:
         if signature:
             # For chats, and for the server's memory, which keeps no thinking.
             block.extra.CopyFrom(signatures.for_chat(signature))
-        if signature and self._dialect != _OPENAI:
+        if signature and not self._is_chat:
             carried = signatures.packed(signatures.CALL, signature)
             if self._open == "thinking" and not self._signature:
                 self._signature = carried
@@ -222,20 +221,16 @@ class Candidate:
         self._block += 1
 
     def _medium(self, given: Json, out: list[Event]) -> None:
-        """Add a picture, or other media, as the caller's dialect has it."""
+        """Add a picture, or other media."""
         mime, data = name_of(given.get("mimeType") or ""), given.get("data")
         if not isinstance(data, str):
             raise TypeError("no data")
-        if self._dialect == _OPENAI and mime.startswith("image/"):
+        if self._is_chat and mime.startswith("image/"):
             # As OpenRouter and others answer with pictures.
             url = {"url": f"data:{mime};base64,{data}"}
             self._tell({"images": [{"type": "image_url", "image_url": url}]}, out)
-        elif self._dialect == _OPENAI:
+        elif self._is_chat:
             self._tell(_google_parts({"inlineData": given}), out)
-        elif self._dialect == _ANTHROPIC:
-            source = {"type": "base64", "media_type": mime, "data": data}
-            kind = "image" if mime.startswith("image/") else "document"
-            self._add(_opaque({"type": kind, "source": source}), out)
         else:
             content = binascii.a2b_base64(data)
             medium = Media(kind=_media_kind(mime), mime_type=mime, data=content)
@@ -247,10 +242,11 @@ class Candidate:
         if not any(kept.values()):
             return
         self._close(out)
-        if self._dialect == _ANTHROPIC:
-            self._add(_opaque({**kept, "type": "google_part"}), out)
-        else:
+        if self._is_chat:
             self._tell(_google_parts(kept), out)
+        else:
+            fields = {**kept, "type": "google_part"}
+            self._add(Block(opaque=Opaque(dialect=_ANTHROPIC, json=dump(fields))), out)
 
     def _tell(self, fields: Json, out: list[Event]) -> None:
         """Add fields of the message that have no name here."""
@@ -290,10 +286,6 @@ def _asks_to_think(thinking: ThinkingConfig) -> bool:
     if thinking.mode == ThinkingConfig.MODE_UNSPECIFIED:
         return thinking.effort not in ("", "none")
     return thinking.mode != ThinkingConfig.MODE_DISABLED
-
-
-def _opaque(fields: Json) -> Block:
-    return Block(opaque=Opaque(dialect=_ANTHROPIC, json=dump(fields)))
 
 
 def _google_parts(part: Json) -> Json:

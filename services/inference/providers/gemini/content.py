@@ -10,17 +10,10 @@ import orjson
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, ToolUse
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingBlockStrategy
-from services.common.errors import invalid
-from services.inference.media import block_path
-from services.inference.providers.billing import BILLING, tells_whom_to_bill, without_billing
+from services.common.errors import GatewayError, invalid
+from services.inference.paths import block_path
 from services.inference.providers.gemini import shaping, signatures
-from services.inference.providers.gemini.caller import (
-    Caller,
-    Json,
-    json_object,
-    kept_at_provider,
-    refuse,
-)
+from services.inference.providers.request_fields import Json, RequestFields, read_object
 
 _SYSTEM_ROLES = (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER)
 _ROLES = {conversation_pb2.ROLE_USER: "user", conversation_pb2.ROLE_ASSISTANT: "model"}
@@ -28,8 +21,9 @@ _DATA_URL = re.compile(r"data:(image/[a-z0-9.+-]+);base64,([A-Za-z0-9+/]+=*)")
 _PDF = "application/pdf"
 # Names that Google's list of media types has otherwise.
 _MIME_TYPES = {"image/jpg": "image/jpeg", "audio/mpeg": "audio/mp3", "audio/x-wav": "audio/wav"}
-# Fields of an OpenAI message that stand for content, so that losing them would change it.
-_FOREIGN_CONTENT = ("audio", "function_call")
+# Paths below which dropped fields are reported.
+_OF_MESSAGES = "messages[].extra"
+_OF_BLOCKS = "messages[].blocks[].extra"
 # What a result of a tool is called whose call is not in the conversation.
 _UNKNOWN_FUNCTION = "unknown"
 
@@ -41,7 +35,7 @@ class Conversation:
     the `systemInstruction`.
 
     Args:
-        caller: whose words the request is in.
+        fields: decides what of the request may be sent.
         request: the request.
         signs: whether the model refuses function calls without a thought signature.
 
@@ -50,7 +44,7 @@ class Conversation:
         contents: the rest.
     """
 
-    def __init__(self, caller: Caller, request: GenerateRequest, *, signs: bool) -> None:
+    def __init__(self, fields: RequestFields, request: GenerateRequest, *, signs: bool) -> None:
         """Translate all messages.
 
         Raises:
@@ -58,8 +52,7 @@ class Conversation:
         """
         self.system: list[Json] = []
         self.contents: list[Json] = []
-        self._caller = caller
-        self._request = request
+        self._fields = fields
         # Once the model has doubted signatures, none of them is sent again.
         discard = ThinkingBlockStrategy.THINKING_BLOCK_STRATEGY_DISCARD
         self._keeps_signatures = request.thinking_block_strategy != discard
@@ -87,9 +80,8 @@ class Conversation:
         if not (role or is_system):
             path = f"messages[{self._message}].role"
             raise invalid(path, f"{path}: user, assistant, system or developer is needed")
-        if is_system and tells_whom_to_bill(message, self._caller.dialect):
-            self._caller.drop(BILLING)
-            message = without_billing(message)
+        if is_system:
+            message = self._fields.system_prompt(message)
         self._parts = self.system if is_system else self._parts_of(role)
         self._signature = ""
         for self._block, block in enumerate(message.blocks):
@@ -98,7 +90,7 @@ class Conversation:
             self._parts += self._attached
             self._attached = []
         if message.name:
-            self._caller.drop("messages[].name")
+            self._fields.drop("messages[].name")
         if message.HasField("extra"):
             self._own_fields(message)
         if self.contents and not self.contents[-1]["parts"]:
@@ -111,29 +103,27 @@ class Conversation:
         return parts
 
     def _own_fields(self, message: Message) -> None:
-        but = ("extra_content", "images")
-        fields = self._caller.drop_fields(message.extra, "messages[]", but)
+        path = f"messages[{self._message}].extra"
+        fields = self._fields.leave_out(
+            message.extra, path, _OF_MESSAGES, read=("extra_content", "images")
+        )
         self._parts += _pictures(fields.get("images"))
-        for name in _FOREIGN_CONTENT:
-            if self._caller.speaks_openai and fields.get(name) is not None:
-                path = f"messages[{self._message}].{name}"
-                raise refuse(path, f"`{name}`")
         if signature := self._from_chat(fields):
             self._sign_text(signature)
 
     def _translate(self, block: Block) -> None:
         if block.cache_control:
-            self._caller.drop("messages[].content[].cache_control")
+            self._fields.drop("messages[].blocks[].cache_control")
         extra: Json = {}
         if block.HasField("extra"):
-            but = ("extra_content",)
-            extra = self._caller.drop_fields(block.extra, "messages[].content[]", but)
+            path = f"{self._path()}.extra"
+            extra = self._fields.leave_out(block.extra, path, _OF_BLOCKS, read=("extra_content",))
         kind = block.WhichOneof("kind")
         if kind == "text" or kind == "refusal":
             if text := block.text or block.refusal:
                 self._parts.append({"text": text})
         elif self._parts is self.system:
-            raise refuse(self._path(), "anything but text in a system prompt")
+            raise self._refuse("anything but text in a system prompt")
         elif kind == "tool_use":
             self._call(block.tool_use, self._from_chat(extra) or self._signature)
         elif kind == "tool_result":
@@ -145,7 +135,7 @@ class Conversation:
         elif kind == "redacted_thinking":
             self._thinking("", block.redacted_thinking)
         elif kind == "opaque":
-            raise refuse(self._path(), "a part of this type")
+            raise self._refuse("a part of this type")
         else:
             raise invalid(self._path(), f"{self._path()}: a block without content")
 
@@ -174,7 +164,7 @@ class Conversation:
 
     def _call(self, call: ToolUse, signature: str) -> None:
         if call.freeform:
-            raise refuse(self._path(), "a call of a tool that takes free text")
+            raise self._refuse("a call of a tool that takes free text")
         arguments = call.input.strip() or "{}"
         try:
             is_object = isinstance(orjson.loads(arguments), dict)
@@ -203,7 +193,7 @@ class Conversation:
             elif name := _referenced_tool(inner):
                 texts.append(f"[The tool {name} can be called.]")
             else:
-                raise refuse(self._path(), "a part of this type")
+                raise self._refuse("a part of this type")
         self._inner = None
         if media:
             self._attached.append({"text": f"[Attached to the result {result.tool_use_id}]"})
@@ -221,16 +211,16 @@ class Conversation:
 
     def _media(self, media: Media) -> Json:
         if media.detail not in ("", "auto"):
-            self._caller.drop("messages[].content[].image_url.detail")
+            self._fields.drop("messages[].blocks[].media.detail")
         source = media.WhichOneof("source")
         mime = media.mime_type.partition(";")[0].strip().lower()
         if source == "url":
-            if not self._caller.fetches_urls:
-                raise refuse(self._path(), "media by address; send the bytes, in base64")
+            if not self._fields.fetches_urls:
+                raise self._refuse("media by address; send the bytes, in base64")
             return _by_reference(media.url, mime)
         if source == "file_id":
-            if not self._caller.pass_stateful:
-                raise kept_at_provider(self._path())
+            if not self._fields.pass_stateful:
+                raise self._fields.kept_at_provider(self._path())
             return _by_reference(media.file_id, mime)
         if not media.data:
             raise invalid(self._path(), f"{self._path()}: the medium is empty")
@@ -238,7 +228,7 @@ class Conversation:
             return self._text_document(media)
         if media.kind == conversation_pb2.MEDIA_KIND_DOCUMENT and mime != _PDF:
             what = f"a document of type {media.mime_type!r}; {_PDF} and text can be read"
-            raise refuse(self._path(), what)
+            raise self._refuse(what)
         data = binascii.b2a_base64(media.data, newline=False).decode("ascii")
         return {"inlineData": {"mimeType": _MIME_TYPES.get(mime, mime), "data": data}}
 
@@ -246,12 +236,17 @@ class Conversation:
         try:
             text = media.data.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise refuse(self._path(), "text that is not UTF-8") from None
+            raise self._refuse("text that is not UTF-8") from None
         return {"text": f"[{media.name}]\n{text}" if media.name else text}
 
     def _path(self) -> str:
-        """Return the path of the block at hand in the caller's own JSON."""
-        return block_path(self._request, self._message, self._block, self._inner)
+        """Return the path of the block at hand."""
+        inner = () if self._inner is None else (self._inner,)
+        return block_path(self._message, self._block, *inner)
+
+    def _refuse(self, what: str) -> GatewayError:
+        """Return the refusal of the block at hand."""
+        return self._fields.unsupported(self._path(), what)
 
 
 def _pictures(images: Any) -> list[Json]:
@@ -276,7 +271,7 @@ def _referenced_tool(block: Block) -> str:
     opaque = block.opaque
     if opaque.dialect != conversation_pb2.DIALECT_ANTHROPIC or b"tool_reference" not in opaque.json:
         return ""
-    match json_object(opaque.json, "content"):
+    match read_object(opaque.json, "content"):
         case {"type": "tool_reference", "tool_name": str(name)}:
             return name
     return ""

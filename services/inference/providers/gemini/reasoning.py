@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig
 from services.inference.providers.base import Target
 from services.inference.providers.gemini import shaping
-from services.inference.providers.gemini.caller import Caller, Json
+from services.inference.providers.request_fields import Json, RequestFields
 
 # What an effort by name is worth to a model that counts tokens (Gemini 2.5), as Google's
 # OpenAI-compatible API has it.
@@ -19,35 +19,35 @@ _USUAL_EFFORTS = ("low", "medium", "high")
 _REFUSABLE = frozenset({"thinking", "reasoning_effort"})
 
 
-def thinking_config(request: GenerateRequest, caller: Caller, target: Target) -> Json:
+def thinking_config(request: GenerateRequest, fields: RequestFields, target: Target) -> Json:
     """Return the `thinkingConfig` of a request, empty when there is nothing to say."""
     given = request.thinking
     if given.mode == ThinkingConfig.MODE_OPAQUE:
-        caller.drop("thinking")
+        fields.drop("thinking")
         return {}
-    caller.drop_fields(given.extra, "thinking")
+    fields.leave_out(given.extra, "thinking.extra")
     if given.mode == ThinkingConfig.MODE_UNSPECIFIED and not given.effort:
         return {}
     off = given.mode == ThinkingConfig.MODE_DISABLED or given.effort == "none"
     by_budget = shaping.thinks_by_budget(target.upstream)
-    if _REFUSABLE & caller.without or (shaping.is_before_3(target.upstream) and not by_budget):
+    if _REFUSABLE & fields.without or (shaping.is_before_3(target.upstream) and not by_budget):
         if not off:
-            caller.drop("thinking")
+            fields.drop("thinking")
         return {}
     if off:
-        return _least(caller, target, by_budget)
+        return _least(fields, target, by_budget)
     how_much = _budget(request) if by_budget else _level(given, target)
     return {**how_much, "includeThoughts": True}
 
 
-def _least(caller: Caller, target: Target, by_budget: bool) -> Json:
+def _least(fields: RequestFields, target: Target, by_budget: bool) -> Json:
     if by_budget:
         name = target.upstream.removeprefix("models/")
         least = next((n for model, n in _NO_BUDGET.items() if name.startswith(model)), 0)
         if least:
-            caller.drop("thinking")
+            fields.drop("thinking")
         return {"thinkingBudget": least}
-    caller.drop("thinking")  # since Gemini 3 models think at least a little
+    fields.drop("thinking")  # since Gemini 3 models think at least a little
     return {"thinkingLevel": _known(target)[0].upper()}
 
 

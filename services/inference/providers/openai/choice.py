@@ -8,7 +8,7 @@ from gateway.inference.v1.inference_pb2 import Event, Further
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.openai import unnamed
 from services.inference.providers.openai.blocks import Blocks, TextKind, ToolCall
-from services.inference.providers.openai.caller import Json
+from services.inference.providers.request_fields import Json
 
 _Said = tuple[TextKind, str] | tuple[Literal["part"], Json]
 

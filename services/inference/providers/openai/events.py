@@ -17,9 +17,9 @@ from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.frames import Frames
 from services.inference.providers.openai import unnamed
-from services.inference.providers.openai.caller import Json
 from services.inference.providers.openai.choice import Choice
 from services.inference.providers.openai.usage import read_usage
+from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
 from services.inference.stream.content import is_content
 
@@ -73,7 +73,7 @@ class StreamReader:
         self._choices: dict[int, Choice] = {}
         self._n = max(1, call.request.n)
         self._running = self._n  # choices that have not ended
-        self._dialect = call.request.dialect
+        self._translates = not call.is_native(conversation_pb2.DIALECT_OPENAI)
         self._told: Json = {}  # of the answer's fields without a name, as told last
         self._early: Json = {}  # those that came before its beginning
         self._frames = Frames(_said, "obfuscation")
@@ -194,7 +194,7 @@ class StreamReader:
             self._new_id,
             self._bounds,
             self._call.tool_names,
-            translates=self._dialect != conversation_pb2.DIALECT_OPENAI,
+            translates=self._translates,
         )
         return choice
 
@@ -234,11 +234,11 @@ class StreamReader:
         self._running -= 1
 
     def _end_of_turn(self, choice: Choice) -> FinishReason.ValueType:
-        """Return why a turn ended, for callers whose dialect has finer words than `stop`.
+        """Return why a turn ended, in finer words than `stop` where the answer is translated.
 
         OpenAI says `stop` after a refusal and after a call that was demanded by name.
         """
-        if self._dialect != conversation_pb2.DIALECT_OPENAI:
+        if self._translates:
             if "tool" in choice.blocks.kinds:
                 return conversation_pb2.FINISH_REASON_TOOL_USE
             if "refusal" in choice.blocks.kinds:
@@ -279,7 +279,7 @@ def events_from_whole(
         call: what was asked.
         upstream: makes failures of what it said.
         new_id: makes ids where it gave none.
-        as_one: whether it becomes one `verbatim` event, which `verbatim.verbatim` has allowed.
+        as_one: whether it becomes one `verbatim` event, as `passthrough.passthrough` allows.
 
     Raises:
         UpstreamError: it holds no choice, or is malformed.

@@ -16,14 +16,17 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolUse,
 )
 from services.common.errors import GatewayError, invalid
-from services.inference.providers.billing import BILLING, tells_whom_to_bill, without_billing
+from services.inference.paths import block_path
 from services.inference.providers.gemini import signatures
 from services.inference.providers.openai import shaping
-from services.inference.providers.openai.caller import Caller, Json, Part
+from services.inference.providers.openai.fields import OpenAIFields, Part
+from services.inference.providers.request_fields import Json
 from services.inference.refusals import (
     CALLS_WITHOUT_THOUGHTS,
     LONG_IDS,
     MESSAGE_NAME,
+    OF_BLOCKS,
+    OF_MESSAGES,
     REASONING_CONTENT,
     SHORT_ID,
     UNSIGNED_CALLS,
@@ -33,6 +36,9 @@ from services.inference.refusals import (
 _PDF = "application/pdf"
 # What the model is made to say where it must speak between a tool and the user.
 _BETWEEN = "OK."
+# Paths below which dropped fields are reported.
+_OF_MESSAGES = "messages[].extra"
+_OF_BLOCKS = "messages[].blocks[].extra"
 _AUDIO_FORMATS = {
     "audio/wav": "wav",
     "audio/x-wav": "wav",
@@ -53,17 +59,16 @@ class Conversation:
         messages: what to send.
     """
 
-    def __init__(self, caller: Caller, messages: Sequence[Message]) -> None:
+    def __init__(self, fields: OpenAIFields, messages: Sequence[Message]) -> None:
         """Translate all of them.
 
         Raises:
             GatewayError: invalid, unsupported or not implemented, naming the part.
         """
         self.messages: list[Json] = []
-        self._caller = caller
+        self._fields = fields
         self._waiting: list[Json] = []  # what users said beside results of tools
         # Where the translation stands, for the paths of failures.
-        self._all = messages
         self._message = self._block = 0
         self._inner: int | None = None
         for self._message, message in enumerate(messages):
@@ -79,14 +84,12 @@ class Conversation:
         if role == conversation_pb2.ROLE_ASSISTANT:
             self._add_assistant(message)
         else:
-            if tells_whom_to_bill(message, self._caller.dialect):
-                self._caller.drop(BILLING)
-                message = without_billing(message)
-            newest = role == conversation_pb2.ROLE_DEVELOPER and self._caller.server.newest
+            message = self._fields.system_prompt(message)
+            newest = role == conversation_pb2.ROLE_DEVELOPER and self._fields.server.newest
             self._put(self.messages, "developer" if newest else "system", message)
 
     def _say_waiting(self) -> None:
-        if self._waiting and USER_AFTER_TOOL in self._caller.without:
+        if self._waiting and USER_AFTER_TOOL in self._fields.without:
             if self.messages and self.messages[-1]["role"] == "tool":
                 self.messages.append({"role": "assistant", "content": _BETWEEN})
         self.messages += self._waiting
@@ -118,8 +121,8 @@ class Conversation:
             into.append({**own, **written})
 
     def _add_name(self, written: Json, message: Message) -> None:
-        if MESSAGE_NAME in self._caller.without:
-            self._caller.drop("messages[].name")
+        if MESSAGE_NAME in self._fields.without:
+            self._fields.drop("messages[].name")
         else:
             written["name"] = message.name
 
@@ -127,8 +130,9 @@ class Conversation:
         if not message.HasField("extra"):
             return {}
         # An `audio` among them names what the model said, which nobody else was told of.
-        own = self._caller.own_fields(message.extra, self._message_path(), "messages[]")
-        return self._caller.taken(own, "messages[]")
+        path = f"messages[{self._message}].extra"
+        own = self._fields.own(message.extra, path, _OF_MESSAGES)
+        return self._fields.taken(own, OF_MESSAGES, _OF_MESSAGES)
 
     def _add_user(self, message: Message) -> None:
         if not any(block.HasField("tool_result") for block in message.blocks):
@@ -154,8 +158,8 @@ class Conversation:
         """Return the message of the role `tool`; put media, which it cannot hold, into `moved`."""
         result: ToolResult = block.tool_result
         if result.is_error:
-            self._caller.drop("messages[].content[].is_error")
-        own = self._caller.taken(self._kept(block), "messages[]")
+            self._fields.drop("messages[].blocks[].tool_result.is_error")
+        own = self._fields.taken(self._kept(block), OF_MESSAGES, _OF_MESSAGES)
         parts: list[Part] = []
         media: list[Part] = []
         for self._inner, inner in enumerate(result.blocks):
@@ -189,7 +193,7 @@ class Conversation:
             if kind == "tool_use":
                 calls.append(self._tool_call(block.tool_use, self._kept(block), signature))
                 signature = ""
-            elif kind == "refusal" and self._caller.server.newest:
+            elif kind == "refusal" and self._fields.server.newest:
                 refusals.append(block.refusal)
             elif kind == "thinking":
                 thoughts.append(block.thinking)
@@ -209,7 +213,7 @@ class Conversation:
             written["tool_calls"] = calls
         if thoughts and (content or refusals or calls):
             self._add_thoughts(written, thoughts)
-        elif calls and CALLS_WITHOUT_THOUGHTS in self._caller.without:
+        elif calls and CALLS_WITHOUT_THOUGHTS in self._fields.without:
             written[REASONING_CONTENT] = ""
         self._close(self.messages, written, message)
 
@@ -219,19 +223,18 @@ class Conversation:
         DeepSeek and others refuse a tool loop without.
         """
         text = "".join(thinking.text for thinking in thoughts)
-        fields = {REASONING_CONTENT: text}
-        if field := thoughts[-1].field:
-            fields[field] = text
-        if REASONING_CONTENT in self._caller.without:
-            self._caller.drop(f"messages[].{self._caller.thoughts}")
-            del fields[REASONING_CONTENT]
-        # OpenAI's own API has neither.
-        if not self._caller.server.newest:
-            message |= self._caller.taken(fields, "messages[]")
+        without = self._fields.without
+        for name in {REASONING_CONTENT: None, thoughts[-1].field or REASONING_CONTENT: None}:
+            is_usual = name == REASONING_CONTENT
+            if name in without or OF_MESSAGES + name in without:
+                field = "thinking" if is_usual else "thinking.field"
+                self._fields.drop(f"messages[].blocks[].{field}")
+            elif not self._fields.server.newest:  # OpenAI's own API has neither
+                message[name] = text
 
     def _sign(self, call: Json, signature: str) -> None:
         """Add Gemini's signature to a call that has none, where the server wants one."""
-        if UNSIGNED_CALLS in self._caller.without:
+        if UNSIGNED_CALLS in self._fields.without:
             for name, value in signatures.chat_fields(signature).items():
                 call.setdefault(name, value)
 
@@ -241,8 +244,8 @@ class Conversation:
         inner = own.get(kind)
         called: Json = {}
         if isinstance(inner, dict):
-            called |= self._caller.taken(inner, "messages[].content[]")
-        called["name"] = self._caller.tool_name(call.name)
+            called |= self._fields.taken(inner, OF_BLOCKS, _OF_BLOCKS)
+        called["name"] = self._fields.tool_name(call.name)
         called[field] = call.input if call.freeform else call.input or "{}"
         written = {**own, "id": self._call_id(call.id), "type": kind, kind: called}
         if signature:
@@ -250,7 +253,7 @@ class Conversation:
         return written
 
     def _call_id(self, given: str) -> str:
-        is_short = LONG_IDS in self._caller.without
+        is_short = LONG_IDS in self._fields.without
         return shaping.tool_call_id(given, SHORT_ID) if is_short else given
 
     def _parts(self, block: Block, *, media: bool) -> list[Part]:
@@ -264,19 +267,19 @@ class Conversation:
         path = self._path()
         if kind == "opaque":
             if tool_name := _referenced_tool(block.opaque):
-                tool_name = self._caller.tool_name(tool_name)
+                tool_name = self._fields.tool_name(tool_name)
                 return [_text(f"[The tool {tool_name} can be called.]")]
-            return [self._caller.own_value(block.opaque, path, "a part of this type")]
-        raise self._caller.unsupported(path, f"{kind or 'an empty block'} at this place")
+            return [self._fields.own_value(block.opaque, path, "a part of this type")]
+        raise self._fields.unsupported(path, f"{kind or 'an empty block'} at this place")
 
     def _kept(self, block: Block) -> Json:
         """Return the block's fields without a name in the canonical model, as far as they go on."""
-        if block.cache_control:
-            self._caller.drop("messages[].content[].cache_control")
+        if block.cache_control and not self._fields.is_native:
+            self._fields.drop("messages[].blocks[].cache_control")
         if not block.HasField("extra"):
             return {}
-        own = self._caller.own_fields(block.extra, self._path(), "messages[].content[]")
-        return self._caller.taken(own, "messages[].content[]")
+        own = self._fields.own(block.extra, f"{self._path()}.extra", _OF_BLOCKS)
+        return self._fields.taken(own, OF_BLOCKS, _OF_BLOCKS)
 
     def _is_plain(self, block: Block) -> bool:
         return bool(block.text) and not block.cache_control and not block.HasField("extra")
@@ -287,7 +290,7 @@ class Conversation:
         Servers other than OpenAI's often take nothing else for text.
         """
         texts = _texts(parts)
-        if texts is None or (len(texts) > 1 and self._caller.server.newest):
+        if texts is None or (len(texts) > 1 and self._fields.server.newest):
             return parts
         return "\n".join(texts)
 
@@ -301,16 +304,16 @@ class Conversation:
                 return self._document(media)
             case conversation_pb2.MEDIA_KIND_AUDIO:
                 return self._audio(media)
-        raise self._caller.unsupported(self._path(), "video")
+        raise self._fields.unsupported(self._path(), "video")
 
     def _image(self, media: Media) -> Json:
         image: Json = {}
         if media.HasField("file_id"):
-            self._caller.check_file(self._path())
-            raise self._caller.unsupported(self._path(), "an image by the id of a file")
+            self._fields.check_file(self._path())
+            raise self._fields.unsupported(self._path(), "an image by the id of a file")
         if media.HasField("url"):
-            if not self._caller.server.fetches_urls:
-                raise self._caller.unsupported(
+            if not self._fields.fetches_urls:
+                raise self._fields.unsupported(
                     self._path(),
                     "an image by reference; send its bytes, in base64 (with the setting "
                     "fetches_urls the provider would fetch it)",
@@ -324,7 +327,7 @@ class Conversation:
 
     def _document(self, media: Media) -> Json:
         if media.HasField("file_id"):
-            self._caller.check_file(self._path())
+            self._fields.check_file(self._path())
             return {"type": "file", "file": {"file_id": media.file_id}}
         if media.HasField("url"):
             raise self._by_value("a document")
@@ -332,10 +335,10 @@ class Conversation:
             try:
                 text = media.data.decode("utf-8-sig")
             except UnicodeDecodeError:
-                raise self._caller.unsupported(self._path(), "text that is not UTF-8") from None
+                raise self._fields.unsupported(self._path(), "text that is not UTF-8") from None
             return _text(f"[{media.name}]\n{text}" if media.name else text)
         if _mime_type(media) != _PDF:
-            raise self._caller.unsupported(
+            raise self._fields.unsupported(
                 self._path(), f"a document of type {media.mime_type!r}, only {_PDF} and text/*"
             )
         file = {
@@ -349,36 +352,20 @@ class Conversation:
             raise self._by_value("a recording")
         form = _AUDIO_FORMATS.get(_mime_type(media))
         if form is None:
-            raise self._caller.unsupported(
+            raise self._fields.unsupported(
                 self._path(), f"a recording of type {media.mime_type!r}, only WAV and MP3"
             )
         return {"type": "input_audio", "input_audio": {"data": _base64(media.data), "format": form}}
 
     def _by_value(self, what: str) -> GatewayError:
-        return self._caller.unsupported(
+        return self._fields.unsupported(
             self._path(), f"{what} by reference; send its bytes, in base64"
         )
 
-    def _message_path(self) -> str:
-        system = conversation_pb2.ROLE_SYSTEM
-        if self._caller.speaks_anthropic and self._all[0].role == system:
-            # There the first system prompt is a field of its own.
-            return f"messages[{self._message - 1}]" if self._message else "system"
-        return f"messages[{self._message}]"
-
     def _path(self) -> str:
-        """Return the path of the block at hand in the caller's own JSON."""
-        path = self._message_path()
-        inner = "" if self._inner is None else f".content[{self._inner}]"
-        blocks = self._all[self._message].blocks
-        if self._caller.speaks_openai and blocks[self._block].HasField("tool_result"):
-            return path + inner
-        if self._caller.speaks_openai and blocks[self._block].HasField("tool_use"):
-            calls = sum(block.HasField("tool_use") for block in blocks[: self._block])
-            return f"{path}.tool_calls[{calls}]"
-        if path == "system":
-            return f"{path}[{self._block}]"
-        return f"{path}.content[{self._block}]{inner}"
+        """Return the path of the block at hand."""
+        inner = () if self._inner is None else (self._inner,)
+        return block_path(self._message, self._block, *inner)
 
 
 def _referenced_tool(opaque: Opaque) -> str:

@@ -13,15 +13,15 @@ from services.inference.conversion.parts import Source
 from services.inference.offload import offload
 from services.inference.providers.base import Call, Heard, Target
 from services.inference.providers.heads import caller_headers
-from services.inference.providers.openai.caller import Server
 from services.inference.providers.openai.events import (
     StreamReader,
     events_from_whole,
 )
+from services.inference.providers.openai.fields import Server
+from services.inference.providers.openai.passthrough import passthrough
 from services.inference.providers.openai.request import build_request
 from services.inference.providers.openai.transcriptions import form, read_transcript
 from services.inference.providers.openai.vectors import MAX_LENGTH, read_vectors
-from services.inference.providers.openai.verbatim import verbatim
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import changes_messages
 
@@ -77,7 +77,7 @@ class OpenAIProvider:
         headers = caller_headers(call, self.dialect)
         answer = await self._upstream.post_unbounded(_PATH, body, headers=headers, heard=call.heard)
         parsed = self._upstream.json_object(answer)
-        event = verbatim(answer, parsed, call.request.n or 1)
+        event = passthrough(answer, parsed, call.request.n or 1)
         if event is not None and call.takes_verbatim:
             return [event]
         as_one = event is not None and call.takes_whole

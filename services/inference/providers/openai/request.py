@@ -15,8 +15,9 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.inference.providers.base import Call, Target
 from services.inference.providers.openai import shaping
-from services.inference.providers.openai.caller import Caller, Json, Server, fragment, read_object
+from services.inference.providers.openai.fields import OpenAIFields, Server, fragment
 from services.inference.providers.openai.messages import Conversation
+from services.inference.providers.request_fields import Json, read_object
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
 # The smallest effort whose budget holds the one that was asked for; above all: high.
@@ -40,19 +41,15 @@ _SAME = (
     "logprobs",
     "top_logprobs",
 )
-# Fields that extend the gateway's API, and those that this adapter alone decides on.
+# Fields that extend the gateway's API, and those that this adapter alone decides on. No facade
+# leaves them among the fields without a canonical name, but a gRPC caller may.
 _NEVER_FROM_EXTRA = frozenset(
-    {
-        "multimodal",
-        "fallback",
-        "fallback_config",
-        "memory_id",
-        "memory_config",
-        "use_built_in_tools",
-        "thinking_block_strategy",
-        "stream",
-    }
+    (
+        *("multimodal", "fallback", "fallback_config", "memory_id", "memory_config"),
+        *("use_built_in_tools", "thinking_block_strategy", "stream"),
+    )
 )
+_SEARCH_OPTIONS = "web_search_options"
 # OpenAI's fields that name what is kept there. `store` does when it is true.
 _STATEFUL = ("previous_response_id", "conversation")
 # What the canonical request calls fields of a body, where names differ.
@@ -60,9 +57,8 @@ _CANONICAL = {
     "user": "end_user",
     "reasoning_effort": "thinking.effort",
     "parallel_tool_calls": "tool_choice.disable_parallel_tool_use",
+    "response_format": "output_format",
 }
-# Anthropic's fields that an answer would be another one without.
-_NEEDED = frozenset({"container", "mcp_servers"})
 
 
 def build_request(call: Call, server: Server) -> bytes:
@@ -73,18 +69,18 @@ def build_request(call: Call, server: Server) -> bytes:
             invalid, when one is malformed or names what is kept at the provider.
     """
     request = call.request
-    caller = Caller(call, server)
-    own = _own_fields(request, caller)
+    fields = OpenAIFields(call, server)
+    own = _own_fields(request, fields)
     body: Json = {"model": call.target.upstream}
     if call.source is not None:
         body |= {name: orjson.Fragment(json) for name, json in call.source.items()}
     else:
-        body["messages"] = Conversation(caller, request.messages).messages
+        body["messages"] = Conversation(fields, request.messages).messages
         if prefill_of(request) and not _continues_by_itself(request, own):
             body["messages"].append({"role": "user", "content": CONTINUE})
         if request.tools:
             body["tools"] = [
-                _tool(tool, f"tools[{index}]", caller) for index, tool in enumerate(request.tools)
+                _tool(tool, f"tools[{index}]", fields) for index, tool in enumerate(request.tools)
             ]
     if call.stream:
         options = own.get("stream_options")
@@ -92,44 +88,41 @@ def build_request(call: Call, server: Server) -> bytes:
         body |= {"stream": True, "stream_options": {**given, "include_usage": True}}
     own.pop("stream_options", None)
     given = {field.name: value for field, value in request.ListFields()}
-    _add_sampling(body, given, caller)
+    _add_sampling(body, given, fields)
     if "tools" in body:
         # Without tools a choice is refused there, and says nothing.
-        _add_tool_choice(body, request.tool_choice, caller)
+        _add_tool_choice(body, request.tool_choice, fields)
     if "thinking" in given:
-        body |= _thinking(request.thinking, caller, call.target)
+        body |= _thinking(request.thinking, fields, call.target)
     # One with fields that have no name here is among the caller's own, as a whole.
     if "output_format" in given and "response_format" not in own:
         body["response_format"] = _response_format(request.output_format)
     body = {**own, **body}
     if call.without:
         for name in call.leave_out_refused(body):
-            caller.drop(_CANONICAL.get(name, name))
+            unnamed = name in own and name not in _CANONICAL
+            fields.drop(f"extra.{name}" if unnamed else _CANONICAL.get(name, name))
     return orjson.dumps(body)
 
 
-def _own_fields(request: GenerateRequest, caller: Caller) -> Json:
+def _own_fields(request: GenerateRequest, fields: OpenAIFields) -> Json:
     """Return the request's fields without a name in the canonical model, as far as they go on."""
-    if not request.HasField("extra"):
+    extra = request.extra
+    if not fields.is_own(extra):
+        fields.leave_out(extra, "extra")
         return {}
-    fields = read_object(request.extra.json, "extra")
-    own = request.extra.dialect == conversation_pb2.DIALECT_OPENAI
     given = {
         name: value
-        for name, value in fields.items()
+        for name, value in read_object(extra.json, "extra").items()
         if value is not None and name not in _NEVER_FROM_EXTRA
     }
-    if own:
-        if not caller.server.pass_stateful:
-            for name in ("store", *_STATEFUL):
-                if given.get(name):
-                    raise caller.kept_at_provider(name)
-        return given
-    for name in given:
-        if name in _NEEDED and given[name]:
-            raise caller.unsupported(name, "this field")
-        caller.drop(name)
-    return {}
+    if not fields.pass_stateful:
+        for name in ("store", *_STATEFUL):
+            if given.get(name):
+                raise fields.kept_at_provider(f"extra.{name}")
+    if _SEARCH_OPTIONS in extra.named and not request.HasField("web_search"):
+        del given[_SEARCH_OPTIONS]  # the gateway searches
+    return given
 
 
 def _continues_by_itself(request: GenerateRequest, own: Json) -> bool:
@@ -145,7 +138,7 @@ def _continues_by_itself(request: GenerateRequest, own: Json) -> bool:
     return bool(read_object(extra.json, f"messages[{len(request.messages) - 1}]").get("prefix"))
 
 
-def _add_sampling(body: Json, given: Mapping[str, Any], caller: Caller) -> None:
+def _add_sampling(body: Json, given: Mapping[str, Any], fields: OpenAIFields) -> None:
     """Add what the canonical request has, by its names there, of the fields that go on."""
     for name in _SAME:
         if name in given:
@@ -161,46 +154,49 @@ def _add_sampling(body: Json, given: Mapping[str, Any], caller: Caller) -> None:
     if "stop_sequences" in given:
         body["stop"] = list(given["stop_sequences"])
     if end_user := given.get("end_user"):
-        foreign = not caller.speaks_openai or caller.server.newest
-        body["user"] = shaping.end_user(end_user) if foreign else end_user
+        is_shaped = not fields.is_native or fields.server.newest
+        body["user"] = shaping.end_user(end_user) if is_shaped else end_user
     if "service_tier" in given:
-        # The two dialects have tiers of other names.
-        if caller.speaks_anthropic:
-            caller.drop("service_tier")
-        else:
+        # Dialects have tiers of other names.
+        if fields.is_native or not given.get("dialect"):
             body["service_tier"] = given["service_tier"]
+        else:
+            fields.drop("service_tier")
     if "betas" in given:
-        caller.drop("betas")
+        fields.drop("betas")
+    if "cache_control" in given and not fields.is_native:
+        fields.drop("cache_control")
 
 
-def _add_tool_choice(body: Json, choice: ToolChoice, caller: Caller) -> None:
+def _add_tool_choice(body: Json, choice: ToolChoice, fields: OpenAIFields) -> None:
     if choice.mode in _CHOICES:
         body["tool_choice"] = _CHOICES[choice.mode]
     elif choice.mode == ToolChoice.MODE_TOOL:
-        body["tool_choice"] = _named_choice(choice, caller)
+        body["tool_choice"] = _named_choice(choice, fields)
     elif choice.HasField("extra"):
-        body["tool_choice"] = caller.own_value(choice.extra, "tool_choice", "this choice")
+        body["tool_choice"] = fields.own_value(choice.extra, "tool_choice", "this choice")
     if choice.HasField("disable_parallel_tool_use"):
         body["parallel_tool_calls"] = not choice.disable_parallel_tool_use
 
 
-def _named_choice(choice: ToolChoice, caller: Caller) -> Json:
-    own = caller.own_fields(choice.extra, "tool_choice", "tool_choice")
+def _named_choice(choice: ToolChoice, fields: OpenAIFields) -> Json:
+    own = fields.own(choice.extra, "tool_choice.extra")
     inner = own.get("function")
     function: Json = {**inner} if isinstance(inner, dict) else {}
-    function["name"] = caller.tool_name(choice.name)
+    function["name"] = fields.tool_name(choice.name)
     return {**own, "type": "function", "function": function}
 
 
-def _tool(tool: Tool, path: str, caller: Caller) -> Json | orjson.Fragment:
+def _tool(tool: Tool, path: str, fields: OpenAIFields) -> Json | orjson.Fragment:
     if tool.opaque:
-        return caller.own_value(tool.extra, path, "a tool of this type")
-    if tool.cache_control:
-        caller.drop("tools[].cache_control")
-    own = caller.taken(caller.own_fields(tool.extra, path, "tools[]"), "tools[]")
+        return fields.own_value(tool.extra, path, "a tool of this type")
+    if tool.cache_control and not fields.is_native:
+        fields.drop("tools[].cache_control")
+    own = fields.own(tool.extra, f"{path}.extra", "tools[].extra")
+    own = fields.taken(own, "tools[].", "tools[].extra")
     inner = own.get("function")
     function: Json = {**inner} if isinstance(inner, dict) else {}
-    function["name"] = caller.tool_name(tool.name)
+    function["name"] = fields.tool_name(tool.name)
     if tool.description:
         function["description"] = tool.description
     # Left out means no arguments to OpenAI, and an error to some other servers.
@@ -221,21 +217,21 @@ def _known(effort: str, efforts: Sequence[str]) -> str:
     return weaker[-1] if weaker else known[0]
 
 
-def _thinking(thinking: ThinkingConfig, caller: Caller, target: Target) -> Json:
+def _thinking(thinking: ThinkingConfig, fields: OpenAIFields, target: Target) -> Json:
     """Return the fields that say how much the model is to think; none leave it to the model."""
     if thinking.mode == ThinkingConfig.MODE_OPAQUE:
         # How much a model thinks is its own to say where the mode has no word here.
-        caller.drop("thinking")
+        fields.drop("thinking")
         return {}
-    caller.own_fields(thinking.extra, "thinking", "thinking")
+    fields.own(thinking.extra, "thinking.extra")
     if thinking.mode == ThinkingConfig.MODE_DISABLED:
-        return _no_thinking(caller, target)
+        return _no_thinking(fields, target)
     if effort := thinking.effort:
-        if caller.speaks_openai:
+        if fields.is_native:
             return {"reasoning_effort": effort}
         if effort in _ORDER:
             return {"reasoning_effort": _known(effort, target.efforts)}
-        caller.drop("thinking.effort")
+        fields.drop("thinking.effort")
     if thinking.mode != ThinkingConfig.MODE_ENABLED:
         return {}
     wanted = thinking.budget_tokens
@@ -243,13 +239,13 @@ def _thinking(thinking: ThinkingConfig, caller: Caller, target: Target) -> Json:
     return {"reasoning_effort": _known(effort, target.efforts)}
 
 
-def _no_thinking(caller: Caller, target: Target) -> Json:
+def _no_thinking(fields: OpenAIFields, target: Target) -> Json:
     if target.thinking_off:
         return dict(target.thinking_off)
     if "none" in target.efforts:
         return {"reasoning_effort": "none"}
     if target.thinks is not False:
-        caller.drop("thinking")
+        fields.drop("thinking")
     return {}
 
 

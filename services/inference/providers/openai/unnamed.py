@@ -7,7 +7,7 @@ content (a recording, images, parts of new types) becomes text, or is named in o
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from services.inference.providers.openai.caller import Json
+from services.inference.providers.request_fields import Json
 
 # Of an answer, named, or of one chunk alone.
 OF_ANSWERS = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation"})

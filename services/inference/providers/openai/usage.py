@@ -4,7 +4,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Opaque
 from gateway.inference.v1.inference_pb2 import Event
 from services.inference.providers.bounds import dump, tokens
-from services.inference.providers.openai.caller import Json
+from services.inference.providers.request_fields import Json
 
 # Bytes of JSON that usage without a name may have; each event tells all of it again.
 _MAX_USAGE = 16 << 10

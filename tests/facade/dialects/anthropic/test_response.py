@@ -161,9 +161,22 @@ def test_empty_text_is_not_shown():
 
 
 def test_a_block_that_no_answer_can_hold_is_not_lost_silently():
-    media = c.Block(media=c.Media(kind=c.MEDIA_KIND_IMAGE, data=b"a", mime_type="image/png"))
-    with pytest.raises(ValueError, match="media"):
-        render_message(answer(media))
+    result = c.Block(tool_result=c.ToolResult(tool_use_id="c1"))
+    with pytest.raises(ValueError, match="tool_result"):
+        render_message(answer(result))
+
+
+@pytest.mark.parametrize(
+    ("kind", "mime_type", "name"),
+    [
+        (c.MEDIA_KIND_IMAGE, "image/png", "image"),
+        (c.MEDIA_KIND_DOCUMENT, "application/pdf", "document"),
+    ],
+)
+def test_a_medium_that_a_model_made_is_shown_in_base64(kind, mime_type, name):
+    media = c.Block(media=c.Media(kind=kind, data=b"\0\1", mime_type=mime_type))
+    source = {"type": "base64", "media_type": mime_type, "data": "AAE="}
+    assert rendered(answer(media))["content"] == [{"type": name, "source": source}]
 
 
 def test_a_count_is_one_number():

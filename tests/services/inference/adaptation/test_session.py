@@ -19,7 +19,7 @@ from services.inference.adaptation.errors import AdaptationError
 from services.inference.adaptation.once import Once, all_of
 from services.inference.adaptation.rules import IMAGE, Reader
 from services.inference.adaptation.session import Session
-from services.inference.media import Found
+from services.inference.media import MediaRef
 from services.inference.metrics import Metrics
 from services.inference.routes import Routes
 from services.inference.routing import Models
@@ -63,9 +63,9 @@ def session(helper: Helper, **image) -> Session:
     return made.session(multimodal, routes, helper.generate, 1000)
 
 
-def images(*contents: bytes, is_remembered: bool = False) -> list[Found]:
+def images(*contents: bytes, is_remembered: bool = False) -> list[MediaRef]:
     return [
-        Found(
+        MediaRef(
             f"messages[0].content[{number}]",
             Block(media=Media(kind=IMAGE, data=content, mime_type="image/png")),
             is_remembered,

@@ -4,7 +4,6 @@ import hashlib
 
 import pytest
 
-from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Thinking
 from gateway.inference.v1.inference_pb2 import FallbackStep, GenerateRequest, Memory
 from gateway.memory.v1.memory_pb2 import OpenTurn
@@ -67,7 +66,6 @@ def test_a_hash_stands_for_bytes_in_messages_and_in_results_of_tools() -> None:
         user("See", image(data=PICTURE)),
         assistant(call("1")),
         user(result("1", image(data=PICTURE), image(url="https://x/y"))),
-        dialect=conversation.DIALECT_OPENAI,
     )
     apart = take_apart(asked)
     first = apart.opening.messages[0].blocks[1].media
@@ -76,7 +74,10 @@ def test_a_hash_stands_for_bytes_in_messages_and_in_results_of_tools() -> None:
     assert first.sha256 == in_result.media.sha256 == HASH
     assert by_address.media.url == "https://x/y"
     paths = {path: media.WhichOneof("source") for path, media in apart.media.values()}
-    assert paths == {"messages[0].content[1]": "data", "messages[2].content[1]": "url"}
+    assert paths == {
+        "messages[0].blocks[1]": "data",
+        "messages[2].blocks[0].tool_result.blocks[1]": "url",
+    }
 
 
 def test_calls_that_come_with_thoughts_are_kept_by_their_ids() -> None:
@@ -91,12 +92,10 @@ def test_calls_that_come_with_thoughts_are_kept_by_their_ids() -> None:
 def test_for_a_profile_alone_the_conversation_stays_and_the_newest_is_told() -> None:
     said = [user("One"), assistant("Two"), system("Now"), user("Three", image(data=PICTURE))]
     more = [assistant(call("1")), user(result("1"))]
-    asked = request(
-        system("Be"), *said, *more, memory_id="", dialect=conversation.DIALECT_ANTHROPIC
-    )
+    asked = request(system("Be"), *said, *more, memory_id="")
     apart = take_apart(asked)
     assert texts(apart.instructions) == ["Be"]
-    assert apart.kept == ([*said, *more], ["messages[3].content[1]"])
+    assert apart.kept == ([*said, *more], ["messages[4].blocks[1]"])
     assert texts(apart.opening.messages) == ["Three -", "-", "-"]
     assert apart.opening.messages[0].blocks[1].media.sha256 == HASH
     assert apart.opening.personal_memory

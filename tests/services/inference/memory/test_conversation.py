@@ -144,14 +144,13 @@ def test_the_callers_bytes_go_back_wherever_memory_puts_their_hash() -> None:
         user("See", image(data=PICTURE, detail="low")),
         assistant("Yes"),
         user(result("1", image(data=PICTURE))),
-        dialect=conversation.DIALECT_OPENAI,
     )
     hashed = take_apart(copy(asked)).opening.messages
     remembered = context(hashed[2], turns=[[hashed[0], hashed[1]]])
     shown, media, _ = seen(asked, remembered, SEES)
     assert shown.messages[0].blocks[1].media.data == PICTURE
     assert shown.messages[2].blocks[0].tool_result.blocks[0].media.data == PICTURE
-    assert [one.path for one in media] == ["messages[0].content[1]"] * 2
+    assert [one.path for one in media] == ["messages[0].blocks[1]"] * 2
     assert all(one.block.media.mime_type == "image/png" for one in media)
 
 
@@ -251,13 +250,12 @@ def test_for_a_profile_alone_the_callers_conversation_stays_as_it_is() -> None:
         system("Now"),
         user("Newest"),
         memory_id="",
-        dialect=conversation.DIALECT_ANTHROPIC,
     )
     before = copy(asked)
     shown, media, left_out = seen(asked, TurnContext(profile="name: Ada"), SEES)
     assert [shown.messages[0], *shown.messages[2:]] == list(before.messages)
     assert "> name: Ada" in texts(shown.messages)[1]
-    assert [one.path for one in media] == ["messages[0].content[1]"]
+    assert [one.path for one in media] == ["messages[1].blocks[1]"]
     assert left_out == 0
 
 

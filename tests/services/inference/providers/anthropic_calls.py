@@ -14,6 +14,7 @@ from services.common.errors import GatewayError
 from services.inference.providers.anthropic.request import build_count, build_request
 from services.inference.providers.base import Call, Target
 from services.inference.sandbox.checks import Checks, load_checks
+from tests.services.inference.providers.caller_words import kept, path_of
 
 OPENAI = conversation_pb2.DIALECT_OPENAI
 ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC
@@ -46,7 +47,7 @@ def call_of(
         model="m", messages=messages or [says(USER, "hi")], dialect=dialect, **fields
     )
     target = Target("m", "claude", "claude-1", max_output_tokens=limit)
-    return Call(request, target, stream)
+    return Call(kept(request), target, stream)
 
 
 def body_of(
@@ -74,4 +75,6 @@ def refusal_of(call: Call, **rules: bool) -> tuple[str, str]:
     with pytest.raises(GatewayError) as raised:
         body_of(call, **rules)
     assert raised.value.message.startswith(raised.value.param)
-    return Reason.Name(raised.value.reason).removeprefix("REASON_"), raised.value.param
+    return Reason.Name(raised.value.reason).removeprefix("REASON_"), path_of(
+        call.request, raised.value.param
+    )

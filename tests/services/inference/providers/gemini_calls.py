@@ -13,6 +13,7 @@ from services.common.errors import GatewayError
 from services.inference.providers.base import Call, Target
 from services.inference.providers.gemini.request import build_request
 from services.inference.sandbox import gemini_rules
+from tests.services.inference.providers.caller_words import kept, path_of
 
 OPENAI = conversation_pb2.DIALECT_OPENAI
 ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC
@@ -66,7 +67,7 @@ def call_of(
         model="m", messages=messages or [says(USER, "hi")], dialect=dialect, **fields
     )
     target = Target("m", "google", model, efforts=efforts)
-    return Call(request, target, False, without=frozenset(without))
+    return Call(kept(request), target, False, without=frozenset(without))
 
 
 def body_of(call: Call, *, pass_stateful: bool = False, fetches_urls: bool = False) -> Any:
@@ -92,7 +93,9 @@ def refusal_of(call: Call, **rules: bool) -> tuple[str, str]:
     with pytest.raises(GatewayError) as raised:
         body_of(call, **rules)
     assert raised.value.message.startswith(f"{raised.value.param}: ")
-    return Reason.Name(raised.value.reason).removeprefix("REASON_"), raised.value.param
+    return Reason.Name(raised.value.reason).removeprefix("REASON_"), path_of(
+        call.request, raised.value.param
+    )
 
 
 def _without_signatures(body: Any) -> Any:

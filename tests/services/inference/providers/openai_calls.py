@@ -21,9 +21,10 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError
 from services.inference.catalogue import server_facts
 from services.inference.providers.base import Call, Target
-from services.inference.providers.openai.caller import Server
+from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.request import build_request
 from services.inference.sandbox.checks import Checks, load_checks
+from tests.services.inference.providers.caller_words import kept, path_of
 
 OPENAI = conversation_pb2.DIALECT_OPENAI
 ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC
@@ -60,7 +61,7 @@ def call_of(
     request = GenerateRequest(
         model="m", messages=messages or [says(USER, "hi")], dialect=dialect, **fields
     )
-    return Call(request, Target("m", "acme", "gpt-1"), stream)
+    return Call(kept(request), Target("m", "acme", "gpt-1"), stream)
 
 
 def body_of(
@@ -100,4 +101,6 @@ def refusal_of(call: Call, **rules: bool) -> tuple[str, str]:
     with pytest.raises(GatewayError) as raised:
         body_of(call, **rules)
     assert raised.value.message.startswith(f"{raised.value.param}: ")
-    return Reason.Name(raised.value.reason).removeprefix("REASON_"), raised.value.param
+    return Reason.Name(raised.value.reason).removeprefix("REASON_"), path_of(
+        call.request, raised.value.param
+    )

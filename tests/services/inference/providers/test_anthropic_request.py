@@ -5,15 +5,20 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.conversation.v1.conversation_pb2 import Block, Message, Thinking, ToolResult, ToolUse
-from gateway.inference.v1.inference_pb2 import OutputFormat, ThinkingConfig, Tool, ToolChoice
+from gateway.conversation.v1.conversation_pb2 import Message
+from gateway.inference.v1.inference_pb2 import (
+    OutputFormat,
+    ThinkingConfig,
+    Tool,
+    ToolChoice,
+    WebTool,
+)
 from services.common.errors import GatewayError
 from services.inference.providers.anthropic.request import beta_header
 from services.inference.providers.base import Call
 from tests.services.inference.providers.anthropic_calls import (
     ANTHROPIC,
     ASSISTANT,
-    NONE,
     OPENAI,
     SYSTEM,
     USER,
@@ -24,10 +29,10 @@ from tests.services.inference.providers.anthropic_calls import (
     refusal_of,
     says,
 )
+from tests.services.inference.providers.caller_words import dropped_of
 
 ENABLED = ThinkingConfig.MODE_ENABLED
 TOOL = Tool(name="f", input_schema=b'{"type":"object"}')
-SIGNED = Block(thinking=Thinking(text="x", signature="AAA="))
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 
 
@@ -38,7 +43,7 @@ def thinking(effort: str = "", **fields: Any) -> ThinkingConfig:
 def dropped_by(*messages: Message, **fields: Any) -> list[str]:
     call = call_of(*messages, **fields)
     body_of(call)
-    return call.dropped
+    return dropped_of(call)
 
 
 def test_a_plain_request_says_what_is_needed_and_no_more() -> None:
@@ -63,7 +68,7 @@ def test_sampling_goes_on() -> None:
     body = body_of(call)
     assert (body["temperature"], body["top_p"], body["top_k"]) == (0.25, 0.5, 3)
     assert body["stop_sequences"] == ["a", "\n b"]
-    assert call.dropped == []
+    assert dropped_of(call) == []
 
 
 @pytest.mark.parametrize(
@@ -78,9 +83,7 @@ def test_sampling_goes_on() -> None:
         ({"tool_choice": ToolChoice(extra=opaque({"type": "custom"}, OPENAI))}, "tool_choice"),
         ({"extra": opaque({"audio": {"voice": "x"}}, OPENAI)}, "audio"),
         ({"extra": opaque({"modalities": ["text", "audio"]}, OPENAI)}, "modalities"),
-        ({"extra": opaque({"functions": [{}]}, OPENAI)}, "functions"),
-        ({"extra": opaque({"function_call": {"name": "f"}}, OPENAI)}, "function_call"),
-        ({"extra": opaque({"web_search_options": {}}, OPENAI)}, "web_search_options"),
+        ({"web_search": WebTool(kind=WebTool.KIND_SEARCH)}, "web_search_options"),
         ({"extra": opaque({"store": True}, OPENAI)}, "store"),
         ({"extra": opaque({"previous_response_id": "r"}, OPENAI)}, "previous_response_id"),
     ],
@@ -224,7 +227,7 @@ def test_a_schema_for_the_answer_goes_into_the_output_config() -> None:
     call = call_of(output_format=form)
     schema = {**SCHEMA, "additionalProperties": False}
     assert body_of(call)["output_config"] == {"format": {"type": "json_schema", "schema": schema}}
-    assert call.dropped == ["response_format.json_schema.description"]
+    assert dropped_of(call) == ["response_format.json_schema.description"]
 
 
 def test_every_object_of_a_schema_is_closed_unless_it_says_otherwise() -> None:
@@ -275,116 +278,19 @@ def test_an_end_user_that_anthropic_refuses_goes_by_a_hash(user: str) -> None:
 def test_cache_control_of_a_chats_tool_is_carried(extra: dict[str, Any]) -> None:
     call = call_of(tools=[Tool(name="f", extra=opaque(extra, OPENAI))])
     assert body_of(call)["tools"][0]["cache_control"] == {"type": "ephemeral"}
-    assert call.dropped == []
+    assert dropped_of(call) == []
 
 
 def test_cache_control_of_a_chat_is_carried() -> None:
     mark = {"type": "ephemeral"}
     call = call_of(extra=opaque({"cache_control": mark}, OPENAI))
     assert body_of(call)["cache_control"] == mark
-    assert call.dropped == []
+    assert dropped_of(call) == []
 
 
 def test_free_text_needs_no_output_config() -> None:
     form = OutputFormat(kind=OutputFormat.KIND_TEXT)
     assert "output_config" not in body_of(call_of(output_format=form))
-
-
-@pytest.mark.parametrize(
-    ("effort", "budget"),
-    [
-        ("minimal", 1024),
-        ("low", 2048),
-        ("medium", 8192),
-        *((effort, 24576) for effort in ("high", "xhigh", "max")),
-    ],
-)
-def test_an_effort_of_chat_becomes_a_budget(effort: str, budget: int) -> None:
-    body = body_of(call_of(thinking=thinking(effort), max_tokens=30_000))
-    assert body["thinking"] == {"type": "enabled", "budget_tokens": budget}
-    assert body["max_tokens"] == 30_000
-    assert "output_config" not in body
-
-
-@pytest.mark.parametrize(
-    ("fields", "budget", "max_tokens"),
-    [
-        ({"max_tokens": 1536}, 1024, 1536),
-        ({"max_tokens": 4000}, 3000, 4000),
-        ({"limit": 4000}, 3000, 4000),
-        ({}, 8192, 8192 + 4096),
-    ],
-)
-def test_a_budget_stays_below_max_tokens_and_leaves_room_where_nobody_set_a_bound(
-    fields: dict[str, int], budget: int, max_tokens: int
-) -> None:
-    body = body_of(call_of(thinking=thinking("medium"), **fields))
-    assert body["thinking"]["budget_tokens"] == budget
-    assert body["max_tokens"] == max_tokens
-
-
-def tool_loop(*begin: Block) -> list[Message]:
-    return [
-        says(USER, "a"),
-        says(ASSISTANT, *begin, Block(tool_use=ToolUse(id="t", name="f"))),
-        says(USER, Block(tool_result=ToolResult(tool_use_id="t"))),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("messages", "fields"),
-    [
-        ([], {"max_tokens": 1024}),
-        ([], {"tools": [TOOL], "tool_choice": ToolChoice(mode=ToolChoice.MODE_ANY)}),
-        ([says(USER, "a"), says(ASSISTANT, "prefill")], {}),
-        ([says(USER, "a"), says(ASSISTANT, SIGNED, "prefill")], {}),
-        (tool_loop(), {}),
-        ([*tool_loop(Block(text="let me see")), says(USER, "and?")], {}),
-    ],
-    ids=[
-        "no room",
-        "forced tool",
-        "prefill",
-        "prefill after thinking",
-        "tool loop",
-        "tool loop and text",
-    ],
-)
-def test_where_no_thinking_can_begin_the_effort_is_dropped_and_told(
-    messages: list[Message], fields: dict[str, Any]
-) -> None:
-    call = call_of(*messages, thinking=thinking("high"), **fields)
-    assert "thinking" not in body_of(call)
-    assert call.dropped == ["reasoning_effort"]
-
-
-@pytest.mark.parametrize(
-    "messages",
-    [
-        tool_loop(SIGNED),
-        [says(USER, "a"), says(ASSISTANT, SIGNED), *tool_loop()[1:]],
-        tool_loop(Block(redacted_thinking="AAA=")),
-        [*tool_loop(), says(ASSISTANT, "done"), says(USER, "thanks")],
-    ],
-    ids=["signed", "signed in a message before", "redacted", "over"],
-)
-def test_a_turn_that_began_with_thinking_and_one_that_is_over_can_think(
-    messages: list[Message],
-) -> None:
-    call = call_of(*messages, thinking=thinking("high"))
-    assert body_of(call)["thinking"]["type"] == "enabled"
-
-
-def test_effort_none_turns_thinking_off() -> None:
-    body = body_of(call_of(thinking=thinking("none"), temperature=0.5))
-    assert body["thinking"] == {"type": "disabled"}
-    assert body["temperature"] == 0.5
-
-
-def test_an_effort_of_another_providers_is_dropped() -> None:
-    call = call_of(thinking=thinking("default"))
-    assert "thinking" not in body_of(call)
-    assert call.dropped == ["reasoning_effort"]
 
 
 def test_what_a_form_says_beside_its_schema_is_dropped() -> None:
@@ -393,57 +299,12 @@ def test_what_a_form_says_beside_its_schema_is_dropped() -> None:
     kept = OutputFormat(kind=OutputFormat.KIND_JSON_SCHEMA, name="a", schema=b'{"type": "object"}')
     call = call_of(output_format=kept, extra=opaque({"response_format": form}, OPENAI))
     assert body_of(call)["output_config"]["format"]["type"] == "json_schema"
-    assert call.dropped == ["response_format.yours", "response_format.json_schema.mine"]
+    assert dropped_of(call) == ["response_format.yours", "response_format.json_schema.mine"]
 
 
 def test_a_form_that_has_no_name_here_is_refused() -> None:
     extra = opaque({"response_format": {"type": "regex", "regex": "a+"}}, OPENAI)
     assert refusal_of(call_of(extra=extra)) == ("UNSUPPORTED", "response_format")
-
-
-def test_an_effort_of_anthropics_own_dialect_goes_on() -> None:
-    config = thinking("max", mode=ThinkingConfig.MODE_ADAPTIVE)
-    body = body_of(call_of(thinking=config, dialect=ANTHROPIC))
-    assert body["thinking"] == {"type": "adaptive"}
-    assert body["output_config"] == {"effort": "max"}
-    alone = body_of(call_of(thinking=thinking("low"), dialect=ANTHROPIC))
-    assert alone["output_config"] == {"effort": "low"}
-    assert "thinking" not in alone
-
-
-@pytest.mark.parametrize("dialect", [ANTHROPIC, NONE])
-def test_a_given_budget_goes_on(dialect: int) -> None:
-    config = ThinkingConfig(mode=ENABLED, budget_tokens=2000)
-    body = body_of(call_of(thinking=config, max_tokens=3000, dialect=dialect))
-    assert body["thinking"] == {"type": "enabled", "budget_tokens": 2000}
-
-
-def test_further_fields_and_modes_of_thinking_go_on_in_the_same_dialect() -> None:
-    shown = ThinkingConfig(mode=ThinkingConfig.MODE_ADAPTIVE, extra=opaque({"display": "omitted"}))
-    body = body_of(call_of(thinking=shown, dialect=ANTHROPIC))
-    assert body["thinking"] == {"display": "omitted", "type": "adaptive"}
-    other = ThinkingConfig(mode=ThinkingConfig.MODE_OPAQUE, extra=opaque({"type": "between_tools"}))
-    assert body_of(call_of(thinking=other, dialect=ANTHROPIC))["thinking"] == {
-        "type": "between_tools"
-    }
-
-
-def test_sampling_that_thinking_bars_is_dropped_and_told_across_dialects() -> None:
-    call = call_of(thinking=thinking("low"), temperature=0.5, top_p=0.5, top_k=5)
-    assert not {"temperature", "top_p", "top_k"} & body_of(call).keys()
-    assert call.dropped == ["temperature", "top_p", "top_k"]
-
-
-def test_sampling_that_thinking_allows_stays() -> None:
-    call = call_of(thinking=thinking("low"), temperature=1, top_p=0.97)
-    body = body_of(call)
-    assert (body["temperature"], body["top_p"], call.dropped) == (1, 0.97, [])
-
-
-def test_in_the_same_dialect_sampling_beside_thinking_is_the_callers_own_affair() -> None:
-    config = ThinkingConfig(mode=ENABLED, budget_tokens=1024)
-    call = call_of(thinking=config, temperature=0.5, max_tokens=2000, dialect=ANTHROPIC)
-    assert body_of(call)["temperature"] == 0.5
 
 
 def test_unknown_fields_go_on_under_those_with_a_name_in_the_same_dialect() -> None:
@@ -478,7 +339,7 @@ def test_unknown_fields_go_on_under_those_with_a_name_in_the_same_dialect() -> N
         "brand_new": [1],
         "inference_geo": "eu",
     }
-    assert call.dropped == []
+    assert dropped_of(call) == []
 
 
 @pytest.mark.parametrize("name", ["container", "mcp_servers", "workspace_id", "user_profile_id"])
@@ -538,17 +399,6 @@ def adaptive_call(*messages: Message, **fields: Any) -> Call:
     efforts, refuses = ("low", "medium", "high"), frozenset({"prefill"})
     target = replace(call.target, adaptive=True, refuses=refuses, efforts=efforts)
     return replace(call, target=target)
-
-
-@pytest.mark.parametrize(
-    ("effort", "sent"),
-    [("minimal", "low"), ("low", "low"), ("high", "high"), ("xhigh", "high"), ("max", "high")],
-)
-def test_a_model_that_paces_itself_is_asked_by_an_effort(effort: str, sent: str) -> None:
-    body = body_of(adaptive_call(thinking=thinking(effort), max_tokens=1000, temperature=0.2))
-    assert body["thinking"] == {"type": "adaptive"}
-    assert body["output_config"] == {"effort": sent}
-    assert "temperature" not in body
 
 
 @pytest.mark.parametrize("dialect", [OPENAI, ANTHROPIC])

@@ -7,6 +7,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, Thinking
 from gateway.inference.v1.inference_pb2 import ThinkingBlockStrategy
 from services.inference.providers.gemini import signatures
 from services.inference.providers.gemini.request import build_request
+from tests.services.inference.providers.caller_words import dropped_of
 from tests.services.inference.providers.gemini_calls import (
     ANTHROPIC,
     ASSISTANT,
@@ -53,7 +54,7 @@ def test_what_tells_anthropic_whom_to_bill_goes_to_nobody_else() -> None:
     for system in ((billing, "Be brief."), (f"{billing}\nBe brief.",)):
         call = call_of(says(SYSTEM, *system), says(USER, "hi"), dialect=ANTHROPIC)
         assert body_of(call)["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
-        assert call.dropped == ["x-anthropic-billing-header"]
+        assert dropped_of(call) == ["x-anthropic-billing-header"]
     alone = call_of(says(SYSTEM, billing), says(USER, "hi"), dialect=ANTHROPIC)
     assert "systemInstruction" not in body_of(alone)
     chat = call_of(says(SYSTEM, billing), says(USER, "hi"))
@@ -239,7 +240,7 @@ def test_what_says_nothing_to_google_is_dropped_and_named() -> None:
     text = Block(text="a", cache_control=b"{}", extra=opaque({"citations": []}, ANTHROPIC))
     call = call_of(says(USER, text, name="bob", extra=opaque({"x": 1}, ANTHROPIC)))
     assert body_of(call)["contents"] == [{"role": "user", "parts": [{"text": "a"}]}]
-    assert set(call.dropped) == {
+    assert set(dropped_of(call)) == {
         "messages[].content[].cache_control",
         "messages[].content[].citations",
         "messages[].name",

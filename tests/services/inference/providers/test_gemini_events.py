@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from facade.dialects.anthropic.parts import block_json
 from gateway.conversation.v1 import conversation_pb2 as pb
 from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.inference_pb2 import (
@@ -54,7 +55,9 @@ def new_id(prefix: str) -> str:
 
 
 def call_of(dialect: int, n: int, thinking: ThinkingConfig | None = None) -> Call:
-    request = GenerateRequest(dialect=dialect, n=n, thinking=thinking)
+    request = GenerateRequest(
+        dialect=dialect, n=n, thinking=thinking, ends_with_text=dialect == ANTHROPIC
+    )
     return Call(request, Target("m", "google", "gemini-x"), True)
 
 
@@ -218,10 +221,11 @@ class TestSignatures:
 
 def test_pictures_in_each_dialect() -> None:
     answer = chunk(PICTURE, finish="STOP")
-    (anthropic,) = only(whole(answer, ANTHROPIC)).blocks
-    assert own(anthropic.opaque)["source"]["data"] == "AAE="
-    (plain,) = only(whole(answer, NONE)).blocks
-    assert (plain.media.data, plain.media.mime_type) == (b"\0\1", "image/png")
+    for dialect in (ANTHROPIC, NONE):
+        (plain,) = only(whole(answer, dialect)).blocks
+        assert (plain.media.data, plain.media.mime_type) == (b"\0\1", "image/png")
+        source = {"type": "base64", "media_type": "image/png", "data": "AAE="}
+        assert block_json(plain) == {"type": "image", "source": source}
 
 
 def test_a_name_that_was_changed_is_given_back() -> None:

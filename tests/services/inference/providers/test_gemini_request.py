@@ -4,9 +4,16 @@ from typing import Any
 
 import pytest
 
-from gateway.inference.v1.inference_pb2 import OutputFormat, ThinkingConfig, Tool, ToolChoice
+from gateway.inference.v1.inference_pb2 import (
+    OutputFormat,
+    ThinkingConfig,
+    Tool,
+    ToolChoice,
+    WebTool,
+)
 from services.common.errors import GatewayError
 from services.inference.providers.gemini import shaping
+from tests.services.inference.providers.caller_words import dropped_of
 from tests.services.inference.providers.gemini_calls import (
     ANTHROPIC,
     ASSISTANT,
@@ -57,7 +64,7 @@ def test_sampling_has_googles_names() -> None:
         "responseLogprobs": True,
         "logprobs": 3,
     }
-    assert call.dropped == []
+    assert dropped_of(call) == []
 
 
 def test_what_google_has_nothing_for_is_dropped_and_named() -> None:
@@ -70,34 +77,33 @@ def test_what_google_has_nothing_for_is_dropped_and_named() -> None:
     )
     assert set(body_of(call)) == {"contents"}
     named = {"user", "service_tier", "betas", "seed", "diagnostics", "store"}
-    assert set(call.dropped) == named
+    assert set(dropped_of(call)) == named
 
 
 def test_fields_are_named_in_the_callers_own_words() -> None:
     call = call_of(dialect=ANTHROPIC, end_user="u", betas=["b"])
     body_of(call)
-    assert set(call.dropped) == {"metadata.user_id", "anthropic-beta"}
+    assert set(dropped_of(call)) == {"metadata.user_id", "anthropic-beta"}
 
 
 def test_what_the_model_has_refused_is_left_out() -> None:
     call = call_of(presence_penalty=1, temperature=1, without=("presence_penalty",))
     assert config_of(call) == {"temperature": 1}
-    assert call.dropped == ["presence_penalty"]
+    assert dropped_of(call) == ["presence_penalty"]
 
 
 @pytest.mark.parametrize(
-    ("extra", "path"),
+    ("fields", "path"),
     [
-        ({"functions": [{}]}, "functions"),
-        ({"web_search_options": {}}, "web_search_options"),
-        ({"store": True}, "store"),
-        ({"audio": {"voice": "x"}}, "audio"),
-        ({"container": "c"}, "container"),
-        ({"modalities": ["text", "audio"]}, "modalities"),
+        ({"web_search": WebTool(kind=WebTool.KIND_SEARCH)}, "web_search_options"),
+        ({"extra": opaque({"store": True})}, "store"),
+        ({"extra": opaque({"audio": {"voice": "x"}})}, "audio"),
+        ({"extra": opaque({"container": "c"}, ANTHROPIC), "dialect": ANTHROPIC}, "container"),
+        ({"extra": opaque({"modalities": ["text", "audio"]})}, "modalities"),
     ],
 )
-def test_what_would_change_the_answer_is_refused(extra: Any, path: str) -> None:
-    assert refusal_of(call_of(extra=opaque(extra))) == ("UNSUPPORTED", path)
+def test_what_would_change_the_answer_is_refused(fields: Any, path: str) -> None:
+    assert refusal_of(call_of(**fields)) == ("UNSUPPORTED", path)
 
 
 def test_pictures_can_be_asked_for() -> None:
@@ -115,7 +121,7 @@ def test_what_googles_own_endpoint_takes_beside_openais_fields() -> None:
     thinking = {"thinkingLevel": "LOW", "includeThoughts": True}
     assert body["generationConfig"] == {"thinkingConfig": thinking}
     assert body["cachedContent"] == "c/1"
-    assert call.dropped == ["extra_body.google.x"]
+    assert dropped_of(call) == ["extra_body.google.x"]
     assert refusal_of(call) == ("INVALID_REQUEST", "extra_body.google.cached_content")
 
 
@@ -129,7 +135,7 @@ def test_tools_are_functions_with_json_schemas() -> None:
             ]
         }
     ]
-    assert call.dropped == ["tools[].function.strict"]
+    assert dropped_of(call) == ["tools[].function.strict"]
 
 
 _SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -194,7 +200,7 @@ def test_parallel_calls_cannot_be_turned_off() -> None:
     choice = ToolChoice(mode=ToolChoice.MODE_AUTO, disable_parallel_tool_use=True)
     call = call_of(tools=[tool()], tool_choice=choice)
     body_of(call)
-    assert call.dropped == ["parallel_tool_calls"]
+    assert dropped_of(call) == ["parallel_tool_calls"]
 
 
 def test_forms_of_answers() -> None:
@@ -253,13 +259,13 @@ def test_thinking_leaves_room_for_the_answer() -> None:
 def test_a_model_that_does_not_think_is_not_asked_to() -> None:
     call = call_of(model=LITE, thinking=effort("high"))
     assert config_of(call) == {}
-    assert call.dropped == ["reasoning_effort"]
+    assert dropped_of(call) == ["reasoning_effort"]
 
 
 def test_thinking_that_the_model_refused_is_left_out() -> None:
     call = call_of(thinking=enabled(2048), dialect=ANTHROPIC, without=("thinking",))
     assert config_of(call) == {}
-    assert call.dropped == ["thinking"]
+    assert dropped_of(call) == ["thinking"]
 
 
 def test_a_prefill_is_asked_for_in_words() -> None:
@@ -286,4 +292,4 @@ def test_a_mode_of_thinking_without_a_name_is_left_to_the_model() -> None:
     mode = ThinkingConfig(mode=ThinkingConfig.MODE_OPAQUE)
     call = call_of(thinking=mode, dialect=ANTHROPIC)
     assert "thinkingConfig" not in body_of(call).get("generationConfig", {})
-    assert call.dropped == ["thinking"]
+    assert dropped_of(call) == ["thinking"]

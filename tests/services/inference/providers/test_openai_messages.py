@@ -10,8 +10,9 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolResult,
     ToolUse,
 )
-from services.inference.providers.openai.caller import Server
+from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.request import build_request
+from tests.services.inference.providers.caller_words import dropped_of
 from tests.services.inference.providers.openai_calls import (
     ANTHROPIC,
     ASSISTANT,
@@ -64,7 +65,7 @@ def test_fields_of_messages_that_the_model_refused_are_left_out() -> None:
     body = body_of(call, known=False)
     assert [message.get("x") for message in body["messages"]] == [None] * 3
     assert body["messages"][1]["kept"] == 2
-    assert call.dropped == ["messages[].x"]
+    assert dropped_of(call) == ["messages[].x"]
 
 
 def test_messages_keep_their_order_roles_and_names() -> None:
@@ -153,7 +154,7 @@ def test_images_of_results_stand_before_what_the_user_says_with_them() -> None:
 def test_a_failed_result_is_sent_and_its_mark_told_as_dropped() -> None:
     call = call_of(says(ASSISTANT, use()), says(USER, result("c1", "bad", is_error=True)))
     assert body_of(call)["messages"][1]["content"] == "bad"
-    assert call.dropped == ["messages[].content[].is_error"]
+    assert dropped_of(call) == ["messages[].content[].is_error"]
 
 
 def test_redacted_thinking_is_never_sent_and_a_message_of_nothing_else_neither() -> None:
@@ -240,7 +241,7 @@ def test_media_beyond_the_users_side_are_refused() -> None:
     ("dialect", "path"),
     [
         (OPENAI, "messages[1].content[1]"),
-        (NONE, "messages[1].content[0].content[1]"),
+        (NONE, "messages[1].blocks[0].tool_result.blocks[1]"),
         (ANTHROPIC, "messages[0].content[0].content[1]"),
     ],
 )
@@ -308,7 +309,10 @@ def test_fields_of_another_dialect_are_dropped_and_told_once() -> None:
     cached = Block(text="b", cache_control=b'{"type":"ephemeral"}')
     call = call_of(says(USER, cited, cited, cached, cached), dialect=ANTHROPIC)
     assert body_of(call, newest=False)["messages"] == [{"role": "user", "content": "a\na\nb\nb"}]
-    assert call.dropped == ["messages[].content[].citations", "messages[].content[].cache_control"]
+    assert dropped_of(call) == [
+        "messages[].content[].citations",
+        "messages[].content[].cache_control",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -350,7 +354,7 @@ def test_fields_of_messages_that_a_model_refuses_are_left_out() -> None:
     assert "reasoning" not in message and message["reasoning_content"] == "hm"
     assert "extra_content" not in message["tool_calls"][0]
     assert message["tool_calls"][0]["kept"] == 1
-    assert set(call.dropped) == {
+    assert set(dropped_of(call)) == {
         "messages[].reasoning_details",
         "messages[].content[].extra_content",
         "messages[].reasoning",
@@ -409,14 +413,14 @@ def test_thoughts_go_back_beside_what_came_of_them(dialect) -> None:
 def test_openai_itself_gets_no_thoughts_and_that_is_told(dialect, path) -> None:
     call = call_of(says(ASSISTANT, THOUGHT, "Well."), says(USER, "And?"), dialect=dialect)
     assert "reasoning_content" not in body_of(call)["messages"][0]
-    assert call.dropped == [path]
+    assert dropped_of(call) == [path]
 
 
 def test_a_server_that_refuses_thoughts_gets_none() -> None:
     call = call_of(says(ASSISTANT, THOUGHT, "Well."), says(USER, "And?"))
     call.without = frozenset({"reasoning_content"})
     assert "reasoning_content" not in body_of(call, newest=False)["messages"][0]
-    assert call.dropped == ["messages[].reasoning_content"]
+    assert dropped_of(call) == ["messages[].reasoning_content"]
 
 
 def test_thoughts_alone_are_no_message() -> None:

@@ -10,6 +10,7 @@ from gateway.inference.v1.inference_pb2 import (
     Tool,
     ToolChoice,
 )
+from tests.services.inference.providers.caller_words import dropped_of
 from tests.services.inference.providers.openai_calls import (
     ANTHROPIC,
     ASSISTANT,
@@ -78,16 +79,16 @@ def test_the_limit_on_tokens_has_its_new_name_at_openai_alone() -> None:
 def test_top_k_goes_to_other_servers_and_is_told_as_dropped_for_openai() -> None:
     call = call_of(top_k=5)
     assert "top_k" not in body_of(call)
-    assert call.dropped == ["top_k"]
+    assert dropped_of(call) == ["top_k"]
     call = call_of(top_k=5)
     assert body_of(call, newest=False, known=False)["top_k"] == 5
-    assert call.dropped == []
+    assert dropped_of(call) == []
 
 
 def test_what_of_anthropics_dialect_has_no_place_is_told_in_its_own_words() -> None:
     call = call_of(dialect=ANTHROPIC, service_tier="auto", betas=["b"], end_user="u")
     assert body_of(call)["user"] == "u"
-    assert call.dropped == ["service_tier", "anthropic-beta"]
+    assert dropped_of(call) == ["service_tier", "anthropic-beta"]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ def test_a_mode_of_thinking_without_a_name_is_left_to_the_model() -> None:
     thinking = ThinkingConfig(mode=ThinkingConfig.MODE_OPAQUE, extra=opaque({}, ANTHROPIC))
     call = call_of(thinking=thinking, dialect=ANTHROPIC)
     assert "reasoning_effort" not in body_of(call)
-    assert call.dropped == ["thinking"]
+    assert dropped_of(call) == ["thinking"]
 
 
 def test_tools_become_functions() -> None:
@@ -132,9 +133,9 @@ def test_tools_become_functions() -> None:
 
 def test_a_schema_goes_byte_for_byte_and_must_be_an_object() -> None:
     call = call_of(tools=[Tool(name="f", input_schema=b"[]")])
-    assert refusal_of(call) == ("INVALID_REQUEST", "tools[0].input_schema")
+    assert refusal_of(call) == ("INVALID_REQUEST", "tools[0].function.parameters")
     call = call_of(tools=[Tool(name="f", input_schema=b'{"a":1}, "x": {}')])
-    assert refusal_of(call) == ("INVALID_REQUEST", "tools[0].input_schema")
+    assert refusal_of(call) == ("INVALID_REQUEST", "tools[0].function.parameters")
 
 
 def test_tools_of_the_same_dialect_pass_unharmed_and_others_are_refused() -> None:
@@ -152,7 +153,7 @@ def test_fields_of_a_tool_pass_at_their_places_or_are_told_as_dropped() -> None:
     tool = Tool(name="f", cache_control=b"{}", extra=opaque({"defer_loading": True}, ANTHROPIC))
     call = call_of(tools=[tool, tool], dialect=ANTHROPIC)
     body_of(call)
-    assert call.dropped == ["tools[].cache_control", "tools[].defer_loading"]
+    assert dropped_of(call) == ["tools[].cache_control", "tools[].defer_loading"]
 
 
 @pytest.mark.parametrize(
@@ -255,7 +256,7 @@ def test_unknown_fields_of_another_dialect_are_left_out_and_told() -> None:
     given = {"context_management": {}, "mcp_servers": [], "diagnostics": {"x": 1}, "new": None}
     call = call_of(extra=opaque(given, ANTHROPIC), dialect=ANTHROPIC)
     assert body_of(call) == body_of(call_of())
-    assert call.dropped == ["context_management", "mcp_servers", "diagnostics"]
+    assert dropped_of(call) == ["context_management", "mcp_servers", "diagnostics"]
 
 
 def test_fields_of_another_dialect_that_change_the_answer_are_refused() -> None:
@@ -278,7 +279,7 @@ def test_what_a_model_has_refused_is_left_out_and_told() -> None:
     body = body_of(call)
     assert "temperature" not in body
     assert body["seed"] == 7
-    assert call.dropped == ["temperature"]
+    assert dropped_of(call) == ["temperature"]
 
 
 @pytest.mark.parametrize(
@@ -294,7 +295,7 @@ def test_a_limit_that_is_refused_goes_by_its_other_name(newest, refused, name) -
     body = body_of(call, newest=newest)
     assert refused not in body
     assert body[name] == 50
-    assert call.dropped == []
+    assert dropped_of(call) == []
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,10 @@ from services.common.ids import new_id
 from services.common.settings import Limits
 from services.inference.providers.base import Call
 from services.inference.providers.openai import shaping
-from services.inference.providers.openai.caller import Server
 from services.inference.providers.openai.events import StreamReader, events_from_whole
+from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.request import build_request
+from tests.services.inference.providers.caller_words import dropped_of
 from tests.services.inference.providers.openai_calls import (
     ANTHROPIC,
     ASSISTANT,
@@ -131,7 +132,7 @@ def test_an_id_of_an_end_user_that_is_too_long_is_hashed(
 def test_what_tells_anthropic_whom_to_bill_goes_to_nobody_else() -> None:
     call = call_of(says(SYSTEM, BILLING, "Be brief."), says(USER, "hi"), dialect=ANTHROPIC)
     assert body_of(call)["messages"][0]["content"] == "Be brief."
-    assert call.dropped == ["x-anthropic-billing-header"]
+    assert dropped_of(call) == ["x-anthropic-billing-header"]
     alone = call_of(says(SYSTEM, BILLING), says(USER, "hi"), dialect=ANTHROPIC)
     assert [message["role"] for message in body_of(alone)["messages"]] == ["user"]
     joined = call_of(says(SYSTEM, f"{BILLING}\nBe brief."), says(USER, "hi"), dialect=ANTHROPIC)
@@ -161,7 +162,7 @@ def test_not_to_think_is_said_with_the_providers_own_switch(off: dict[str, Any])
     call = call_of(thinking=DISABLED, dialect=ANTHROPIC)
     call = replace(call, target=replace(call.target, thinking_off=off))
     assert off.items() <= body_of(call, newest=False, known=False).items()
-    assert call.dropped == []
+    assert dropped_of(call) == []
 
 
 @pytest.mark.parametrize(("thinks", "dropped"), [(None, ["thinking"]), (False, [])])
@@ -172,7 +173,7 @@ def test_not_to_think_is_dropped_where_nobody_knows_a_switch(
     call = replace(call, target=replace(call.target, thinks=thinks))
     body = body_of(call, newest=False)
     assert not body.keys() & {"thinking", "reasoning_effort"}
-    assert call.dropped == dropped
+    assert dropped_of(call) == dropped
 
 
 def test_an_effort_that_only_its_own_dialect_knows_stays_there() -> None:
@@ -180,7 +181,7 @@ def test_an_effort_that_only_its_own_dialect_knows_stays_there() -> None:
     assert body_of(call_of(thinking=config), known=False)["reasoning_effort"] == "default"
     call = call_of(thinking=config, dialect=ANTHROPIC)
     assert "reasoning_effort" not in body_of(call)
-    assert call.dropped == ["output_config.effort"]
+    assert dropped_of(call) == ["output_config.effort"]
 
 
 @pytest.mark.parametrize(
@@ -224,7 +225,7 @@ def test_a_model_is_not_sent_what_it_is_known_to_refuse() -> None:
     body = orjson.loads(build_request(call, Server("acme", False, False, False)))
     assert "temperature" not in body
     assert body["max_completion_tokens"] == 9
-    assert call.dropped == ["temperature"]
+    assert dropped_of(call) == ["temperature"]
 
 
 def test_of_a_limits_two_names_the_one_that_was_refused_counts() -> None:

@@ -279,16 +279,18 @@ async def test_what_only_a_provider_has_a_name_for_is_refused(fields, param):
 
 @pytest.mark.parametrize("form", [b'{"type":"regex"}', b'"regex"'])
 async def test_a_form_that_only_another_dialect_knows_is_refused(form):
-    asked = call("hi", extra=Opaque(json=b'{"response_format":' + form + b"}"))
+    asked = call(
+        "hi", extra=Opaque(json=b'{"response_format":' + form + b"}", required=["response_format"])
+    )
     with pytest.raises(GatewayError) as refused:
         await batches(asked)
-    assert refused.value.param == "response_format"
+    assert refused.value.param == "extra.response_format"
 
 
 async def test_fields_of_a_dialect_alone_are_told_as_dropped():
     asked = call("hi", extra=Opaque(json=b'{"verbosity":"low","audio":null}'))
     await batches(asked)
-    assert asked.dropped == ["verbosity"]
+    assert asked.dropped == ["extra.verbosity"]
 
 
 async def test_a_schema_that_is_no_json_object_is_refused():

@@ -16,7 +16,7 @@ from services.common.lazy_request import LazyRequest
 from services.inference.providers.anthropic import AnthropicProvider
 from services.inference.providers.anthropic.request import build_request as build_anthropic
 from services.inference.providers.base import Call, Target
-from services.inference.providers.openai.caller import Server
+from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.provider import OpenAIProvider
 from services.inference.providers.openai.request import build_request as build_openai
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from facade.dialects.anthropic import render_message
 from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.inference.providers.anthropic.events import events_from_whole
-from services.inference.providers.anthropic.verbatim import verbatim
+from services.inference.providers.anthropic.passthrough import passthrough
 from services.inference.stream.accumulator import Accumulator
 from tests.services.inference.providers.anthropic_answers import CITATION, Provider
 from tests.services.inference.providers.changes import (
@@ -61,12 +61,12 @@ def translated(answer: dict[str, Any]) -> GenerateResponse:
 
 
 def goes(answer: Any) -> bool:
-    return verbatim(orjson.dumps(answer), answer) is not None
+    return passthrough(orjson.dumps(answer), answer) is not None
 
 
 def check_same(body: bytes, answer: dict[str, Any]) -> None:
     """Check that an answer which goes as it is says what it says when it is translated."""
-    event = verbatim(body, answer)
+    event = passthrough(body, answer)
     assert event is not None
     assert event.verbatim.verbatim == body
     response = translated(answer)
@@ -163,5 +163,5 @@ def test_whatever_goes_as_it_is_says_the_same_as_when_it_is_translated(
 ) -> None:
     body = written(answer, form)
     read = orjson.loads(body)
-    if verbatim(body, read) is not None:
+    if passthrough(body, read) is not None:
         check_same(body, read)

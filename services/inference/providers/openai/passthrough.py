@@ -1,4 +1,4 @@
-"""Which whole chat completions may go as they are to a caller of the same dialect. Pure.
+"""Decides which whole chat completions go to a caller of the same dialect as they are. Pure.
 
 Those of which translating would change nothing that counts: text alone, in the very
 words that `events` here and the facade there would end up with. Whatever one of the two
@@ -12,7 +12,7 @@ from typing import Any
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event
 from services.inference.providers.bounds import MAX_TOKENS
-from services.inference.providers.openai.caller import Json
+from services.inference.providers.request_fields import Json
 
 # Others have another word for callers, or none.
 _REASONS = ("stop", "length", "content_filter")
@@ -27,7 +27,7 @@ _OF_USAGE = frozenset(
 )
 
 
-def verbatim(body: bytes, answer: Json, n: int) -> Event | None:
+def passthrough(body: bytes, answer: Json, n: int) -> Event | None:
     """Return a whole answer as its one event, or None where it has to be translated.
 
     Args:

@@ -11,7 +11,7 @@ from facade.dialects.openai import render_completion
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import UpstreamError
 from services.inference.providers.openai.events import events_from_whole
-from services.inference.providers.openai.verbatim import verbatim
+from services.inference.providers.openai.passthrough import passthrough
 from services.inference.stream.accumulator import Accumulator
 from tests.services.inference.providers.changes import (
     GONE,
@@ -79,12 +79,12 @@ def translated(answer: dict[str, Any], n: int = 2) -> GenerateResponse:
 
 
 def goes(answer: Any, n: int = 2) -> bool:
-    return verbatim(orjson.dumps(answer), answer, n) is not None
+    return passthrough(orjson.dumps(answer), answer, n) is not None
 
 
 def check_same(body: bytes, answer: dict[str, Any], n: int = 2) -> None:
     """Check that an answer which goes as it is says what it says when it is translated."""
-    event = verbatim(body, answer, n)
+    event = passthrough(body, answer, n)
     assert event is not None
     assert event.verbatim.verbatim == body
     read = (answer, call_of(n=n), Provider(), "{}made".format)
@@ -209,7 +209,7 @@ def test_whatever_goes_as_it_is_says_the_same_as_when_it_is_translated(
 ) -> None:
     body = written(answer, form)
     read = orjson.loads(body)
-    if verbatim(body, read, 2) is not None:
+    if passthrough(body, read, 2) is not None:
         check_same(body, read)
 
 

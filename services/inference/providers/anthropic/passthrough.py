@@ -1,4 +1,4 @@
-"""Which whole messages may go as they are to a caller of the same dialect. Pure.
+"""Decides which whole messages go to a caller of the same dialect as they are. Pure.
 
 Those of which translating would change nothing that counts: text alone, with every
 field that the facade would write. What is not known to be left alone is translated. Two
@@ -20,7 +20,7 @@ _REASONS = (
 )
 
 
-def verbatim(body: bytes, message: Json) -> Event | None:
+def passthrough(body: bytes, message: Json) -> Event | None:
     """Return a whole answer as its one event, or None where it has to be translated.
 
     Args:

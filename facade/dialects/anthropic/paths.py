@@ -1,0 +1,15 @@
+"""What Anthropic's messages call the fields of the canonical request."""
+
+from facade.dialects.paths import FieldNames
+
+FIELD_NAMES = FieldNames(
+    {
+        "betas": "anthropic-beta",
+        "end_user": "metadata.user_id",
+        "thinking.effort": "output_config.effort",
+        "output_format": "output_config.format",
+        "tools[].web": "tools[]",
+        "messages[].blocks[].thinking": "messages[].content[].thinking",
+        "messages[].blocks[].thinking.field": "messages[].content[].thinking",
+    }
+)

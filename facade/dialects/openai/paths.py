@@ -1,0 +1,39 @@
+"""What chat completions call the fields of the canonical request."""
+
+from typing import Final
+
+from facade.dialects.paths import FieldNames
+
+# Fields of a message that become blocks, by their index in `FIELD_NAMES.lists`.
+CONTENT: Final = 0
+TOOL_CALLS: Final = 1
+REASONING: Final = 2
+REFUSAL: Final = 3
+WHOLE: Final = 4  # the message itself, of the role `tool`
+
+FIELD_NAMES = FieldNames(
+    {
+        "stop_sequences": "stop",
+        "end_user": "user",
+        "thinking": "reasoning_effort",
+        "thinking.effort": "reasoning_effort",
+        "thinking.budget_tokens": "reasoning_effort",
+        "output_format": "response_format",
+        "output_format.name": "response_format.json_schema.name",
+        "output_format.schema": "response_format.json_schema.schema",
+        "output_format.description": "response_format.json_schema.description",
+        "output_format.strict": "response_format.json_schema.strict",
+        "output_modalities": "modalities",
+        "tool_choice.name": "tool_choice.function.name",
+        "tool_choice.disable_parallel_tool_use": "parallel_tool_calls",
+        "tools[].name": "tools[].function.name",
+        "tools[].input_schema": "tools[].function.parameters",
+        "tools[].strict": "tools[].function.strict",
+        "web_search": "web_search_options",
+        "web_search.allowed_domains": "web_search_options.filters.allowed_domains",
+        "messages[].blocks[].media.detail": "messages[].content[].image_url.detail",
+        "messages[].blocks[].thinking": "messages[].reasoning_content",
+        "messages[].blocks[].thinking.field": "messages[].reasoning",
+    },
+    lists=("content", "tool_calls", "reasoning_content", "refusal", ""),
+)

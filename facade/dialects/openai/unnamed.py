@@ -1,0 +1,121 @@
+"""Fields of chat completions without a canonical name, kept as JSON for providers of the dialect.
+
+What a field of the canonical model says as well is listed in `Opaque.named`, what cannot be left
+out in `Opaque.required`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from facade.dialects.openai.types import JsonSchema, ResponseFormat
+from facade.dialects.validation import to_json, to_opaque
+from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Block, Message, Opaque
+from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
+
+_MARK = "cache_control"
+_FORM = "response_format"
+# Fields of a request that an answer would be another one without, and when.
+_REQUIRED: Mapping[str, Callable[[Any], bool]] = {
+    "audio": bool,
+    "store": lambda value: value is True,
+    "previous_response_id": bool,
+    "conversation": bool,
+}
+# Fields of a message that stand for content.
+_CONTENT = ("audio", "function_call")
+_FORM_FIELDS = tuple(name for name in ResponseFormat.__annotations__ if name != "json_schema")
+_SCHEMA_FIELDS = tuple(JsonSchema.__annotations__)
+
+
+def keep_of_request(request: GenerateRequest, fields: Mapping[str, Any], path: str) -> None:
+    """Keep fields of a request; the canonical ones of the same meaning are set before.
+
+    Raises:
+        GatewayError: invalid, as `to_json`.
+    """
+    extra = request.extra
+    extra.CopyFrom(to_opaque(DIALECT_OPENAI, fields, path))
+    extra.required.extend(
+        name for name, is_needed in _REQUIRED.items() if name in fields and is_needed(fields[name])
+    )
+    _keep_modalities(request, fields.get("modalities"))
+    if _FORM in fields:
+        _name_form(request, extra)
+    if request.HasField("web_search"):
+        extra.named.append("web_search_options")
+    request.cache_control = _take_mark(fields, extra, path)
+
+
+def keep_of_message(message: Message, fields: Mapping[str, Any], path: str) -> None:
+    """Keep fields of a message; a mark of the prompt's cache is its last block's.
+
+    Raises:
+        GatewayError: invalid, as `to_json`.
+    """
+    message.extra.CopyFrom(to_opaque(DIALECT_OPENAI, fields, path))
+    message.extra.required.extend(name for name in _CONTENT if name in fields)
+    mark = _take_mark(fields, message.extra, path)
+    if mark and message.blocks and not message.blocks[-1].cache_control:
+        message.blocks[-1].cache_control = mark
+
+
+def keep_of_part(holder: Block | Tool, fields: Mapping[str, Any], path: str) -> None:
+    """Keep fields of a content part, of a tool call or of a tool.
+
+    Raises:
+        GatewayError: invalid, as `to_json`.
+    """
+    holder.extra.CopyFrom(to_opaque(DIALECT_OPENAI, fields, path))
+    holder.cache_control = _take_mark(fields, holder.extra, path)
+
+
+def keep_stream_options(request: GenerateRequest, options: Mapping[str, Any]) -> None:
+    """Keep options of streams, such as `include_obfuscation`, beside what `extra` holds.
+
+    A provider of another dialect does not report them: how the answer is streamed to the caller
+    is the gateway's own.
+
+    Raises:
+        GatewayError: invalid, as `to_json`.
+    """
+    fields = orjson.loads(request.extra.json) if request.extra.json else {}
+    kept = to_opaque(DIALECT_OPENAI, {**fields, "stream_options": options}, "stream_options")
+    request.extra.dialect, request.extra.json = kept.dialect, kept.json
+    request.extra.named.append("stream_options")
+
+
+def _keep_modalities(request: GenerateRequest, given: object) -> None:
+    if given is None:
+        return
+    if isinstance(given, list) and all(isinstance(one, str) for one in given):
+        request.output_modalities.extend(given)
+        request.extra.named.append("modalities")
+    else:
+        request.extra.required.append("modalities")
+
+
+def _name_form(request: GenerateRequest, extra: Opaque) -> None:
+    """List what the canonical form says of `response_format`, or that it cannot be left out."""
+    if not request.HasField("output_format"):
+        extra.required.append(_FORM)
+        return
+    extra.named.extend(f"{_FORM}.{name}" for name in _FORM_FIELDS)
+    extra.named.extend(f"{_FORM}.json_schema.{name}" for name in _SCHEMA_FIELDS)
+
+
+def _take_mark(fields: Mapping[str, Any], extra: Opaque, path: str) -> bytes:
+    """Return the `cache_control` that clients write for Anthropic's models, b"" for none.
+
+    It is a field of a request, a message, a content part, a tool, or the `function` of one.
+    """
+    function = fields.get("function")
+    if isinstance(function, dict) and _MARK in function:
+        mark, name = function[_MARK], f"function.{_MARK}"
+    else:
+        mark, name = fields.get(_MARK), _MARK
+    if not isinstance(mark, dict) or not mark:
+        return b""
+    extra.named.append(name)
+    return to_json(mark, f"{path}.{name}".lstrip("."))

@@ -1,0 +1,45 @@
+"""Fields without a canonical name in requests to servers of Anthropic's dialect. Pure."""
+
+from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
+from services.inference.providers.base import Call
+from services.inference.providers.request_fields import RequestFields
+from services.inference.refusals import THINKING_BUDGET, UNSIGNED_THINKING
+
+_STATEFUL_TYPES = ("file", "container_upload")
+
+
+class AnthropicFields(RequestFields):
+    """What of one call's request a server may be sent; see `RequestFields`.
+
+    Attributes:
+        official: whether the provider is Anthropic itself.
+        takes_unsigned: whether it may be sent thinking that no provider has signed.
+        takes_budgets: whether the model may be sent a budget of tokens for thinking.
+    """
+
+    dialect = DIALECT_ANTHROPIC
+
+    def __init__(
+        self, call: Call, *, pass_stateful: bool, fetches_urls: bool, official: bool
+    ) -> None:
+        super().__init__(call, pass_stateful=pass_stateful, fetches_urls=fetches_urls)
+        self.official = official
+        self.takes_unsigned = not official and UNSIGNED_THINKING not in call.without
+        self.takes_budgets = THINKING_BUDGET not in call.without
+
+    def check_state(self, content: object, path: str) -> None:
+        """Refuse JSON that names a file kept at the provider, unless that is allowed.
+
+        The arguments of a tool are the caller's own and mean nothing to the provider.
+        """
+        if self.pass_stateful:
+            return
+        left = [content]
+        while left:
+            part = left.pop()
+            if isinstance(part, list):
+                left.extend(part)
+            elif isinstance(part, dict):
+                if part.get("type") in _STATEFUL_TYPES and part.get("file_id") is not None:
+                    raise self.kept_at_provider(path)
+                left.extend(value for name, value in part.items() if name != "input")

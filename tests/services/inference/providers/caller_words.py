@@ -1,0 +1,84 @@
+"""What the caller of a request is told of its fields: as the facade translates their paths."""
+
+import orjson
+
+from facade.dialects import anthropic, openai
+from facade.dialects.anthropic.settings import REQUIRED
+from facade.dialects.openai.paths import TOOL_CALLS, WHOLE
+from facade.dialects.openai.unnamed import keep_of_message, keep_of_part, keep_of_request
+from facade.dialects.paths import SYSTEM, CallerPaths, Origins
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, Message, Opaque
+from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
+from services.inference.providers.base import Call
+
+_NAMES = {
+    conversation_pb2.DIALECT_OPENAI: openai.FIELD_NAMES,
+    conversation_pb2.DIALECT_ANTHROPIC: anthropic.FIELD_NAMES,
+}
+
+
+def path_of(request: GenerateRequest, path: str) -> str:
+    """Return a path in the words of a request's caller; gRPC callers read it as it is."""
+    names = _NAMES.get(request.dialect)
+    if names is None:
+        return path
+    return CallerPaths(names, _origins(request)).path(path)
+
+
+def dropped_of(call: Call) -> list[str]:
+    """Return the dropped fields of a call in its caller's words, each once."""
+    return list(dict.fromkeys(path_of(call.request, path) for path in call.dropped))
+
+
+def kept(request: GenerateRequest) -> GenerateRequest:
+    """Have the facade say what the opaque fields of a chat mean, as it does of a caller's."""
+    if request.dialect == conversation_pb2.DIALECT_OPENAI:
+        for message in request.messages:
+            for block in message.blocks:
+                _keep(block)
+            _keep(message)
+        for tool in request.tools:
+            _keep(tool)
+    _keep(request)
+    return request
+
+
+def _keep(holder: GenerateRequest | Message | Block | Tool) -> None:
+    given: Opaque = holder.extra
+    if given.dialect == conversation_pb2.DIALECT_ANTHROPIC and isinstance(holder, GenerateRequest):
+        fields = orjson.loads(given.json)
+        given.required.extend(name for name in REQUIRED if fields.get(name))
+    if given.dialect != conversation_pb2.DIALECT_OPENAI or given.required or given.named:
+        return
+    try:
+        fields = orjson.loads(given.json)
+    except orjson.JSONDecodeError:
+        return
+    if not isinstance(fields, dict):
+        return
+    if isinstance(holder, GenerateRequest):
+        keep_of_request(holder, fields, "")
+    elif isinstance(holder, Message):
+        keep_of_message(holder, fields, "")
+    else:
+        mark = holder.cache_control
+        keep_of_part(holder, fields, "")
+        holder.cache_control = mark or holder.cache_control
+    holder.extra.json = given.json
+
+
+def _origins(request: GenerateRequest) -> Origins:
+    origins = Origins()
+    if request.dialect == conversation_pb2.DIALECT_ANTHROPIC:
+        if request.messages[0].role == conversation_pb2.ROLE_SYSTEM:
+            origins.mark(0, 0, SYSTEM, 0)
+        return origins
+    for index, message in enumerate(request.messages):
+        for place, block in enumerate(message.blocks):
+            if block.HasField("tool_result"):
+                origins.mark(index, place, index, 0, WHOLE)
+            elif block.HasField("tool_use"):
+                origins.mark(index, place, index, 0, TOOL_CALLS)
+                break
+    return origins
