@@ -77,6 +77,8 @@ def check_settings(request: GenerateRequest) -> None:
             raise invalid(name, f"{name}: at most {_LENGTHS[name]:,} are taken")
     if "" in given.get("stop_sequences", ()):
         raise invalid("stop_sequences", "stop_sequences: none may be empty")
+    if "top_logprobs" in given and not given.get("logprobs"):
+        raise invalid("top_logprobs", "top_logprobs: needs logprobs to be true")
     if "thinking" in given:
         _check_thinking(given["thinking"], given.get("max_tokens"))
     _check_opaque_parts(given)
