@@ -1,7 +1,7 @@
-"""What every request must keep to, whoever sends it.
+"""Checks of every request to generate, from the facade and from gRPC callers alike.
 
-The facade has checked a caller's JSON already and named the caller's own fields;
-this is the door for everybody who speaks gRPC, and it names those of the message.
+A facade checks the shape of its caller's JSON. What fields mean together is checked here, and
+errors name fields of the request message.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Streams of server-sent events into batches of canonical events."""
+"""Reader of streams of server-sent events as batches of canonical events."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -9,7 +9,7 @@ from services.common.errors import UpstreamError
 
 
 class Reader(Protocol):
-    """What reads one answer of a dialect."""
+    """A reader of one answer of a dialect."""
 
     @property
     def is_complete(self) -> bool:
