@@ -1,4 +1,4 @@
-"""The attempts behind a failure, told alike in both shapes."""
+"""JSON of the attempts behind a failure, the same in both formats."""
 
 from gateway.errors.v1.errors_pb2 import Attempt, Reason
 

@@ -328,16 +328,8 @@ def _set_fallback_config(
         target.global_timeout_ms = given.global_timeout_ms
     if given.max_total_retries is not None:
         target.max_total_retries = given.max_total_retries
-    seen: dict[str, int] = {}
     for index, step in enumerate(given.steps):
         path = f"fallback_config.steps[{index}]"
-        earlier = seen.setdefault(step.step_id, index)
-        if earlier != index:
-            raise invalid(
-                f"{path}.step_id",
-                f"{path}.step_id: must be unique, and {step.step_id!r} "
-                f"is fallback_config.steps[{earlier}] already",
-            )
         added = target.steps.add()
         _set_step(added, step)
         if step.parameters:

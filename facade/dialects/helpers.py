@@ -1,4 +1,4 @@
-"""What models used that converted media of a request, as both dialects tell it.
+"""JSON of the usage of models that converted media of a request, the same in both dialects.
 
 Neither dialect has a place for it: it stands in `usage.gateway.helpers`, which clients keep
 beside the fields that they know.

@@ -1,4 +1,4 @@
-"""What a file is for, as callers write it in either format."""
+"""Purposes of files, as callers write them in either format."""
 
 from gateway.files.v1 import files_pb2
 from gateway.files.v1.files_pb2 import Purpose

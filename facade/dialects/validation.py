@@ -1,4 +1,4 @@
-"""From what pydantic says of a body to the one error that a caller reads.
+"""Validation of bodies by their wire types; pydantic's errors as the one error of a response.
 
 Wire types follow one convention: each member of a union carries a `Tag` whose name
 begins with `#` (`Annotated[str, Tag("#string")]`). Such names never reach a caller,

@@ -1,4 +1,4 @@
-"""What both dialects say of searches of the web: where the user is, and which domains count."""
+"""Parts of web search options that both dialects have: the user's location, and domains."""
 
 from collections.abc import Sequence
 

@@ -102,7 +102,8 @@ class GatewayError(Exception):
         reason: why, one of `gateway.errors.v1.Reason`.
         message: for people; names the field and what it takes, holds no secret. Cut to
             `MAX_MESSAGE` bytes.
-        param: path of the offending field in the caller's JSON, or ""; cut to 512 bytes.
+        param: path of the offending field, or ""; cut to 512 bytes. Services give that of the
+            request message, the facade that of the caller's body.
         retry_after_s: whole seconds until another try makes sense, or None.
         attempts: what was tried at providers, in order.
         article_code: number of the failure in the document editing API, or None.

@@ -1,7 +1,7 @@
-"""What every request must keep to, whoever sends it.
+"""Checks of every request to generate, from the facade and from gRPC callers alike.
 
-The facade has checked a caller's JSON already and named the caller's own fields;
-this is the door for everybody who speaks gRPC, and it names those of the message.
+A facade checks the shape of its caller's JSON. What fields mean together is checked here, and
+errors name fields of the request message.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -77,6 +77,8 @@ def check_settings(request: GenerateRequest) -> None:
             raise invalid(name, f"{name}: at most {_LENGTHS[name]:,} are taken")
     if "" in given.get("stop_sequences", ()):
         raise invalid("stop_sequences", "stop_sequences: none may be empty")
+    if "top_logprobs" in given and not given.get("logprobs"):
+        raise invalid("top_logprobs", "top_logprobs: needs logprobs to be true")
     if "thinking" in given:
         _check_thinking(given["thinking"], given.get("max_tokens"))
     _check_opaque_parts(given)

@@ -45,6 +45,44 @@ def assert_refused(path: str, answer: Any, body: Any, status: int, param: str | 
     return error["message"]
 
 
+STEP = {"step_id": "a", "model": "sandbox/echo"}
+FIRST_STEP = "fallback_config.steps[0]"
+
+
+def chain(*steps: dict[str, Any]) -> dict[str, Any]:
+    config = {"strategy": {"mode": "sequential"}, "steps": steps}
+    return {"fallback": "strict", "fallback_config": config}
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "says"),
+    [
+        ({"top_logprobs": 1}, "top_logprobs", "needs logprobs to be true"),
+        ({"logprobs": False, "top_logprobs": 0}, "top_logprobs", "needs logprobs to be true"),
+        (
+            chain({**STEP, "parameters": {"top_logprobs": 1}}),
+            f"{FIRST_STEP}.parameters.top_logprobs",
+            "needs logprobs to be true",
+        ),
+        (
+            {**chain({**STEP, "parameters": {"logprobs": False}}), "logprobs": True}
+            | {"top_logprobs": 1},
+            f"{FIRST_STEP}.parameters.top_logprobs",
+            "needs logprobs to be true",
+        ),
+        (
+            chain(STEP, STEP),
+            "fallback_config.steps[1].step_id",
+            f"must be unique, and 'a' is {FIRST_STEP} already",
+        ),
+    ],
+)
+async def test_what_the_service_refuses_is_told_by_the_callers_field(gateway, fields, param, says):
+    answer, body = await ask(gateway, CHAT, json={**GOOD, **fields})
+    message = assert_refused(CHAT, answer, body, 400, param)
+    assert message == f"{param}: {says}"
+
+
 @pytest.mark.parametrize("path", [CHAT, MESSAGES, COUNT, CODING])
 class TestEveryEndpoint:
     async def test_no_credential(self, gateway, path):

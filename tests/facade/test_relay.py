@@ -12,7 +12,9 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facade.context import CONTEXT, Context
+from facade.context import CALLER_PATHS, CONTEXT, Context
+from facade.dialects import openai
+from facade.dialects.paths import CallerPaths, Origins
 from facade.draining import Drain
 from facade.sse import relay
 from gateway.conversation.v1.conversation_pb2 import Block, Usage
@@ -159,6 +161,7 @@ class Caller:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         try:
+            request[CALLER_PATHS] = CallerPaths(openai.FIELD_NAMES, Origins())
             return await relay(request, self._call, self.words)
         except grpc.aio.AioRpcError:
             return web.Response(status=500)

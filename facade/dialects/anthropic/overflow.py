@@ -1,4 +1,4 @@
-"""A prompt that is too long, told in the words that Anthropic's clients look for. Pure.
+"""The error message of a prompt that is too long, in the form that Anthropic's clients parse. Pure.
 
 Coding agents shorten a conversation by themselves when an error says "prompt is too long";
 some read the two numbers behind it.

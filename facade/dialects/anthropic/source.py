@@ -1,4 +1,4 @@
-"""Which conversations go to a provider of this dialect as their caller wrote them. Pure.
+"""Decides which conversations go to a provider of this dialect as their caller wrote them. Pure.
 
 Those in which the way there and back, by the canonical model, would change nothing that
 counts: texts, calls of tools and their results, signed thinking, and tools of unique names,

@@ -183,9 +183,6 @@ def _parameters(wire: ChatParameters, prefix: str, *, with_tools: bool = True) -
     said = _said(wire)
     for field in _SAME & said.keys():
         setattr(request, field, said[field])
-    if "top_logprobs" in said and not wire.logprobs:
-        path = f"{prefix}top_logprobs"
-        raise invalid(path, f"{path}: needs logprobs to be true")
     if not _TOKEN_LIMITS.isdisjoint(said):
         request.max_tokens = _token_limit(wire, prefix)
         # A step says so in either case, as the request may have used the other name.

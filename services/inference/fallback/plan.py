@@ -221,13 +221,15 @@ def _check_config(request: GenerateRequest) -> None:
         _check_range(f"{path}.global_timeout_ms", config.global_timeout_ms, 1)
     if not 1 <= len(config.steps) <= MAX_STEPS:
         raise invalid(f"{path}.steps", f"{path}.steps: 1 to {MAX_STEPS} are needed")
-    seen: set[str] = set()
+    seen: dict[str, int] = {}
     for index, step in enumerate(config.steps):
-        if not step.step_id or len(step.step_id) > MAX_NAME or step.step_id in seen:
-            where = f"{path}.steps[{index}].step_id"
-            said = f"is required, has at most {MAX_NAME} characters and must be unique"
+        where = f"{path}.steps[{index}].step_id"
+        if not step.step_id or len(step.step_id) > MAX_NAME:
+            raise invalid(where, f"{where}: is required, with at most {MAX_NAME} characters")
+        earlier = seen.setdefault(step.step_id, index)
+        if earlier != index:
+            said = f"must be unique, and {step.step_id!r} is {path}.steps[{earlier}] already"
             raise invalid(where, f"{where}: {said}")
-        seen.add(step.step_id)
 
 
 def _step(

@@ -53,8 +53,8 @@ class _Part:
 
     Attributes:
         messages: the messages.
-        paths: of each medium in reading order, its path in the caller's JSON; None for one
-            that the caller's request does not hold.
+        paths: of each medium in reading order, its path in the caller's request; None for one
+            that the request does not hold.
     """
 
     def __init__(self, messages: Sequence[Message], paths: Sequence[str | None]) -> None:

@@ -1,4 +1,4 @@
-"""What the engine expects of a provider."""
+"""The interface of providers, and the call that one is asked with."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field

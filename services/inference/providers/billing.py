@@ -1,4 +1,4 @@
-"""The text in which Claude Code tells Anthropic whom to bill, at the start of a system prompt.
+"""The billing text of Claude Code, at the start of a system prompt of Anthropic's dialect.
 
 It is not meant for models, and is another one in every request, so that no prefix of a prompt
 would be cached.

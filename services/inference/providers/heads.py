@@ -1,4 +1,4 @@
-"""Headers of the caller's dialect on their way to a provider and back.
+"""Headers of a dialect between a caller and a provider of the same dialect.
 
 See `services.common.dialect_headers` for which these are.
 """

@@ -1,4 +1,4 @@
-"""Takes the gateway's credentials, and what looks like one, out of a provider's words. Pure.
+"""Removal of the gateway's credentials, and of what looks like one, from provider messages. Pure.
 
 A server that echoes the key it was sent may write it in another way: in percent-encoding,
 base64, hexadecimal digits, the escapes of JSON or HTML, in other letter case, in pieces. A

@@ -1,4 +1,4 @@
-"""Makes providers from settings."""
+"""Construction of providers from the settings."""
 
 import ipaddress
 from collections.abc import Mapping

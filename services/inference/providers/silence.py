@@ -1,4 +1,4 @@
-"""Answers that are waited for with bounded patience."""
+"""Response reader with an idle timeout."""
 
 from services.common.idle import IdleTimer
 from services.inference import http

@@ -217,7 +217,6 @@ TABLE: list[tuple[dict[str, Any], str, str]] = [
         f"{FIRST}.fail_on.error_contains[0]",
         "must not be empty",
     ),
-    (steps(STEP, {**STEP, "model": "n"}), "fallback_config.steps[1].step_id", "unique"),
     ({"memory_id": ""}, "memory_id", "must not be empty"),
     ({"memory_id": "a" * 257}, "memory_id", "at most 256"),
     ({"memory_id": "a\nb"}, "memory_id", "printable"),

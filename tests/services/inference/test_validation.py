@@ -36,7 +36,9 @@ def request(**fields: object) -> GenerateRequest:
     [
         request(),
         request(messages=[HELLO] * validation.MAX_MESSAGES),
-        request(temperature=0, top_p=1, top_k=1, n=128, max_tokens=1, top_logprobs=20),
+        request(
+            temperature=0, top_p=1, top_k=1, n=128, max_tokens=1, logprobs=True, top_logprobs=20
+        ),
         request(temperature=2, presence_penalty=-2, frequency_penalty=2),
         request(tools=[Tool(name="a")], tool_choice=ToolChoice(mode="MODE_TOOL", name="a")),
         request(thinking=ThinkingConfig(mode="MODE_ENABLED", budget_tokens=1024)),
@@ -66,7 +68,9 @@ def test_what_keeps_to_the_proto_passes(good):
         (request(max_tokens=0), "max_tokens"),
         (request(n=0), "n"),
         (request(n=129), "n"),
-        (request(top_logprobs=21), "top_logprobs"),
+        (request(logprobs=True, top_logprobs=21), "top_logprobs"),
+        (request(top_logprobs=1), "top_logprobs"),
+        (request(logprobs=False, top_logprobs=0), "top_logprobs"),
         (request(presence_penalty=2.5), "presence_penalty"),
         (request(stop_sequences=["a", ""]), "stop_sequences"),
         (

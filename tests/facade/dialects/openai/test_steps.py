@@ -89,8 +89,6 @@ def test_a_step_may_have_another_conversation() -> None:
         ({}, {"temperature": "1"}, "temperature"),
         ({}, {"max_tokens": 0}, "max_tokens"),
         ({}, {"max_tokens": 1, "max_completion_tokens": 2}, "max_completion_tokens"),
-        ({}, {"top_logprobs": 3}, "top_logprobs"),
-        ({"logprobs": True, "top_logprobs": 1}, {"logprobs": False}, "top_logprobs"),
         ({}, {"tool_choice": "required"}, "tool_choice"),
         ({"tools": [TOOL]}, {"tools": []}, "tools"),
         ({"stop": "a"}, {"stop": []}, "stop"),

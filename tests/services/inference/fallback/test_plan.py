@@ -64,6 +64,7 @@ def given(**fields: object) -> dict[str, pb.GenerateRequest]:
         (second(fail_on=pb.FailOn(status_code=[500, 99])), f"{STEPS}[1].fail_on.status_code[1]"),
         (second(fail_on=pb.FailOn(error_contains=[""])), f"{STEPS}[1].fail_on.error_contains[0]"),
         (second(**given(temperature=3)), f"{STEPS}[1].parameters.temperature"),
+        (second(**given(top_logprobs=3)), f"{STEPS}[1].parameters.top_logprobs"),
         (second(**given(model="c")), f"{STEPS}[1].parameters.model"),
         (second(**given(fallback=AUTO)), f"{STEPS}[1].parameters.fallback"),
         (
