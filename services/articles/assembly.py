@@ -7,12 +7,12 @@ import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.articles.cache import Cache
-from services.articles.desk import Desk
+from services.articles.cache import DocumentCache
+from services.articles.committer import DocumentCommitter
 from services.articles.files import FileStore
 from services.articles.groups import GroupRepository
-from services.articles.log import Log
 from services.articles.metrics import Metrics
+from services.articles.operation_log import OperationLog
 from services.articles.repository import ArticleRepository
 from services.articles.retention import Retention
 from services.articles.servicer import ArticleEditorServicer
@@ -33,10 +33,10 @@ class Articles:
     """
 
     def __init__(
-        self, servicer: ArticleEditorServicer, desk: Desk, sweeper: ArticleSweeper
+        self, servicer: ArticleEditorServicer, committer: DocumentCommitter, sweeper: ArticleSweeper
     ) -> None:
         self.servicer = servicer
-        self._desk = desk
+        self._committer = committer
         self._sweeper = sweeper
         self._sweeping = asyncio.create_task(sweeper.run())
 
@@ -56,11 +56,11 @@ class Articles:
         accounts = Usage(chosen)
         articles = ArticleRepository(database, source, accounts=accounts)
         sessions = SessionRepository(database, source, chosen)
-        desk = Desk(
+        committer = DocumentCommitter(
             database,
             sessions,
-            Log(database, source),
-            Cache(chosen.cache_bytes),
+            OperationLog(database, source),
+            DocumentCache(chosen.cache_bytes),
             metrics,
             accounts,
         )
@@ -69,17 +69,17 @@ class Articles:
         lease = sweeper_lease(database, "articles", every_s, source)
         return cls(
             ArticleEditorServicer(
-                articles, sessions, desk, FileStore(channel), groups, source, reserve
+                articles, sessions, committer, FileStore(channel), groups, source, reserve
             ),
-            desk,
+            committer,
             ArticleSweeper(
                 Retention(database, source, accounts), sessions, lease, chosen, every_s, metrics
             ),
         )
 
     async def stop(self) -> None:
-        """End the sweeper, and what the desk has begun."""
+        """End the sweeper, and what the committer has begun."""
         self._sweeping.cancel()
         await asyncio.gather(self._sweeping, return_exceptions=True)
-        await self._desk.stop()
+        await self._committer.stop()
         await self._sweeper.stop()

@@ -12,7 +12,7 @@ _FOR_JSON = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class DocumentState:
     """A document as it is after a number of operations.
 
     Attributes:
@@ -37,26 +37,26 @@ class Opened:
         return _LEAST + _FOR_JSON * (self.snapshot_bytes + self.tail_bytes)
 
 
-class Cache:
+class DocumentCache:
     """The documents used last, up to a size in all; the one in use stays whatever it has."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
         # The least recently used first.
-        self._held: OrderedDict[str, Opened] = OrderedDict()
+        self._held: OrderedDict[str, DocumentState] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def get(self, article_id: str) -> Opened | None:
+    def get(self, article_id: str) -> DocumentState | None:
         """Return a document as it was held last; the log may have more."""
         held = self._held.get(article_id)
         if held is not None:
             self._held.move_to_end(article_id)
         return held
 
-    def put(self, article_id: str, opened: Opened) -> None:
+    def put(self, article_id: str, opened: DocumentState) -> None:
         """Hold a document, unless a newer state of it is held."""
         before = self._held.get(article_id)
         if before is not None:

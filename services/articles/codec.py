@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import orjson
 
-from services.articles.faults import failure
+from services.articles.errors import failure
 from services.articles.tree.document import Document
+from services.articles.tree.errors import EditError
 from services.articles.tree.operations import Operation, from_json, to_json
-from services.articles.tree.refusal import Refusal
 from services.common.errors import GatewayError
 
 
@@ -35,7 +35,7 @@ def apply(document: Document, operation: Operation) -> Applied:
     """
     try:
         change = operation.apply(document)
-    except Refusal as refusal:
+    except EditError as refusal:
         raise told(refusal) from None
     return Applied(
         change.document,
@@ -60,7 +60,7 @@ def decode_document(content: bytes) -> Document:
     return Document.from_json(orjson.loads(content))
 
 
-def told(refusal: Refusal) -> GatewayError:
+def told(refusal: EditError) -> GatewayError:
     """Return the failure that a refusal of the tree is to a caller."""
     problem = refusal.message.removeprefix(f"{refusal.pointer}: ")
     return failure(int(refusal.code), refusal.pointer, problem)

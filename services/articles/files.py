@@ -8,7 +8,7 @@ import grpc
 
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1 import files_pb2, files_pb2_grpc
-from services.articles.faults import SCHEMA, failure
+from services.articles.errors import SCHEMA, failure
 from services.articles.tree.operations import Insert, Operation, ReplaceText
 from services.common import logs
 from services.common.authentication import caller_key
@@ -51,7 +51,7 @@ class FileStore:
         return True
 
 
-def named_files(operation: Operation) -> dict[str, str]:
+def referenced_files(operation: Operation) -> dict[str, str]:
     """Return the files that an operation brings in, each with where it is named first."""
     found: dict[str, str] = {}
     if isinstance(operation, Insert):
@@ -68,7 +68,7 @@ def _gather(images: Any, pointer: str, found: dict[str, str]) -> None:
             found.setdefault(image["fileId"], f"{pointer}/{place}/fileId")
 
 
-async def must_own(files: Files, named: Mapping[str, str]) -> None:
+async def check_ownership(files: Files, named: Mapping[str, str]) -> None:
     """Refuse a file that is not the caller's.
 
     Args:

@@ -110,8 +110,8 @@ class GroupRepository:
     async def list_all(self) -> Sequence[GroupInfo]:
         """Return every group, oldest first."""
         of_group = groups.c.id
-        inside = select(func.count()).where(members.c.group_id == of_group).scalar_subquery()
-        holds = (
+        member_count = select(func.count()).where(members.c.group_id == of_group).scalar_subquery()
+        article_count = (
             select(func.count())
             .where(articles.c.group_id == of_group, articles.c.deleted_at_ms.is_(None))
             .scalar_subquery()
@@ -120,8 +120,8 @@ class GroupRepository:
             groups.c.id,
             groups.c.name,
             groups.c.creator_id,
-            inside,
-            holds,
+            member_count,
+            article_count,
             groups.c.created_at_ms,
         ).order_by(groups.c.created_at_ms, groups.c.id)
         async with reading_once(self._engine) as connection:

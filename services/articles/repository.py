@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.articles.v1 import articles_pb2
 from gateway.articles.v1.articles_pb2 import Article, ArticleGroup, Permission
-from services.articles.faults import NO_RIGHT, SCHEMA, failure, no_document, no_group
+from services.articles.errors import NO_RIGHT, SCHEMA, failure, no_document, no_group
 from services.articles.retention import PURGING_MS
 from services.articles.tables import (
     GROUP_ONLY,
@@ -47,7 +47,7 @@ _PERMISSIONS: dict[str, Permission.ValueType] = {
 }
 
 
-class Standing(NamedTuple):
+class AccessRights(NamedTuple):
     """What decides on a user's rights to a document.
 
     Attributes:
@@ -79,9 +79,9 @@ class Standing(NamedTuple):
         return self.is_creator or self.is_group_creator
 
 
-def standing_of(row: Row[Any], user_id: str) -> Standing:
-    """Return a user's standing from a row of `with_standing`."""
-    return Standing(
+def access_rights_of(row: Row[Any], user_id: str) -> AccessRights:
+    """Return a user's standing from a row of `with_access_columns`."""
+    return AccessRights(
         creator_id=row.creator_id,
         is_creator=row.creator_id == user_id,
         is_member=row.member_id is not None,
@@ -91,8 +91,8 @@ def standing_of(row: Row[Any], user_id: str) -> Standing:
     )
 
 
-def with_standing(query: Select[Any], user_id: ColumnElement[str] | str) -> Select[Any]:
-    """Add to a query on `articles` what `standing_of` reads."""
+def with_access_columns(query: Select[Any], user_id: ColumnElement[str] | str) -> Select[Any]:
+    """Add to a query on `articles` what `access_rights_of` reads."""
     of_user = and_(members.c.group_id == articles.c.group_id, members.c.user_id == user_id)
     return (
         query.add_columns(
@@ -222,7 +222,7 @@ class ArticleRepository:
         mine = select(groups).join(members).where(members.c.user_id == user_id)
         theirs = or_(articles.c.creator_id == user_id, articles.c.group_id.in_(_joined(user_id)))
         query = (
-            with_standing(
+            with_access_columns(
                 select(articles.c.id, articles.c.name, articles.c.created_at_ms).select_from(
                     articles
                 ),
@@ -238,7 +238,7 @@ class ArticleRepository:
             ).all()
         in_group: dict[int, list[Article]] = defaultdict(list)
         for row in rows:
-            if standing_of(row, user_id).may_read:
+            if access_rights_of(row, user_id).may_read:
                 in_group[row.group_id or PRIVATE_GROUP].append(_to_article(row))
         private = ArticleGroup(
             group_id=PRIVATE_GROUP,
@@ -261,19 +261,19 @@ class ArticleRepository:
         return int(self._source.now() * 1000)
 
 
-async def find(connection: AsyncConnection, user_id: str, article_id: str) -> Standing:
+async def find(connection: AsyncConnection, user_id: str, article_id: str) -> AccessRights:
     """Return a user's standing with a document that is there and that they may read.
 
     Raises:
         GatewayError: 40402.
     """
     if is_id(article_id):
-        query = with_standing(select(articles.c.id).select_from(articles), user_id)
+        query = with_access_columns(select(articles.c.id).select_from(articles), user_id)
         found = await connection.execute(
             query.where(articles.c.id == article_id, articles.c.deleted_at_ms.is_(None))
         )
         if row := found.one_or_none():
-            standing = standing_of(row, user_id)
+            standing = access_rights_of(row, user_id)
             if standing.may_read:
                 return standing
     raise no_document()

@@ -9,16 +9,16 @@ import orjson
 
 from gateway.articles.v1 import articles_pb2 as wire
 from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceServicer
-from services.articles import codec, reads
-from services.articles.desk import Desk, Outcome
-from services.articles.faults import BODY, NO_GRANT, failure, no_session
-from services.articles.files import Files, must_own, named_files
+from services.articles import codec, responses
+from services.articles.committer import DocumentCommitter, EditResult
+from services.articles.errors import BODY, NO_GRANT, failure, no_session
+from services.articles.files import Files, check_ownership, referenced_files
 from services.articles.groups import GroupRepository
 from services.articles.repository import ArticleRepository
-from services.articles.sessions import Named, SessionRepository, is_session_id
+from services.articles.sessions import SessionRef, SessionRepository, is_session_id
 from services.articles.tree import requests
+from services.articles.tree.errors import EditError
 from services.articles.tree.operations import Operation
-from services.articles.tree.refusal import Refusal
 from services.common.authentication import caller
 from services.common.disk import DiskReserve
 from services.common.errors import GatewayError
@@ -52,7 +52,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self,
         articles: ArticleRepository,
         sessions: SessionRepository,
-        desk: Desk,
+        committer: DocumentCommitter,
         files: Files,
         grants: GroupRepository | None,
         source: Source,
@@ -62,7 +62,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self._reserve = reserve
         self._articles = articles
         self._sessions = sessions
-        self._desk = desk
+        self._committer = committer
         self._files = files
         self._grants = grants
         self._new_id = lambda: source.new_id("")
@@ -74,7 +74,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         user_id = await self._user_id()
         plan = plan_name(caller.get().plan)
         session_id, reused = await self._sessions.open(user_id, plan, request.article_id)
-        opened = await self._desk.read(Named(session_id, user_id))
+        opened = await self._committer.read(SessionRef(session_id, user_id))
         return wire.CreateSessionResponse(
             session_id=session_id,
             block_count=len(opened.document.blocks),
@@ -117,19 +117,19 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         self, request: wire.ReadArticleRequest, context: "Context[Any, Any]"
     ) -> wire.ReadArticleResponse:
         """Read a document."""
-        opened = await self._desk.read(await self._named(request.session_id))
+        opened = await self._committer.read(await self._named(request.session_id))
         if opened.size < _LARGE:
-            return reads.article(opened)
-        return await asyncio.to_thread(reads.article, opened)
+            return responses.article(opened)
+        return await asyncio.to_thread(responses.article, opened)
 
     async def ReadBlock(
         self, request: wire.ReadBlockRequest, context: "Context[Any, Any]"
     ) -> wire.ReadBlockResponse:
         """Read a block."""
-        opened = await self._desk.read(await self._named(request.session_id))
+        opened = await self._committer.read(await self._named(request.session_id))
         if opened.size < _LARGE:
-            return reads.block(opened, request.block_id)
-        return await asyncio.to_thread(reads.block, opened, request.block_id)
+            return responses.block(opened, request.block_id)
+        return await asyncio.to_thread(responses.block, opened, request.block_id)
 
     async def InsertBlocks(
         self, request: wire.InsertBlocksRequest, context: "Context[Any, Any]"
@@ -260,22 +260,22 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
         done = await self._edit(request, read)
         return wire.SetArticleStyleResponse(revision=done.opened.revision)
 
-    async def _edit(self, request: _EditRequest, read: Callable[[], Operation]) -> Outcome:
+    async def _edit(self, request: _EditRequest, read: Callable[[], Operation]) -> EditResult:
         named = await self._named(request.session_id)
         is_large = request.ByteSize() >= _LARGE
         try:
             self._reserve.check()
             operation = await asyncio.to_thread(_told, read) if is_large else _told(read)
-            await must_own(self._files, named_files(operation))
+            await check_ownership(self._files, referenced_files(operation))
         except GatewayError:
             # A refused call keeps its session alive too, and tells first when it is over.
-            await self._desk.read(named)
+            await self._committer.read(named)
             raise
         if_revision = request.if_revision if request.HasField("if_revision") else None
-        return await self._desk.edit(named, operation, if_revision)
+        return await self._committer.edit(named, operation, if_revision)
 
-    async def _named(self, session_id: str) -> Named:
-        named = Named(session_id, await self._user_id())
+    async def _named(self, session_id: str) -> SessionRef:
+        named = SessionRef(session_id, await self._user_id())
         if not is_session_id(session_id):
             raise no_session()
         return named
@@ -290,7 +290,7 @@ class ArticleEditorServicer(ArticleEditorServiceServicer):
 def _told(read: Callable[[], Operation]) -> Operation:
     try:
         return read()
-    except Refusal as refusal:
+    except EditError as refusal:
         raise codec.told(refusal) from None
 
 

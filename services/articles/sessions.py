@@ -12,14 +12,14 @@ from sqlalchemy import Row, delete, func, insert, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.articles.faults import (
+from services.articles.errors import (
     document_deleted,
     no_document,
     no_session,
     session_expired,
     too_many_sessions,
 )
-from services.articles.repository import find, standing_of, with_standing
+from services.articles.repository import access_rights_of, find, with_access_columns
 from services.articles.tables import articles, operations, sessions
 from services.articles.usage import Usage
 from services.common.database import reading_once, writing
@@ -39,14 +39,14 @@ def is_session_id(text: str) -> bool:
     return len(text) <= _MAX_ID and text.isascii() and text.isprintable()
 
 
-class Named(NamedTuple):
+class SessionRef(NamedTuple):
     """A session as a call names it: whose call, and which session."""
 
     session_id: str
     user_id: str
 
 
-class Live(NamedTuple):
+class LiveSession(NamedTuple):
     """A live session's document.
 
     Attributes:
@@ -93,7 +93,7 @@ class SessionRepository:
                     raise
         raise no_document()
 
-    async def end(self, named: Named) -> None:
+    async def end(self, named: SessionRef) -> None:
         """End a session.
 
         Raises:
@@ -101,12 +101,12 @@ class SessionRepository:
         """
         async with writing(self._engine) as connection:
             found = (await self.touch(connection, [named]))[named]
-            if isinstance(found, Live):
+            if isinstance(found, LiveSession):
                 await connection.execute(delete(sessions).where(sessions.c.id == named.session_id))
         if isinstance(found, GatewayError):
             raise found
 
-    async def article_of(self, named: Named) -> str | None:
+    async def article_of(self, named: SessionRef) -> str | None:
         """Return the document of a session, live or not; None when it is not the caller's."""
         query = select(sessions.c.article_id).where(
             sessions.c.id == named.session_id, sessions.c.user_id == named.user_id
@@ -116,8 +116,8 @@ class SessionRepository:
         return article_id
 
     async def touch(
-        self, connection: AsyncConnection, which: Collection[Named]
-    ) -> dict[Named, Live | GatewayError]:
+        self, connection: AsyncConnection, which: Collection[SessionRef]
+    ) -> dict[SessionRef, LiveSession | GatewayError]:
         """Move the ends of sessions, within the caller's transaction; return what each one is.
 
         Sessions come before anything else that a transaction changes, always in one
@@ -227,17 +227,17 @@ def _described(session_ids: Iterable[str]) -> Any:
         articles.c.charged_bytes,
         revision.label("revision"),
     ).select_from(sessions.join(articles, articles.c.id == sessions.c.article_id))
-    return with_standing(query, sessions.c.user_id).where(sessions.c.id.in_(session_ids))
+    return with_access_columns(query, sessions.c.user_id).where(sessions.c.id.in_(session_ids))
 
 
-def _told(row: Row[Any] | None, user_id: str, now_ms: int) -> Live | GatewayError:
+def _told(row: Row[Any] | None, user_id: str, now_ms: int) -> LiveSession | GatewayError:
     if row is None or row.user_id != user_id:
         return no_session()
     if row.deleted_at_ms is not None:
         return document_deleted()
     if row.expires_at_ms <= now_ms:
         return session_expired()
-    if not standing_of(row, user_id).may_read:
+    if not access_rights_of(row, user_id).may_read:
         # The session was opened while it was so.
         return no_document("/sessionId")
-    return Live(row.article_id, row.creator_id, row.revision, row.charged_bytes)
+    return LiveSession(row.article_id, row.creator_id, row.revision, row.charged_bytes)

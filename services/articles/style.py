@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from services.articles.tree import limits
+from services.articles.tree.errors import join_pointer
 from services.articles.tree.nodes import BLOCK_TYPES, Element, Json
-from services.articles.tree.refusal import inside
 from services.articles.tree.values import (
     array,
     boolean,
@@ -17,8 +17,8 @@ from services.articles.tree.values import (
     integer,
     mapping,
     number,
+    schema_error,
     string,
-    wrong,
 )
 
 Style = Mapping[str, Json]
@@ -44,7 +44,7 @@ def _css_value(value: object, pointer: str) -> object:
     if isinstance(value, str):
         return string(value, pointer, limits.CSS_VALUE)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise wrong(pointer, "must be a string or a number")
+        raise schema_error(pointer, "must be a string or a number")
     return number(value, pointer)
 
 
@@ -63,10 +63,10 @@ def _columns(value: object, pointer: str) -> object:
 def _ratios(value: object, pointer: str) -> object:
     ratios = array(value, pointer)
     if not 1 <= len(ratios) <= 3:
-        raise wrong(pointer, "must hold one to three numbers")
+        raise schema_error(pointer, "must hold one to three numbers")
     for place, ratio in enumerate(ratios):
-        if number(ratio, inside(pointer, place)) <= 0:
-            raise wrong(inside(pointer, place), "must be greater than 0")
+        if number(ratio, join_pointer(pointer, place)) <= 0:
+            raise schema_error(join_pointer(pointer, place), "must be greater than 0")
     return ratios
 
 
@@ -74,7 +74,7 @@ def _fields(checks: Mapping[str, _Check], value: object, pointer: str) -> object
     given = mapping(value, pointer, checks)
     for key, entry in given.items():
         if entry is not None:
-            checks[key](entry, inside(pointer, key))
+            checks[key](entry, join_pointer(pointer, key))
     return given
 
 
@@ -160,12 +160,12 @@ def check_element_style(kind: str, patch: object, pointer: str) -> None:
     """Refuse what does not fit a block of the type; null fits everywhere.
 
     Raises:
-        Refusal: a property is unknown or belongs to another type, or a value is wrong.
+        EditError: a property is unknown or belongs to another type, or a value is wrong.
     """
     checks = _ELEMENT.get(kind, _PART)
     for key in mapping(patch, pointer):
         if key not in checks and key in _EVERY_PROPERTY:
-            raise wrong(inside(pointer, key), f"does not fit a block of type {kind}")
+            raise schema_error(join_pointer(pointer, key), f"does not fit a block of type {kind}")
     _fields(checks, patch, pointer)
 
 
@@ -173,12 +173,12 @@ def check_article_style(patch: object, pointer: str) -> None:
     """Refuse what is no part of an ArticleStyle; null fits everywhere.
 
     Raises:
-        Refusal: a part or a property is unknown, or a value is wrong.
+        EditError: a part or a property is unknown, or a value is wrong.
     """
     _fields(_ARTICLE, patch, pointer)
 
 
-def merged(target: Json, patch: Json) -> Json:
+def merge_patch(target: Json, patch: Json) -> Json:
     """Apply a merge patch (RFC 7396): objects merge, null removes, all else replaces."""
     if not isinstance(patch, Mapping):
         return patch
@@ -187,30 +187,30 @@ def merged(target: Json, patch: Json) -> Json:
         if value is None:
             made.pop(key, None)
         else:
-            made[key] = merged(made.get(key), value)
+            made[key] = merge_patch(made.get(key), value)
     return made
 
 
-def merged_style(target: Style, patch: Style) -> Style:
+def apply_style_patch(target: Style, patch: Style) -> Style:
     """Apply a merge patch to an object."""
-    made = merged(target, patch)
+    made = merge_patch(target, patch)
     assert isinstance(made, Mapping)
     return made
 
 
-def undoing(target: Style, patch: Style) -> Style:
-    """Return the patch that takes `merged_style(target, patch)` back to `target`."""
+def inverse_patch(target: Style, patch: Style) -> Style:
+    """Return the patch that takes `apply_style_patch(target, patch)` back to `target`."""
     made: dict[str, Json] = {}
     for key, value in patch.items():
         before = target.get(key)
         if isinstance(before, Mapping) and isinstance(value, Mapping):
-            made[key] = undoing(before, value)
+            made[key] = inverse_patch(before, value)
         else:
             made[key] = before
     return made
 
 
-def computed(article: Style, element: Element) -> Style:
+def computed_style(article: Style, element: Element) -> Style:
     """Return what finally applies: defaults, then global CSS, the article's part, the block's own.
 
     Args:
@@ -223,10 +223,10 @@ def computed(article: Style, element: Element) -> Style:
         inherited = {key: everywhere[key] for key in _INHERITED if key in everywhere}
     made: Json = _DEFAULTS.get(element.type, {})
     if inherited:
-        made = merged(made, {"style": inherited})
+        made = merge_patch(made, {"style": inherited})
     if element.type in article:
-        made = merged(made, article[element.type])
+        made = merge_patch(made, article[element.type])
     if element.style:
-        made = merged(made, element.style)
+        made = merge_patch(made, element.style)
     assert isinstance(made, Mapping)
     return made

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, and_, case, func, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.articles.faults import quota_reached
+from services.articles.errors import quota_reached
 from services.articles.tables import articles, usage
 from services.common.database import insert_into
 from services.common.errors import GatewayError

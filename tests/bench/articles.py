@@ -23,8 +23,8 @@ from services.accounts.repository import AccountRepository
 from services.common.channels import Metadata, call_metadata, open_channel
 from services.common.database import migrate, open_engine
 from services.common.settings import Storage
-from tests.services.articles.editing import paragraph
-from tests.services.articles.killed import editing
+from tests.services.articles.editor import paragraph
+from tests.services.articles.killed_processes import editing
 
 SMALL, LARGE = 100, 9_900
 _AN_INSERT = 500

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
-from tests.facade.article_desk import HEADERS, JSON, KEY, PREFIX, running_desk
+from tests.facade.article_service import HEADERS, JSON, KEY, PREFIX, running_article_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -41,13 +41,13 @@ EDITS = [path for path in GOOD if path.startswith(("block/", "reference/", "styl
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running():
-    async with running_desk() as front:
+    async with running_article_service() as front:
         yield front
 
 
 @pytest.fixture
 def front(running):
-    running.desk.clear()
+    running.service.clear()
     return running
 
 
@@ -164,14 +164,14 @@ class TestSessions:
     async def test_a_refused_request_keeps_its_session_alive(self, front, path):
         body = {**GOOD[path], "sessionId": "mine", "blockId": 1, "ifRevision": -1}
         await front.refused(path, body)
-        assert front.desk.kept == ["mine"]
+        assert front.service.kept == ["mine"]
 
     @pytest.mark.parametrize("session_id", [None, 1, ["s"], {}])
     async def test_one_without_a_session_keeps_none(self, front, session_id):
         await front.refused("block/delete", {"sessionId": session_id, "blockId": 1})
         await front.refused("block/delete", {"blockId": 1})
         await front.refused("session/create", {"docId": 1})
-        assert not front.desk.kept
+        assert not front.service.kept
 
     @pytest.mark.parametrize(
         ("reason", "status", "code"),
@@ -182,11 +182,11 @@ class TestSessions:
         ],
     )
     async def test_a_session_that_is_over_is_told_first(self, front, reason, status, code):
-        front.desk.session_failure = GatewayError(reason, "/sessionId: no", article_code=code)
+        front.service.session_failure = GatewayError(reason, "/sessionId: no", article_code=code)
         assert await front.refused("block/delete", {**S, "blockId": 1}) == (code, "/sessionId: no")
 
     async def test_a_service_that_is_gone_is_told_first(self, front):
-        front.desk.session_failure = GatewayError(errors_pb2.REASON_UNAVAILABLE, "not now")
+        front.service.session_failure = GatewayError(errors_pb2.REASON_UNAVAILABLE, "not now")
         assert await front.refused("block/delete", {**S, "blockId": 1}) == (50301, "not now")
 
 
@@ -355,7 +355,7 @@ class Unforeseen(Exception):
     ],
 )
 async def test_a_failure_of_the_service_keeps_its_number(front, failure, status, code):
-    front.desk.failure = failure
+    front.service.failure = failure
     answer, told = await front.ask("POST", PREFIX + "block/delete", json=B)
     assert (answer.status, told["code"], told["data"]) == (status, code, {})
     assert "a secret" not in told["message"]
@@ -373,7 +373,7 @@ async def test_an_answer_that_nobody_foresaw_is_an_internal_error(front, caplog)
 
 
 async def test_a_service_that_is_gone_is_told_as_unavailable():
-    async with running_desk() as front:
+    async with running_article_service() as front:
         await front.ask("POST", PREFIX + "doc/list", json={})
         await front.server.stop(0)
         answer, told = await front.ask("POST", PREFIX + "doc/list", json={})
@@ -382,7 +382,7 @@ async def test_a_service_that_is_gone_is_told_as_unavailable():
 
 
 async def test_a_service_that_does_not_know_the_call(front):
-    front.desk.failure = grpc.aio.AioRpcError(
+    front.service.failure = grpc.aio.AioRpcError(
         grpc.StatusCode.UNIMPLEMENTED, grpc.aio.Metadata(), grpc.aio.Metadata(), "secret"
     )
     answer, told = await front.ask("POST", PREFIX + "doc/list", json={})

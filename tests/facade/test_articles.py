@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from facade.dialects import articles
 from gateway.articles.v1 import articles_pb2 as pb
-from tests.facade.article_desk import JSON, PREFIX, RPCS, running_desk
+from tests.facade.article_service import JSON, PREFIX, RPCS, running_article_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -40,13 +40,13 @@ DONE = {"ok": True, "revision": 7}
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running():
-    async with running_desk() as front:
+    async with running_article_service() as front:
         yield front
 
 
 @pytest.fixture
 def front(running):
-    running.desk.clear()
+    running.service.clear()
     return running
 
 
@@ -333,9 +333,9 @@ STRICT = {"block/style", "style/leaf", "style/article"}
 async def test_a_request_becomes_a_call_and_its_answer_an_envelope(
     front, path, body, call, answer, data
 ):
-    front.desk.answer = answer
+    front.service.answer = answer
     assert await front.post(path, body) == (200, {"code": 1, "data": data})
-    assert front.desk.calls == [call]
+    assert front.service.calls == [call]
 
 
 @pytest.mark.parametrize(("blocks", "is_apart"), [(501, True), (500, False)])
@@ -349,7 +349,7 @@ async def test_a_long_document_is_rendered_in_a_thread(front, monkeypatch, block
     render = articles.render
     monkeypatch.setattr(articles, "render", noting)
     summary = pb.BlockSummary(id="b", type="code", text="x")
-    front.desk.answer = pb.ReadArticleResponse(
+    front.service.answer = pb.ReadArticleResponse(
         blocks=[summary] * blocks, style=b"{}", references=b"[]"
     )
     status, _ = await front.post("doc/read", S)
@@ -365,10 +365,10 @@ async def test_every_endpoint_and_every_call_has_a_row():
 @pytest.mark.parametrize("row", [row for row in ROWS if row[0] not in STRICT])
 async def test_unknown_fields_are_ignored(front, row):
     path, body, call, answer, _ = row
-    front.desk.answer = answer
+    front.service.answer = answer
     unknown = {"unknown": 1, "session_id": "x", "style ": {}, "__proto__": None, "": []}
     status, _ = await front.post(path, {**unknown, **body})
-    assert (status, front.desk.calls) == (200, [call])
+    assert (status, front.service.calls) == (200, [call])
 
 
 HOSTILE = [
@@ -391,7 +391,7 @@ async def test_any_text_reaches_the_service_unharmed(front, text):
     await front.post("block/delete", {"sessionId": text, "blockId": text})
     await front.post("reference/add", {**S, "reference": {"title": text, text: [text]}})
     await front.post("block/style", {**B, text + "!": text})
-    deleted, added, styled = front.desk.calls
+    deleted, added, styled = front.service.calls
     assert (deleted.session_id, deleted.block_id) == (text, text)
     assert orjson.loads(added.reference) == {"title": text, text: [text]}
     assert orjson.loads(styled.properties) == {text + "!": text}
@@ -400,7 +400,7 @@ async def test_any_text_reaches_the_service_unharmed(front, text):
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_any_text_reaches_the_caller_unharmed(front, text):
     block = orjson.dumps({"id": text})
-    front.desk.answer = pb.ReadBlockResponse(block=block, style=b"{}", text=text)
+    front.service.answer = pb.ReadBlockResponse(block=block, style=b"{}", text=text)
     _, told = await front.post("doc/read-block", B)
     assert (told["data"]["text"], told["data"]["block"]) == (text, {"id": text})
 
@@ -408,7 +408,7 @@ async def test_any_text_reaches_the_caller_unharmed(front, text):
 async def test_numbers_in_styles_keep_their_kind(front):
     given = {"a": 1, "b": 1.0, "c": 1e300, "d": -0.0, "e": 2**64 - 1}
     await front.post("style/article", {**S, "style": given})
-    assert repr(orjson.loads(front.desk.calls[0].style)) == repr(given)
+    assert repr(orjson.loads(front.service.calls[0].style)) == repr(given)
 
 
 async def test_a_body_of_the_limit_passes_and_its_blocks_arrive(front):
@@ -419,7 +419,7 @@ async def test_a_body_of_the_limit_passes_and_its_blocks_arrive(front):
         "POST", PREFIX + "block/insert", data=io.BytesIO(body), headers=JSON
     )
     assert answer.status == 200
-    assert len(front.desk.calls[0].blocks) > (2 << 20) - 100
+    assert len(front.service.calls[0].blocks) > (2 << 20) - 100
 
 
 async def test_no_version_is_needed_and_a_charset_may_be_named(front):

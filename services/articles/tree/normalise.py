@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from services.articles.tree import limits
 from services.articles.tree.nodes import EMPTY_LEAF, LEAVES_ONLY_TYPES, Element, Json, Leaf, Node
-from services.articles.tree.values import wrong
+from services.articles.tree.values import schema_error
 
 
 def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
@@ -48,18 +48,18 @@ def grid(rows: Sequence[Element], pointer: str) -> dict[str, Json]:
     Every slot is taken by exactly one cell: its own, or one that spans over it.
 
     Raises:
-        Refusal: a span overlaps or leaves the table, a row is too short or too long, or the
+        EditError: a span overlaps or leaves the table, a row is too short or too long, or the
             table is larger than the limits.
     """
     if not rows:
         return {"rowLength": 0, "colLength": 0}
     if len(rows) > limits.TABLE_ROWS:
-        raise wrong(pointer, f"a table has at most {limits.TABLE_ROWS} rows")
+        raise schema_error(pointer, f"a table has at most {limits.TABLE_ROWS} rows")
     width = sum(_spans(cell)[0] for cell in rows[0].elements)
     if width == 0:
-        raise wrong(pointer, "the first row of a table needs a cell")
+        raise schema_error(pointer, "the first row of a table needs a cell")
     if width > limits.TABLE_COLUMNS:
-        raise wrong(pointer, f"a table has at most {limits.TABLE_COLUMNS} columns")
+        raise schema_error(pointer, f"a table has at most {limits.TABLE_COLUMNS} columns")
     # Of each column, the first row that no cell above reaches into.
     free_from = [0] * width
     for y, row in enumerate(rows):
@@ -75,16 +75,18 @@ def _lay_row(row: Element, y: int, height: int, free_from: list[int], pointer: s
         columns, down = _spans(cell)
         place = f"the cell at row {y}, column {x} of the table"
         if x + columns > width:
-            raise wrong(pointer, f"{place} reaches beyond column {width - 1}, the last one")
+            raise schema_error(pointer, f"{place} reaches beyond column {width - 1}, the last one")
         if y + down > height:
-            raise wrong(pointer, f"{place} spans beyond the last row")
+            raise schema_error(pointer, f"{place} spans beyond the last row")
         for column in range(x, x + columns):
             if free_from[column] > y:
-                raise wrong(pointer, f"{place} overlaps one that spans down from above")
+                raise schema_error(pointer, f"{place} overlaps one that spans down from above")
             free_from[column] = y + down
         x += columns
     if any(free <= y for free in free_from):
-        raise wrong(pointer, f"row {y} of the table leaves columns empty; {width} are needed")
+        raise schema_error(
+            pointer, f"row {y} of the table leaves columns empty; {width} are needed"
+        )
 
 
 def _spans(cell: Element) -> tuple[int, int]:

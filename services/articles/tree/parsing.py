@@ -3,9 +3,10 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from services.articles.style import check_element_style, merged_style
+from services.articles.style import apply_style_patch, check_element_style
 from services.articles.tree import limits
 from services.articles.tree.colours import is_colour
+from services.articles.tree.errors import Code, EditError, join_pointer
 from services.articles.tree.nodes import (
     CONTENT_KEYS,
     ELEMENT_TYPES,
@@ -20,7 +21,6 @@ from services.articles.tree.nodes import (
     Node,
 )
 from services.articles.tree.normalise import grid, normal_children
-from services.articles.tree.refusal import Code, Refusal, inside
 from services.articles.tree.values import (
     array,
     boolean,
@@ -28,8 +28,8 @@ from services.articles.tree.values import (
     integer,
     mapping,
     number,
+    schema_error,
     string,
-    wrong,
 )
 
 NewId = Callable[[], str]
@@ -50,19 +50,21 @@ _DATA_IMAGE = re.compile(r"data:image/[a-z0-9.+-]+[;,]", re.IGNORECASE | re.ASCI
 def parse_leaf(value: object, pointer: str) -> Leaf:
     """Read a TextLeaf. False and null marks are dropped."""
     given = mapping(value, pointer, _LEAF_KEYS)
-    kind = choice(given.get("type", "default"), inside(pointer, "type"), LEAF_TYPES)
+    kind = choice(given.get("type", "default"), join_pointer(pointer, "type"), LEAF_TYPES)
     if "text" not in given:
-        raise wrong(inside(pointer, "text"), "is required")
+        raise schema_error(join_pointer(pointer, "text"), "is required")
     cite, url = given.get("cite"), None
     if kind == "url":
-        url = string(given.get("url"), inside(pointer, "url"), limits.URL, empty=False)
+        url = string(given.get("url"), join_pointer(pointer, "url"), limits.URL, empty=False)
     elif given.get("url") is not None:
-        raise wrong(inside(pointer, "url"), "belongs to a leaf of type url")
+        raise schema_error(join_pointer(pointer, "url"), "belongs to a leaf of type url")
     if cite is not None:
-        cite = string(cite, inside(pointer, "cite"), limits.IDENTIFIER)
-    marks = {key: parse_mark(key, given[key], inside(pointer, key)) for key in MARKS & given.keys()}
+        cite = string(cite, join_pointer(pointer, "cite"), limits.IDENTIFIER)
+    marks = {
+        key: parse_mark(key, given[key], join_pointer(pointer, key)) for key in MARKS & given.keys()
+    }
     return Leaf(
-        string(given["text"], inside(pointer, "text"), limits.LEAF_TEXT),
+        string(given["text"], join_pointer(pointer, "text"), limits.LEAF_TEXT),
         kind,
         bool(marks.get("bold")),
         bool(marks.get("italic")),
@@ -85,7 +87,7 @@ def parse_mark(key: str, value: object, pointer: str) -> bool | str | None:
     if key == "textDecoration":
         return choice(value, pointer, TEXT_DECORATIONS)
     if not is_colour(string(value, pointer, limits.CSS_VALUE)):
-        raise wrong(pointer, "must be a CSS colour such as #c00, tomato or rgb(200, 0, 0)")
+        raise schema_error(pointer, "must be a CSS colour such as #c00, tomato or rgb(200, 0, 0)")
     return str(value)
 
 
@@ -107,9 +109,9 @@ def parse_children(
     """
     return tuple(
         [
-            parse_element(child, inside(pointer, place), depth, new_id, claims)
+            parse_element(child, join_pointer(pointer, place), depth, new_id, claims)
             if _is_element(child)
-            else parse_leaf(child, inside(pointer, place))
+            else parse_leaf(child, join_pointer(pointer, place))
             for place, child in enumerate(array(value, pointer))
         ]
     )
@@ -124,20 +126,22 @@ def parse_element(
 ) -> Element:
     """Read an ElementBlock into its normal form, under a new id; see `parse_children`."""
     if depth > limits.DEPTH:
-        raise wrong(pointer, f"is nested deeper than {limits.DEPTH} elements")
+        raise schema_error(pointer, f"is nested deeper than {limits.DEPTH} elements")
     kind = mapping(value, pointer).get("type")
     if not isinstance(kind, str) or kind not in ELEMENT_TYPES:
-        raise wrong(inside(pointer, "type"), f"must be one of {', '.join(ELEMENT_TYPES)}")
+        raise schema_error(
+            join_pointer(pointer, "type"), f"must be one of {', '.join(ELEMENT_TYPES)}"
+        )
     given = mapping(value, pointer, _ELEMENT_KEYS[kind])
     made_id = new_id()
     if given.get("id") is not None:
-        claims[made_id] = string(given["id"], inside(pointer, "id"), limits.IDENTIFIER)
+        claims[made_id] = string(given["id"], join_pointer(pointer, "id"), limits.IDENTIFIER)
     style: Mapping[str, Json] = {}
     if given.get("style") is not None:
-        place = inside(pointer, "style")
+        place = join_pointer(pointer, "style")
         check_element_style(kind, given["style"], place)
-        style = merged_style({}, _as_json(given["style"]))
-    place = inside(pointer, "children")
+        style = apply_style_patch({}, _as_json(given["style"]))
+    place = join_pointer(pointer, "children")
     children = parse_children(given.get("children", ()), place, depth + 1, new_id, claims)
     content = parse_content(kind, given, pointer)
     return built(Element(made_id, kind, (), style, content), children, place)
@@ -152,7 +156,7 @@ def built(element: Element, children: Sequence[Node], pointer: str) -> Element:
     """Return the element around other children, in normal form.
 
     Raises:
-        Refusal: the children don't fit the type, or don't make a table.
+        EditError: the children don't fit the type, or don't make a table.
     """
     _fit(element.type, children, pointer)
     content = element.content
@@ -167,18 +171,18 @@ def _fit(kind: str, children: Sequence[Node], pointer: str) -> None:
     held = HOLDS.get(kind)
     leaves = sum(isinstance(child, Leaf) for child in children)
     if kind in VOID_TYPES and children:
-        raise wrong(pointer, f"a block of type {kind} has no children")
+        raise schema_error(pointer, f"a block of type {kind} has no children")
     for place, child in enumerate(children):
         if isinstance(child, Element) and child.type != held:
-            raise wrong(inside(pointer, place), f"{kind} cannot hold {child.type}")
+            raise schema_error(join_pointer(pointer, place), f"{kind} cannot hold {child.type}")
     if kind == "list-item":
         if any(isinstance(child, Element) for child in children[:-1]):
-            raise wrong(pointer, "a list-item holds leaves, then at most one nested list")
+            raise schema_error(pointer, "a list-item holds leaves, then at most one nested list")
     elif kind == "label":
         if 0 < leaves < len(children):
-            raise wrong(pointer, "a label holds either leaves or label-items, not both")
+            raise schema_error(pointer, "a label holds either leaves or label-items, not both")
     elif leaves and kind not in LEAVES_ONLY_TYPES:
-        raise wrong(pointer, f"{kind} holds {held}, and no text of its own")
+        raise schema_error(pointer, f"{kind} holds {held}, and no text of its own")
 
 
 def parse_content(kind: str, given: Mapping[str, object], pointer: str) -> dict[str, Json]:
@@ -194,12 +198,14 @@ def parse_content(kind: str, given: Mapping[str, object], pointer: str) -> dict[
         case "table":
             for key in CONTENT_KEYS["table"]:
                 if key in given:
-                    integer(given[key], inside(pointer, key), 0, _LARGEST_INTEGER)
+                    integer(given[key], join_pointer(pointer, key), 0, _LARGEST_INTEGER)
             return {"rowLength": 0, "colLength": 0}
         case _:
             empty: dict[str, object] = {"image": [], "author": [], "institution": []}
             return {
-                key: parse_field(key, given.get(key, empty.get(key, "")), inside(pointer, key))
+                key: parse_field(
+                    key, given.get(key, empty.get(key, "")), join_pointer(pointer, key)
+                )
                 for key in CONTENT_KEYS.get(kind, ())
             }
 
@@ -223,7 +229,7 @@ def parse_field(key: str, value: object, pointer: str) -> Json:
 
 def _each(parse: Callable[[object, str, int], Json], value: object, pointer: str) -> list[Json]:
     return [
-        parse(item, inside(pointer, place), place)
+        parse(item, join_pointer(pointer, place), place)
         for place, item in enumerate(array(value, pointer))
     ]
 
@@ -232,20 +238,20 @@ def parse_image(value: object, pointer: str, place: int) -> Json:
     """Read an Image: exactly one of url and fileId, and what describes it."""
     given = mapping(value, pointer, _IMAGE_KEYS)
     if (given.get("url") is None) == (given.get("fileId") is None):
-        raise Refusal(Code.FIELDS, pointer, "takes exactly one of url and fileId")
+        raise EditError(Code.FIELDS, pointer, "takes exactly one of url and fileId")
     made: dict[str, Json] = {}
     if given.get("url") is not None:
-        made["url"] = _image_url(given["url"], inside(pointer, "url"))
+        made["url"] = _image_url(given["url"], join_pointer(pointer, "url"))
     else:
         made["fileId"] = string(
-            given["fileId"], inside(pointer, "fileId"), limits.IDENTIFIER, empty=False
+            given["fileId"], join_pointer(pointer, "fileId"), limits.IDENTIFIER, empty=False
         )
     for key in ("alt", "title"):
         if given.get(key) is not None:
-            made[key] = string(given[key], inside(pointer, key), limits.LEAF_TEXT)
+            made[key] = string(given[key], join_pointer(pointer, key), limits.LEAF_TEXT)
     for key in ("width", "height"):
         if given.get(key) is not None:
-            made[key] = _length(given[key], inside(pointer, key))
+            made[key] = _length(given[key], join_pointer(pointer, key))
     return made
 
 
@@ -254,7 +260,7 @@ def _image_url(value: object, pointer: str) -> str:
     if _DATA_IMAGE.match(url):
         return url
     if not _WEB_ADDRESS.match(url):
-        raise wrong(pointer, "must be an http or https address or a data:image URL")
+        raise schema_error(pointer, "must be an http or https address or a data:image URL")
     return string(value, pointer, limits.URL)
 
 
@@ -262,7 +268,7 @@ def _length(value: object, pointer: str) -> Json:
     if isinstance(value, str):
         return string(value, pointer, limits.CSS_VALUE)
     if number(value, pointer) < 0:
-        raise wrong(pointer, "must not be negative")
+        raise schema_error(pointer, "must not be negative")
     return number(value, pointer)
 
 
@@ -270,10 +276,10 @@ def _author(value: object, pointer: str, place: int) -> Json:
     given = mapping(value, pointer, _AUTHOR_KEYS)
     institution = given.get("institutionId", 0)
     return {
-        "id": _number_id(given.get("id", place + 1), inside(pointer, "id")),
+        "id": _number_id(given.get("id", place + 1), join_pointer(pointer, "id")),
         "name": _name(given, pointer),
-        "institutionId": _number_id(institution, inside(pointer, "institutionId")),
-        "isStar": boolean(given.get("isStar", False), inside(pointer, "isStar")),
+        "institutionId": _number_id(institution, join_pointer(pointer, "institutionId")),
+        "isStar": boolean(given.get("isStar", False), join_pointer(pointer, "isStar")),
     }
 
 
@@ -281,11 +287,11 @@ def _institutions(value: object, pointer: str) -> list[Json]:
     made: list[Json] = []
     seen: set[int] = set()
     for place, item in enumerate(array(value, pointer)):
-        here = inside(pointer, place)
+        here = join_pointer(pointer, place)
         given = mapping(item, here, _INSTITUTION_KEYS)
-        identifier = _number_id(given.get("id", place + 1), inside(here, "id"))
+        identifier = _number_id(given.get("id", place + 1), join_pointer(here, "id"))
         if identifier in seen:
-            raise wrong(inside(here, "id"), "is the id of another institution here")
+            raise schema_error(join_pointer(here, "id"), "is the id of another institution here")
         seen.add(identifier)
         made.append({"id": identifier, "name": _name(given, here)})
     return made
@@ -296,12 +302,12 @@ def _number_id(value: object, pointer: str) -> int:
 
 
 def _name(given: Mapping[str, object], pointer: str) -> str:
-    return string(given.get("name"), inside(pointer, "name"), limits.LEAF_TEXT)
+    return string(given.get("name"), join_pointer(pointer, "name"), limits.LEAF_TEXT)
 
 
 def _span(given: Mapping[str, object], key: str, pointer: str, most: int) -> int:
-    return integer(given.get(key, 1), inside(pointer, key), 1, most)
+    return integer(given.get(key, 1), join_pointer(pointer, key), 1, most)
 
 
 def _string(given: Mapping[str, object], key: str, pointer: str, limit: int) -> str:
-    return string(given.get(key, ""), inside(pointer, key), limit)
+    return string(given.get(key, ""), join_pointer(pointer, key), limit)

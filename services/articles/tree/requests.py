@@ -1,7 +1,7 @@
 """Request bodies, named as in the contract's endpoint table, into operations.
 
 Keys that carry the call itself (`sessionId`, `ifRevision`) are not looked at. All raise
-`Refusal` for whatever is wrong with a body by itself; the rest shows when the operation is
+`EditError` for whatever is wrong with a body by itself; the rest shows when the operation is
 applied.
 """
 
@@ -11,6 +11,7 @@ from services.articles.references import parse_patch, parse_reference
 from services.articles.style import check_article_style
 from services.articles.tree import limits
 from services.articles.tree.document import Path
+from services.articles.tree.errors import Code, EditError, join_pointer
 from services.articles.tree.nodes import CONTENT_KEYS, VOID_TYPES, Element, Json, Leaf, Node
 from services.articles.tree.operations.bibliography import (
     AddReference,
@@ -30,8 +31,7 @@ from services.articles.tree.parsing import (
     parse_leaf,
     parse_mark,
 )
-from services.articles.tree.refusal import Code, Refusal, inside
-from services.articles.tree.values import array, mapping, string, wrong
+from services.articles.tree.values import array, mapping, schema_error, string
 
 Body = Mapping[str, object]
 
@@ -44,10 +44,10 @@ def insert(body: Body, new_id: NewId) -> Insert:
     path = _path(_required(body, "path"), "/path")
     sent = array(_required(body, "blocks"), "/blocks")
     if not 1 <= len(sent) <= limits.BLOCKS_AN_INSERT:
-        raise wrong("/blocks", f"must hold 1 to {limits.BLOCKS_AN_INSERT} blocks")
+        raise schema_error("/blocks", f"must hold 1 to {limits.BLOCKS_AN_INSERT} blocks")
     blocks: list[Element] = []
     for place, block in enumerate(sent):
-        blocks.append(parse_element(block, inside("/blocks", place), 1, new_id, {}))
+        blocks.append(parse_element(block, join_pointer("/blocks", place), 1, new_id, {}))
     return Insert(path, tuple(blocks))
 
 
@@ -62,13 +62,15 @@ def replace_text(body: Body, new_id: NewId) -> ReplaceText:
     fields = [key for key in ("children", *_VOID_FIELDS) if key in body]
     if not fields:
         known = ", ".join(("children", *_VOID_FIELDS))
-        raise Refusal(Code.FIELDS, "", f"at least one of {known} is required")
+        raise EditError(Code.FIELDS, "", f"at least one of {known} is required")
     claims: dict[str, str] = {}
     children: tuple[Node, ...] | None = None
     if "children" in body:
         children = _text(body["children"], new_id, claims)
     content: dict[str, Json] = {
-        key: parse_field(key, body[key], inside("", key)) for key in _VOID_FIELDS if key in body
+        key: parse_field(key, body[key], join_pointer("", key))
+        for key in _VOID_FIELDS
+        if key in body
     }
     return ReplaceText(block_id, children, claims, content)
 
@@ -86,8 +88,8 @@ def append_text(body: Body) -> AppendText:
     if isinstance(value, str):
         return AppendText(block_id, (Leaf(string(value, "/text", limits.LEAF_TEXT)),))
     if not isinstance(value, list | tuple):
-        raise wrong("/text", "must be a string or an array of text leaves")
-    leaves = [parse_leaf(leaf, inside("/text", place)) for place, leaf in enumerate(value)]
+        raise schema_error("/text", "must be a string or an array of text leaves")
+    leaves = [parse_leaf(leaf, join_pointer("/text", place)) for place, leaf in enumerate(value)]
     return AppendText(block_id, tuple(leaves))
 
 
@@ -102,9 +104,9 @@ def style_leaf(body: Body) -> StyleLeaf:
     """Read the body of style/leaf."""
     mapping(body, "", _CALL_KEYS | MARKS | {"blockId", "leafPath"})
     target = _target(body)
-    marks = {key: parse_mark(key, body[key], inside("", key)) for key in body if key in MARKS}
+    marks = {key: parse_mark(key, body[key], join_pointer("", key)) for key in body if key in MARKS}
     if not marks:
-        raise Refusal(Code.FIELDS, "", f"at least one of {', '.join(sorted(MARKS))} is required")
+        raise EditError(Code.FIELDS, "", f"at least one of {', '.join(sorted(MARKS))} is required")
     return StyleLeaf(target, marks)
 
 
@@ -141,21 +143,21 @@ def delete_reference(body: Body) -> DeleteReference:
 
 def _required(body: Body, key: str) -> object:
     if key not in body:
-        raise Refusal(Code.FIELDS, inside("", key), "is required")
+        raise EditError(Code.FIELDS, join_pointer("", key), "is required")
     return body[key]
 
 
 def _identifier(body: Body, key: str) -> str:
     value = _required(body, key)
     if not isinstance(value, str):
-        raise wrong(inside("", key), "must be a string")
+        raise schema_error(join_pointer("", key), "must be a string")
     return value
 
 
 def _target(body: Body) -> Target:
     given = [key for key in ("blockId", "leafPath") if body.get(key) is not None]
     if len(given) != 1:
-        raise Refusal(Code.FIELDS, "", "takes exactly one of blockId and leafPath")
+        raise EditError(Code.FIELDS, "", "takes exactly one of blockId and leafPath")
     if given == ["blockId"]:
         return _identifier(body, "blockId")
     return _path(body["leafPath"], "/leafPath")
@@ -163,10 +165,12 @@ def _target(body: Body) -> Target:
 
 def _path(value: object, pointer: str) -> Path:
     if not isinstance(value, list | tuple) or not value:
-        raise Refusal(Code.PATH, pointer, "must be an array of one or more whole numbers")
+        raise EditError(Code.PATH, pointer, "must be an array of one or more whole numbers")
     for place, step in enumerate(value):
         if isinstance(step, bool) or not isinstance(step, int) or step < 0:
-            raise Refusal(Code.PATH, inside(pointer, place), "must be a whole number from 0 on")
+            raise EditError(
+                Code.PATH, join_pointer(pointer, place), "must be a whole number from 0 on"
+            )
     return tuple(value)
 
 

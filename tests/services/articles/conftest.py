@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.settings import Articles
-from tests.services.articles.editing import Clock, Editing
+from tests.services.articles.editor import Clock, Editing
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from services.articles.tables import articles, operations
 from services.common.database import reading
 from services.common.errors import GatewayError
 from services.common.settings import Articles
-from tests.services.articles.editing import Editing, code_of
+from tests.services.articles.editor import Editing, code_of
 from tests.services.articles.test_sessions import code
 
 MONTH_S = 30 * 86_400

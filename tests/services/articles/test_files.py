@@ -16,7 +16,7 @@ from gateway.files.v1.files_pb2 import (
 )
 from gateway.files.v1.files_pb2_grpc import FileStoreServiceStub
 from services.accounts.repository import AccountRepository
-from services.articles.files import must_own
+from services.articles.files import check_ownership
 from services.assembly import Services
 from services.common.channels import call_metadata, open_channel
 from services.common.database import migrate, open_engine
@@ -77,5 +77,5 @@ class _Down:
 
 async def test_a_store_that_does_not_answer_is_no_missing_file() -> None:
     with pytest.raises(GatewayError) as raised:
-        await must_own(_Down(), {"file-a": "/image/0/fileId", "file-b": "/image/1/fileId"})
+        await check_ownership(_Down(), {"file-a": "/image/0/fileId", "file-b": "/image/1/fileId"})
     assert (raised.value.http_status, raised.value.article_code) == (503, None)

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.accounts.repository import AccountRepository
 from services.common.database import migrate, open_engine
 from services.common.settings import Storage
-from tests.services.articles.killed import (
+from tests.services.articles.killed_processes import (
     Known,
     assert_consistent,
     editing,

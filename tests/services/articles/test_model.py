@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from services.articles import log
+from services.articles import operation_log
 from services.common.errors import GatewayError
-from tests.services.articles.editing import Client, Editing, stored_and_replayed
+from tests.services.articles.editor import Client, Editing, stored_and_replayed
 
 _STEPS = 60
 
@@ -64,7 +64,7 @@ async def change(
 async def test_any_sequence_of_edits_leaves_what_the_model_has(
     editing: Editing, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "SNAPSHOT_EVERY", 7)
+    monkeypatch.setattr(operation_log, "SNAPSHOT_EVERY", 7)
     chance = random.Random(seed)
     await editing.start()
     group = await editing.groups.create("lab", "user_ada")

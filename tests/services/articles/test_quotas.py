@@ -6,13 +6,13 @@ import pytest
 from sqlalchemy import func, select
 
 from gateway.errors.v1 import errors_pb2
-from services.articles import log as logs
+from services.articles import operation_log as logs
 from services.articles.tables import articles, operations
 from services.articles.usage import BLOCK, DOCUMENT_BYTES, OPERATION_BYTES, Account
 from services.common.database import reading
 from services.common.errors import GatewayError
 from services.common.settings import ArticleDocuments, ArticleQuota, Articles
-from tests.services.articles.editing import Client, Editing, code_of, snapshot_revision
+from tests.services.articles.editor import Client, Editing, code_of, snapshot_revision
 
 QUOTA = 100_000
 TEXT = "x" * 20_000
@@ -102,7 +102,7 @@ async def test_two_processes_do_not_exceed_the_quota_together(editing: Editing) 
     )
     done = [one for one in outcomes if not isinstance(one, BaseException)]
     refused = [one for one in outcomes if isinstance(one, GatewayError)]
-    # Blocks of the three documents' logs may leave less room than one more edit takes.
+    # BlockSequence of the three documents' logs may leave less room than one more edit takes.
     assert 3 <= len(done) <= 4
     assert len(refused) == 24 - len(done)
     assert {one.article_code for one in refused} == {40303}
@@ -200,13 +200,13 @@ async def test_history_goes_before_the_quota_is_full(
     await editing.start()
     theirs = editing.client("ada", 1)
     assert await theirs.texts(session_id) == ["x"]
-    desk = editing.instances[0].desk
+    committer = editing.instances[0].committer
     for number in range(25):
         text = [{"type": "default", "text": f"{number:01000}"}]
         await ada.call(
             "ReplaceText", session_id=session_id, block_id=block, fields={"children": text}
         )
-        await desk.stop()
+        await committer.stop()
     assert 2 * (await account(editing)).size_bytes > QUOTA
     for _ in range(3):
         await ada.insert(session_id, "later")

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from services.common.errors import GatewayError
-from tests.services.articles.editing import Client, Editing, code_of, paragraph
+from tests.services.articles.editor import Client, Editing, code_of, paragraph
 
 
 async def block_of(ada: Client, session_id: str, block_id: str) -> Any:
@@ -140,7 +140,7 @@ async def test_a_stale_revision_is_refused_and_the_right_one_is_not(editing: Edi
 
 async def test_an_image_shows_the_callers_files_alone(editing: Editing) -> None:
     ada = editing.client()
-    editing.drawer.files |= {("user_ada", "file-a"), ("user_bob", "file-b")}
+    editing.files.files |= {("user_ada", "file-a"), ("user_bob", "file-b")}
     session_id = await ada.begin()
     url = {"url": "https://example.com/a.png"}
 
@@ -152,7 +152,7 @@ async def test_an_image_shows_the_callers_files_alone(editing: Editing) -> None:
         return await ada.call("InsertBlocks", session_id=session_id, path=[0], blocks=blocks)
 
     done = await insert(images("file-a", "file-a"), images("file-a"))
-    assert editing.drawer.asked == 1
+    assert editing.files.asked == 1
     with pytest.raises(GatewayError) as raised:
         await insert(paragraph("a"), images("file-a", "file-b"))
     assert (code_of(raised), raised.value.param) == (40003, "/blocks/1/image/2/fileId")

@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from services.articles.tables import sessions
 from services.common.database import reading
 from services.common.errors import GatewayError
-from tests.services.articles.editing import Client, Editing, code_of
+from tests.services.articles.editor import Client, Editing, code_of
 
 LENGTH_S = 600
 DAY_S = 86_400

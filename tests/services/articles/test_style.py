@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.articles.style import computed, merged, merged_style, undoing
+from services.articles.style import apply_style_patch, computed_style, inverse_patch, merge_patch
 from tests.services.articles.trees import Body, Editor, bullets, paragraph, row, table
 
 VALUES = st.recursive(
@@ -38,14 +38,16 @@ OBJECTS = st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3)
     ],
 )
 def test_patches_merge_as_the_rfc_has_it(target: Any, patch: Any, result: Any) -> None:
-    assert merged(target, patch) == result
+    assert merge_patch(target, patch) == result
 
 
 @settings(max_examples=200)
 @given(OBJECTS, OBJECTS)
 def test_a_patch_can_be_undone(start: Body, patch: Body) -> None:
-    target = merged_style({}, start)
-    assert merged_style(merged_style(target, patch), undoing(target, patch)) == target
+    target = apply_style_patch({}, start)
+    assert (
+        apply_style_patch(apply_style_patch(target, patch), inverse_patch(target, patch)) == target
+    )
 
 
 FITTING: list[tuple[str, Body]] = [
@@ -207,10 +209,10 @@ def test_what_applies_is_defaults_then_global_then_type_then_local() -> None:
     editor.edit("style_article", {"style": style})
     editor.insert(bullets("a", style={"style": {"width": 6}, "indentWidth": 1}))
     block = editor.document.blocks[0]
-    assert computed(editor.document.style, block) == {
+    assert computed_style(editor.document.style, block) == {
         "style": {"color": "red", "fontSize": 11, "lineHeight": 1, "width": 6},
         "orderType": "disc",
         "orderWidth": 3,
         "indentWidth": 1,
     }
-    assert computed({}, block) == {**block.style, "orderType": "disc"}
+    assert computed_style({}, block) == {**block.style, "orderType": "disc"}

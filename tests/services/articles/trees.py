@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from services.articles.tree import requests
 from services.articles.tree.document import Document
+from services.articles.tree.errors import EditError
 from services.articles.tree.nodes import (
     HOLDS,
     LEAVES_ONLY_TYPES,
@@ -24,7 +25,6 @@ from services.articles.tree.nodes import (
     walk,
 )
 from services.articles.tree.operations import Change, Operation
-from services.articles.tree.refusal import Refusal
 
 Body = dict[str, Any]
 
@@ -84,10 +84,10 @@ class Editor:
     def children(self, block_id: str) -> Any:
         return self.json(block_id)["children"]
 
-    def refuse(self, kind: str, body: Body, code: int, pointer: str | None = None) -> Refusal:
+    def refuse(self, kind: str, body: Body, code: int, pointer: str | None = None) -> EditError:
         """Expect a refusal with a code (and a pointer), which changes nothing."""
         before = as_bytes(self.document)
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(EditError) as refused:
             self.edit(kind, body)
         assert refused.value.code == code, refused.value.message
         if pointer is not None:
@@ -447,14 +447,14 @@ def random_edits(data: st.DataObject, editor: Editor, at_most: int = 8) -> Itera
     yield editor.edit("insert", {"path": [0], "blocks": one_of_each(cited="r0")})
     blocks = data.draw(st.lists(BLOCKS, max_size=3))
     if blocks:
-        with suppress(Refusal):
+        with suppress(EditError):
             yield editor.edit("insert", {"path": [1], "blocks": blocks})
     for _ in range(data.draw(st.integers(0, at_most))):
         kind, body = data.draw(edits(editor.document))
         before = as_bytes(editor.document)
         try:
             change = editor.edit(kind, body)
-        except Refusal:
+        except EditError:
             assert as_bytes(editor.document) == before
             continue
         yield change

@@ -1,6 +1,6 @@
 """Every edit of a document as a value of its own.
 
-`operation.apply(document)` gives a `Change` or raises `Refusal`; `to_json` and `from_json` are
+`operation.apply(document)` gives a `Change` or raises `EditError`; `to_json` and `from_json` are
 its form in the log.
 """
 

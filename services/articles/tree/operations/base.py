@@ -6,11 +6,11 @@ from typing import Any, ClassVar, Protocol, Self
 
 from services.articles.tree import limits
 from services.articles.tree.document import Document, Path
+from services.articles.tree.errors import Code, EditError, join_pointer
 from services.articles.tree.nodes import Element, Json, Leaf, Node, height, walk
 from services.articles.tree.normalise import normal_children
 from services.articles.tree.parsing import built
-from services.articles.tree.refusal import Code, Refusal, inside
-from services.articles.tree.values import wrong
+from services.articles.tree.values import schema_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Operation(Protocol):
     name: ClassVar[str]
 
     def apply(self, document: Document) -> Change:
-        """Return what the edit makes of a document, or raise `Refusal`."""
+        """Return what the edit makes of a document, or raise `EditError`."""
         ...
 
     def to_json(self) -> dict[str, Json]:
@@ -55,12 +55,12 @@ def found(document: Document, block_id: str, pointer: str = "/blockId") -> tuple
     """Return where an element stands, and the element.
 
     Raises:
-        Refusal: there is none with that id.
+        EditError: there is none with that id.
     """
     path = document.path_of(block_id)
     element = None if path is None else document.node_at(path)
     if path is None or not isinstance(element, Element):
-        raise Refusal(Code.NO_BLOCK, pointer, "no block of the document has this id")
+        raise EditError(Code.NO_BLOCK, pointer, "no block of the document has this id")
     return path, element
 
 
@@ -68,13 +68,13 @@ def found_leaf(document: Document, path: Path) -> tuple[Path, Element, int]:
     """Return the path of the element that holds a leaf, the element, and the leaf's place in it.
 
     Raises:
-        Refusal: the path leads to an element or to nothing.
+        EditError: the path leads to an element or to nothing.
     """
     node = document.node_at(path)
     if node is None:
-        raise Refusal(Code.NO_LEAF, "/leafPath", "nothing stands there")
+        raise EditError(Code.NO_LEAF, "/leafPath", "nothing stands there")
     if isinstance(node, Element):
-        raise Refusal(Code.PATH, "/leafPath", f"leads to a {node.type}, not to a text leaf")
+        raise EditError(Code.PATH, "/leafPath", f"leads to a {node.type}, not to a text leaf")
     holder = document.node_at(path[:-1])
     assert isinstance(holder, Element)
     return path[:-1], holder, path[-1]
@@ -132,16 +132,16 @@ def check_cites(document: Document, element: Element, pointer: str) -> None:
     if all(cite in document.references for cite in element.cites):
         return
     for place, child in enumerate(element.children):
-        here = inside(inside(pointer, "children"), place)
+        here = join_pointer(join_pointer(pointer, "children"), place)
         if isinstance(child, Element):
             check_cites(document, child, here)
         elif child.cite is not None and child.cite not in document.references:
-            raise unknown_reference(inside(here, "cite"))
+            raise unknown_reference(join_pointer(here, "cite"))
 
 
-def unknown_reference(pointer: str) -> Refusal:
+def unknown_reference(pointer: str) -> EditError:
     """Return the refusal of a reference id that the document does not have."""
-    return Refusal(Code.NO_REFERENCE, pointer, "no reference of the document has this id")
+    return EditError(Code.NO_REFERENCE, pointer, "no reference of the document has this id")
 
 
 def check_size(
@@ -153,11 +153,11 @@ def check_size(
 ) -> None:
     """Refuse elements, put in at a depth, that make the document too deep or too large."""
     if any(height(element) + depth - 1 > limits.DEPTH for element in new):
-        raise wrong(pointer, f"would be nested deeper than {limits.DEPTH} elements")
+        raise schema_error(pointer, f"would be nested deeper than {limits.DEPTH} elements")
     more = sum(1 for element in new for _ in walk(element))
     less = sum(1 for element in gone for _ in walk(element))
     if more > less and len(document.parents) + more - less > limits.ELEMENTS:
-        raise wrong(pointer, f"a document has at most {limits.ELEMENTS} elements")
+        raise schema_error(pointer, f"a document has at most {limits.ELEMENTS} elements")
 
 
 def without_cite(leaf: Leaf, reference_id: str) -> Leaf:

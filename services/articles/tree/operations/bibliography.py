@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from services.articles.references import Reference
-from services.articles.style import merged_style, undoing
+from services.articles.style import apply_style_patch, inverse_patch
 from services.articles.tree import limits
 from services.articles.tree.document import Document
+from services.articles.tree.errors import Code, EditError
 from services.articles.tree.nodes import (
     Element,
     Json,
@@ -22,8 +23,7 @@ from services.articles.tree.operations.base import (
     unknown_reference,
     without_cite,
 )
-from services.articles.tree.refusal import Code, Refusal
-from services.articles.tree.values import wrong
+from services.articles.tree.values import schema_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ class AddReference:
 def _check_free(document: Document, identifier: str) -> None:
     if identifier in document.references:
         problem = "a reference of the document has this id already"
-        raise Refusal(Code.REFERENCE_EXISTS, "/reference/id", problem)
+        raise EditError(Code.REFERENCE_EXISTS, "/reference/id", problem)
     if len(document.references) >= limits.REFERENCES:
-        raise wrong("/reference", f"a document has at most {limits.REFERENCES} references")
+        raise schema_error("/reference", f"a document has at most {limits.REFERENCES} references")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,9 @@ class UpdateReference:
         old = document.references.get(self.reference_id)
         if old is None:
             raise unknown_reference("/reference/id")
-        new = merged_style(old, self.patch)
+        new = apply_style_patch(old, self.patch)
         made = replace(document, references={**document.references, self.reference_id: new})
-        return Change(made, UpdateReference(self.reference_id, undoing(old, self.patch)))
+        return Change(made, UpdateReference(self.reference_id, inverse_patch(old, self.patch)))
 
     def to_json(self) -> dict[str, Json]:
         """Return id and patch."""

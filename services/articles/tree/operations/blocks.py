@@ -1,4 +1,4 @@
-"""Blocks come and go: insert, delete, and the way back from a change inside a block."""
+"""BlockSequence come and go: insert, delete, and the way back from a change inside a block."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 
 from services.articles.tree import limits
 from services.articles.tree.document import Document, Path
+from services.articles.tree.errors import Code, EditError, join_pointer
 from services.articles.tree.nodes import (
     BLOCK_TYPES,
     EMPTY_LEAF,
@@ -18,8 +19,7 @@ from services.articles.tree.nodes import (
 )
 from services.articles.tree.operations.base import Change, check_cites, check_size, found, restored
 from services.articles.tree.parsing import built
-from services.articles.tree.refusal import Code, Refusal, inside
-from services.articles.tree.values import wrong
+from services.articles.tree.values import schema_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Insert:
     def apply(self, document: Document) -> Change:
         """Insert all or none."""
         for place, block in enumerate(self.blocks):
-            check_cites(document, block, inside("/blocks", place))
+            check_cites(document, block, join_pointer("/blocks", place))
         check_size(document, len(self.path), (), self.blocks, "/blocks")
         if len(self.path) == 1:
             made = self._at_top(document)
@@ -51,25 +51,27 @@ class Insert:
         at = self._place(len(document.blocks))
         for place, block in enumerate(self.blocks):
             if block.type not in BLOCK_TYPES:
-                pointer = inside(inside("/blocks", place), "type")
-                raise wrong(pointer, f"{block.type} cannot stand at the top of a document")
+                pointer = join_pointer(join_pointer("/blocks", place), "type")
+                raise schema_error(pointer, f"{block.type} cannot stand at the top of a document")
         if len(document.blocks) + len(self.blocks) > limits.TOP_LEVEL_BLOCKS:
-            raise wrong("/blocks", f"a document has at most {limits.TOP_LEVEL_BLOCKS} blocks")
+            raise schema_error(
+                "/blocks", f"a document has at most {limits.TOP_LEVEL_BLOCKS} blocks"
+            )
         return document.spliced(at, at, self.blocks)
 
     def _below(self, document: Document) -> Document:
         holder = document.node_at(self.path[:-1])
         if holder is None:
-            raise Refusal(Code.PATH, "/path", "leads through a block that does not exist")
+            raise EditError(Code.PATH, "/path", "leads through a block that does not exist")
         if not isinstance(holder, Element):
-            raise Refusal(Code.PATH, "/path", "leads through a text leaf")
+            raise EditError(Code.PATH, "/path", "leads through a text leaf")
         held = HOLDS.get(holder.type)
         if held is None or holder.type == "table-row":
-            raise wrong("/path", f"no block can be inserted into {holder.type}")
+            raise schema_error("/path", f"no block can be inserted into {holder.type}")
         for place, block in enumerate(self.blocks):
             if block.type != held:
-                pointer = inside(inside("/blocks", place), "type")
-                raise wrong(pointer, f"must be {held} to stand in {holder.type}")
+                pointer = join_pointer(join_pointer("/blocks", place), "type")
+                raise schema_error(pointer, f"must be {held} to stand in {holder.type}")
         at = self._place(len(holder.children))
         children: Sequence[Node] = holder.children
         if holder.type == "label" and children == (EMPTY_LEAF,):
@@ -79,7 +81,7 @@ class Insert:
 
     def _place(self, siblings: int) -> int:
         if self.path[-1] > siblings:
-            raise Refusal(Code.PATH, "/path", f"must end with at most {siblings}")
+            raise EditError(Code.PATH, "/path", f"must end with at most {siblings}")
         return self.path[-1]
 
     def to_json(self) -> dict[str, Json]:
@@ -95,7 +97,7 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Take neighbouring elements out; callers name one, undoing an insert may name more.
+    """Take neighbouring elements out; callers name one, inverse_patch an insert may name more.
 
     Attributes:
         block_ids: in the order in which they stand.
@@ -108,13 +110,15 @@ class Delete:
         """Delete all or none; a cell of a table is never deleted."""
         path, first = found(document, self.block_ids[0])
         if first.type == "table-cell":
-            raise wrong("/blockId", "a cell is not deleted: replace its text, the row or the table")
+            raise schema_error(
+                "/blockId", "a cell is not deleted: replace its text, the row or the table"
+            )
         holder, start = path[:-1], path[-1]
         stop = start + len(self.block_ids)
         gone = [document.node_at((*holder, place)) for place in range(start, stop)]
         elements = [node for node in gone if isinstance(node, Element)]
         if tuple(element.id for element in elements) != self.block_ids:
-            raise Refusal(Code.NO_BLOCK, "/blockId", "the blocks don't stand together any more")
+            raise EditError(Code.NO_BLOCK, "/blockId", "the blocks don't stand together any more")
         made = _without(document, holder, start, stop)
         return Change(made, Insert(path, tuple(elements)))
 

@@ -15,7 +15,7 @@ from services.articles.tree.operations.base import (
     with_leaf,
 )
 from services.articles.tree.operations.blocks import Restore
-from services.articles.tree.values import wrong
+from services.articles.tree.values import schema_error
 
 # Which leaves an operation means: all below the block with an id, or the one at a path.
 Target = str | Path
@@ -103,7 +103,7 @@ def _changed(document: Document, target: Target, change: Callable[[Leaf], Leaf])
     if isinstance(target, str):
         path, old = found(document, target)
         if next(all_leaves(old), None) is None:
-            raise wrong("/blockId", f"there is no text leaf below this {old.type}")
+            raise schema_error("/blockId", f"there is no text leaf below this {old.type}")
         new = mapped(old, change)
     else:
         path, old, at = found_leaf(document, target)

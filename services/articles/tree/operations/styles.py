@@ -6,10 +6,10 @@ from typing import Any, ClassVar, Self
 
 from services.articles.style import (
     Style,
+    apply_style_patch,
     check_article_style,
     check_element_style,
-    merged_style,
-    undoing,
+    inverse_patch,
 )
 from services.articles.tree.document import Document
 from services.articles.tree.nodes import Json
@@ -33,8 +33,8 @@ class StyleBlock:
         """Merge the patch, which must fit the element's type."""
         path, old = found(document, self.block_id)
         check_element_style(old.type, self.patch, "")
-        new = replace(old, style=merged_style(old.style, self.patch))
-        inverse = StyleBlock(self.block_id, undoing(old.style, self.patch))
+        new = replace(old, style=apply_style_patch(old.style, self.patch))
+        inverse = StyleBlock(self.block_id, inverse_patch(old.style, self.patch))
         return Change(document.replaced(path, new), inverse)
 
     def to_json(self) -> dict[str, Json]:
@@ -61,8 +61,8 @@ class StyleArticle:
     def apply(self, document: Document) -> Change:
         """Merge the patch."""
         check_article_style(self.patch, "/style")
-        made = replace(document, style=merged_style(document.style, self.patch))
-        return Change(made, StyleArticle(undoing(document.style, self.patch)))
+        made = replace(document, style=apply_style_patch(document.style, self.patch))
+        return Change(made, StyleArticle(inverse_patch(document.style, self.patch)))
 
     def to_json(self) -> dict[str, Json]:
         """Return the patch."""

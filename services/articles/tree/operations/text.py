@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from services.articles.tree.document import Document, Path
+from services.articles.tree.errors import Code, EditError, join_pointer
 from services.articles.tree.nodes import (
     CONTENT_KEYS,
     PROSE_TYPES,
@@ -30,8 +31,7 @@ from services.articles.tree.operations.base import (
 )
 from services.articles.tree.operations.blocks import Restore
 from services.articles.tree.parsing import built
-from services.articles.tree.refusal import Code, Refusal, inside
-from services.articles.tree.values import wrong
+from services.articles.tree.values import schema_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,13 @@ class ReplaceText:
         path, old = found(document, self.block_id)
         for key in self.content:
             if old.type not in VOID_TYPES or key not in CONTENT_KEYS[old.type]:
-                raise wrong(inside("", key), f"does not fit a block of type {old.type}")
+                raise schema_error(
+                    join_pointer("", key), f"does not fit a block of type {old.type}"
+                )
         new = replace(old, content={**old.content, **self.content}) if self.content else old
         if self.children is not None:
             if old.type in VOID_TYPES:
-                raise wrong("/children", f"a block of type {old.type} has no children")
+                raise schema_error("/children", f"a block of type {old.type} has no children")
             kept = _kept_ids(self.claims, old)
             children = [_renamed(child, kept) for child in self.children]
             new = built(new, children, "/children")
@@ -154,14 +156,14 @@ def check_cites_of_leaves(document: Document, leaves: Sequence[Leaf]) -> None:
     """Refuse leaves, sent as `text`, that cite an unknown reference."""
     for place, leaf in enumerate(leaves):
         if leaf.cite is not None and leaf.cite not in document.references:
-            pointer = inside(inside("/text", place), "cite")
-            raise Refusal(Code.NO_REFERENCE, pointer, "no reference of the document has this id")
+            pointer = join_pointer(join_pointer("/text", place), "cite")
+            raise EditError(Code.NO_REFERENCE, pointer, "no reference of the document has this id")
 
 
 def _target(document: Document, block_id: str) -> tuple[Path, Element]:
     path, element = found(document, block_id)
     if element.type not in (*PROSE_TYPES, "label"):
-        raise wrong("/blockId", f"text cannot be appended to a block of type {element.type}")
+        raise schema_error("/blockId", f"text cannot be appended to a block of type {element.type}")
     if element.elements:
         return (*path, len(element.children) - 1), element.elements[-1]
     return path, element
@@ -186,7 +188,7 @@ class Truncate:
         """Cut, unless the block has become shorter already."""
         path, old = _target(document, self.block_id)
         if len(old.children) < self.leaves:
-            raise Refusal(Code.NO_LEAF, "/blockId", "the text to cut off is not there any more")
+            raise EditError(Code.NO_LEAF, "/blockId", "the text to cut off is not there any more")
         last = old.leaves[self.leaves - 1]
         kept = replace(last, text=last.text[: self.length])
         rest = replace(last, text=last.text[self.length :])

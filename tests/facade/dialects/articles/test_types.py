@@ -7,9 +7,9 @@ import pytest
 
 from facade.dialects import articles
 from services.articles.style import check_article_style, check_element_style
+from services.articles.tree.errors import EditError
 from services.articles.tree.nodes import BLOCK_TYPES, ELEMENT_TYPES, PART_TYPES
 from services.articles.tree.parsing import parse_element, parse_leaf
-from services.articles.tree.refusal import Refusal
 
 SCHEMAS = orjson.loads(orjson.dumps(articles.schemas()))
 UNKNOWN = {"unknown": 1}
@@ -47,7 +47,7 @@ def nullable(described: dict[str, Any]) -> str:
 
 
 def said(check: Any, *arguments: Any) -> str:
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(EditError) as refused:
         check(*arguments)
     return refused.value.message
 

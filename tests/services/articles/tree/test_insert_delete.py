@@ -6,9 +6,9 @@ import pytest
 
 from services.articles.tree import limits
 from services.articles.tree.document import Document
+from services.articles.tree.errors import Code, EditError
 from services.articles.tree.operations import Insert
 from services.articles.tree.parsing import parse_element
-from services.articles.tree.refusal import Code, Refusal
 from tests.services.articles.trees import (
     Body,
     Editor,
@@ -219,6 +219,6 @@ def test_undoing_an_insert_after_its_blocks_were_parted_is_refused() -> None:
     editor = Editor()
     change = editor.edit("insert", {"path": [0], "blocks": [paragraph("a"), paragraph("b")]})
     editor.insert(paragraph("between"), path=[1])
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(EditError) as refused:
         change.inverse.apply(editor.document)
     assert refused.value.code is Code.NO_BLOCK

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.articles.tree.document import Document
+from services.articles.tree.errors import EditError
 from services.articles.tree.nodes import walk
 from services.articles.tree.operations import from_json, to_json
-from services.articles.tree.refusal import Refusal
 from tests.services.articles.trees import (
     BLOCKS,
     RUNS,
@@ -69,7 +69,7 @@ def test_replaying_the_log_gives_the_tree(data: st.DataObject) -> None:
         try:
             operation = editor.read(kind, body)
             change = operation.apply(editor.document)
-        except Refusal:
+        except EditError:
             continue
         logged = json.loads(json.dumps([to_json(operation), to_json(change.inverse)]))
         again = from_json(logged[0]).apply(document)

@@ -17,11 +17,11 @@ from gateway.articles.v1.articles_pb2_grpc import (
     add_ArticleEditorServiceServicer_to_server,
 )
 from services.articles import codec
-from services.articles.cache import Cache
-from services.articles.desk import Desk
+from services.articles.cache import DocumentCache
+from services.articles.committer import DocumentCommitter
 from services.articles.groups import GroupRepository
-from services.articles.log import Log
 from services.articles.metrics import Metrics
+from services.articles.operation_log import OperationLog
 from services.articles.repository import ArticleRepository
 from services.articles.retention import Retention
 from services.articles.servicer import SERVICE_NAME, ArticleEditorServicer
@@ -76,7 +76,7 @@ class Users:
 
 
 @dataclass
-class Drawer:
+class FakeFileStore:
     """The files of each user, in place of a file store; counts how often it was asked."""
 
     files: set[tuple[str, str]] = field(default_factory=set)
@@ -148,8 +148,8 @@ class Instance:
     server: Server
     channel: grpc.aio.Channel
     stub: ArticleEditorServiceStub
-    desk: Desk
-    cache: Cache
+    committer: DocumentCommitter
+    cache: DocumentCache
     registry: CollectorRegistry
 
     def count(self, name: str) -> float:
@@ -162,7 +162,7 @@ class Editing:
 
     Attributes:
         settings: what every instance that is started from then on goes by.
-        drawer: the users' files.
+        files: the users' files.
         disk: where the database is said to be.
     """
 
@@ -170,7 +170,7 @@ class Editing:
     clock: Clock
     settings: Articles
     users: Users = field(default_factory=Users)
-    drawer: Drawer = field(default_factory=Drawer)
+    files: FakeFileStore = field(default_factory=FakeFileStore)
     instances: list[Instance] = field(default_factory=list)
     keys: dict[str, str] = field(default_factory=dict)
     disk: Disk = field(default_factory=Disk)
@@ -194,13 +194,18 @@ class Editing:
     async def start(self) -> Instance:
         registry = CollectorRegistry()
         sessions = SessionRepository(self.engine, self.source, self.settings)
-        log, cache = Log(self.engine, self.source), Cache(self.settings.cache_bytes)
-        desk = Desk(self.engine, sessions, log, cache, Metrics(registry), self.accounts)
+        log, cache = (
+            OperationLog(self.engine, self.source),
+            DocumentCache(self.settings.cache_bytes),
+        )
+        committer = DocumentCommitter(
+            self.engine, sessions, log, cache, Metrics(registry), self.accounts
+        )
         servicer = ArticleEditorServicer(
             self.articles,
             sessions,
-            desk,
-            self.drawer,
+            committer,
+            self.files,
             self.groups if self.settings.require_grant else None,
             self.source,
             self.disk.reserve,
@@ -212,14 +217,14 @@ class Editing:
         channel = open_channel(f"127.0.0.1:{port}", max_message=MAX_MESSAGE)
         await channel.channel_ready()
         stub = ArticleEditorServiceStub(channel)
-        self.instances.append(Instance(server, channel, stub, desk, cache, registry))
+        self.instances.append(Instance(server, channel, stub, committer, cache, registry))
         return self.instances[-1]
 
     async def stop(self) -> None:
         for instance in self.instances:
             await instance.channel.close()
             await instance.server.stop(0)
-            await instance.desk.stop()
+            await instance.committer.stop()
 
     def client(self, user: str = "ada", instance: int = 0) -> Client:
         if user not in self.keys:
@@ -242,7 +247,7 @@ async def stored_and_replayed(engine: AsyncEngine, article_id: str) -> tuple[byt
 
     The inverses in the log, from the last to the first, must leave nothing of it.
     """
-    opened = await Log(engine, Source()).load(article_id)
+    opened = await OperationLog(engine, Source()).load(article_id)
     async with reading(engine) as connection:
         rows = await connection.execute(
             select(operations.c.revision, operations.c.operation, operations.c.inverse)

@@ -1,7 +1,7 @@
 """The failures of document editing, by the numbers that its HTTP API shows.
 
 A number is the HTTP status times 100 and a running number. Those that the tree refuses
-with are `services.articles.tree.refusal.Code`; here are the ones beside them.
+with are `services.articles.tree.errors.Code`; here are the ones beside them.
 """
 
 from gateway.errors.v1 import errors_pb2

@@ -13,11 +13,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.articles.v1 import articles_pb2 as wire
 from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceStub
-from services.articles.log import Log
+from services.articles.operation_log import OperationLog
 from services.articles.tree.nodes import Leaf
 from services.common.channels import Metadata, call_metadata, open_channel
 from services.common.ids import Source
-from tests.services.articles.editing import paragraph, stored_and_replayed
+from tests.services.articles.editor import paragraph, stored_and_replayed
 from tests.services.processes import serving
 from tests.waiting import until
 
@@ -124,7 +124,7 @@ async def _edit(
 
 async def assert_consistent(engine: AsyncEngine, known: Known) -> None:
     """Check the document against what its callers know, and against its log."""
-    opened = await Log(engine, Source()).load(known.article_id)
+    opened = await OperationLog(engine, Source()).load(known.article_id)
     assert opened.revision >= known.revision, "an acknowledged edit is lost"
     parts: dict[str, list[int]] = {}
     for block in opened.document.blocks:

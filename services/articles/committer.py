@@ -21,11 +21,11 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.articles import codec
-from services.articles.cache import Cache, Opened
-from services.articles.faults import no_session, stale
-from services.articles.log import Entry, Log, is_snapshot_due
+from services.articles.cache import DocumentCache, DocumentState
+from services.articles.errors import no_session, stale
 from services.articles.metrics import Metrics
-from services.articles.sessions import Live, Named, SessionRepository
+from services.articles.operation_log import LogEntry, OperationLog, is_snapshot_due
+from services.articles.sessions import LiveSession, SessionRef, SessionRepository
 from services.articles.tree.operations import Operation
 from services.articles.usage import Usage, add_to_documents, blocks_for, size_of
 from services.common.database import writing
@@ -39,7 +39,7 @@ _KNOWN_SESSIONS = 10_000
 log = logging.getLogger(__name__)
 
 
-class Outcome(NamedTuple):
+class EditResult(NamedTuple):
     """What a call has come to.
 
     Attributes:
@@ -47,16 +47,16 @@ class Outcome(NamedTuple):
         ids: what the edit made; empty for a read.
     """
 
-    opened: Opened
+    opened: DocumentState
     ids: tuple[str, ...] = ()
 
 
 @dataclass(eq=False, slots=True)
 class _Call:
-    named: Named
+    named: SessionRef
     operation: Operation | None
     if_revision: int | None
-    answer: "asyncio.Future[Outcome]"
+    answer: "asyncio.Future[EditResult]"
     attempts: int = 0
 
     def fail(self, error: Exception) -> None:
@@ -68,11 +68,11 @@ class _Call:
 class _Work:
     """What one transaction does, until it is committed."""
 
-    opened: dict[str, Opened] = field(default_factory=dict)
-    entries: list[Entry] = field(default_factory=list)
-    outcomes: list[tuple[_Call, Outcome]] = field(default_factory=list)
+    opened: dict[str, DocumentState] = field(default_factory=dict)
+    entries: list[LogEntry] = field(default_factory=list)
+    outcomes: list[tuple[_Call, EditResult]] = field(default_factory=list)
     refusals: list[tuple[_Call, Exception]] = field(default_factory=list)
-    found: dict[str, Live] = field(default_factory=dict)
+    found: dict[str, LiveSession] = field(default_factory=dict)
 
 
 class _DeletedError(Exception):
@@ -83,7 +83,7 @@ class _QuotaError(Exception):
     """Error raised when the edits of a batch do not fit together; each may by itself."""
 
 
-class Desk:
+class DocumentCommitter:
     """The documents of one process.
 
     Every method raises `unavailable` when the database does not answer, and 40401, 40402,
@@ -94,8 +94,8 @@ class Desk:
         self,
         engine: AsyncEngine,
         sessions: SessionRepository,
-        article_log: Log,
-        cache: Cache,
+        article_log: OperationLog,
+        cache: DocumentCache,
         metrics: Metrics,
         accounts: Usage,
     ) -> None:
@@ -107,16 +107,18 @@ class Desk:
         self._metrics = metrics
         self._waiting: deque[_Call] = deque()
         self._working: asyncio.Task[None] | None = None
-        self._loading: dict[str, asyncio.Task[Opened]] = {}
+        self._loading: dict[str, asyncio.Task[DocumentState]] = {}
         self._snapshots: dict[str, asyncio.Task[None]] = {}
         # The document of a session never changes; the least recently used one first.
-        self._articles: OrderedDict[Named, str] = OrderedDict()
+        self._articles: OrderedDict[SessionRef, str] = OrderedDict()
 
-    async def read(self, named: Named) -> Opened:
+    async def read(self, named: SessionRef) -> DocumentState:
         """Return the document of a session as it is now."""
         return (await self._call(named, None, None)).opened
 
-    async def edit(self, named: Named, operation: Operation, if_revision: int | None) -> Outcome:
+    async def edit(
+        self, named: SessionRef, operation: Operation, if_revision: int | None
+    ) -> EditResult:
         """Apply an operation and make it durable.
 
         Raises:
@@ -131,17 +133,17 @@ class Desk:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _call(
-        self, named: Named, operation: Operation | None, if_revision: int | None
-    ) -> Outcome:
+        self, named: SessionRef, operation: Operation | None, if_revision: int | None
+    ) -> EditResult:
         await self._warm(named)
         answer = asyncio.get_running_loop().create_future()
         self._waiting.append(_Call(named, operation, if_revision, answer))
         if self._working is None:
             self._working = asyncio.create_task(self._work())
-        outcome: Outcome = await answer
+        outcome: EditResult = await answer
         return outcome
 
-    async def _warm(self, named: Named) -> None:
+    async def _warm(self, named: SessionRef) -> None:
         """Have the session's document in memory before a transaction needs it."""
         article_id = self._articles.get(named)
         if article_id is None:
@@ -157,7 +159,7 @@ class Desk:
         if self._cache.get(article_id) is None:
             await self._load(article_id)
 
-    async def _load(self, article_id: str) -> Opened:
+    async def _load(self, article_id: str) -> DocumentState:
         """Read a document from the log; calls that want one at once share the reading."""
         task = self._loading.get(article_id)
         if task is None:
@@ -167,12 +169,12 @@ class Desk:
         # One caller that leaves must not take the document from the others.
         return await asyncio.shield(task)
 
-    def _loaded(self, article_id: str, task: asyncio.Task[Opened]) -> None:
+    def _loaded(self, article_id: str, task: asyncio.Task[DocumentState]) -> None:
         del self._loading[article_id]
         if not task.cancelled():
             task.exception()  # seen here, for the case that every caller has left
 
-    async def _read(self, article_id: str) -> Opened:
+    async def _read(self, article_id: str) -> DocumentState:
         opened = await self._log.load(article_id)
         self._cache.put(article_id, opened)
         self._metrics.loaded.inc()
@@ -266,7 +268,7 @@ class Desk:
         work.refusals.append((call, refusal))
         return False
 
-    async def _current(self, connection: AsyncConnection, live: Live) -> Opened:
+    async def _current(self, connection: AsyncConnection, live: LiveSession) -> DocumentState:
         held = self._cache.get(live.article_id)
         if held is None:
             return await self._log.load_within(connection, live.article_id)
@@ -289,7 +291,7 @@ class Desk:
         for call, error in work.refusals:
             call.fail(error)
 
-    async def _snapshot(self, article_id: str, opened: Opened) -> None:
+    async def _snapshot(self, article_id: str, opened: DocumentState) -> None:
         try:
             taken = await self._log.take_snapshot(article_id, opened)
             held = self._cache.get(article_id)
@@ -318,7 +320,7 @@ def _apply(calls: Sequence[tuple[_Call, str]], work: _Work) -> None:
 def _apply_one(call: _Call, article_id: str, work: _Work) -> None:
     opened = work.opened[article_id]
     if call.operation is None:
-        work.outcomes.append((call, Outcome(opened)))
+        work.outcomes.append((call, EditResult(opened)))
         return
     try:
         if call.if_revision not in (None, opened.revision):
@@ -339,6 +341,6 @@ def _apply_one(call: _Call, article_id: str, work: _Work) -> None:
     )
     work.opened[article_id] = after
     work.entries.append(
-        Entry(article_id, revision, call.named.user_id, applied.operation, applied.inverse)
+        LogEntry(article_id, revision, call.named.user_id, applied.operation, applied.inverse)
     )
-    work.outcomes.append((call, Outcome(after, applied.ids)))
+    work.outcomes.append((call, EditResult(after, applied.ids)))

@@ -12,11 +12,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.errors.v1 import errors_pb2
 from services.articles import codec
-from services.articles import log as logs
-from services.articles.cache import Cache, Opened
-from services.articles.desk import Outcome
-from services.articles.log import Entry, GapError, Log
-from services.articles.sessions import Named
+from services.articles import operation_log as logs
+from services.articles.cache import DocumentCache, DocumentState
+from services.articles.committer import EditResult
+from services.articles.operation_log import LogEntry, MissingRevisionError, OperationLog
+from services.articles.sessions import SessionRef
 from services.articles.tables import operations
 from services.articles.tree.document import Document
 from services.articles.tree.operations import Change, Operation
@@ -25,7 +25,7 @@ from services.common.database import writing
 from services.common.errors import GatewayError, unavailable
 from services.common.ids import Source
 from services.common.settings import Articles, Storage
-from tests.services.articles.editing import (
+from tests.services.articles.editor import (
     Editing,
     paragraph,
     snapshot_revision,
@@ -178,12 +178,12 @@ async def test_a_refused_or_broken_call_takes_nothing_from_its_neighbours(
 ) -> None:
     ada = editing.client()
     session_id = await ada.begin()
-    desk = editing.instances[0].desk
-    named = Named(session_id, "user_ada")
-    await desk.read(named)
+    committer = editing.instances[0].committer
+    named = SessionRef(session_id, "user_ada")
+    await committer.read(named)
     broken: Any = _Broken()
     outcomes = await asyncio.gather(
-        desk.edit(named, broken, None),
+        committer.edit(named, broken, None),
         ada.insert(session_id, "a"),
         ada.insert(session_id, "b", path=(9,)),
         ada.insert(session_id, "c"),
@@ -197,18 +197,18 @@ async def test_a_refused_or_broken_call_takes_nothing_from_its_neighbours(
 async def test_a_caller_who_leaves_takes_nothing_from_the_others(editing: Editing) -> None:
     ada = editing.client()
     sessions = [await ada.begin() for _ in range(2)]
-    desk = editing.instances[0].desk
+    committer = editing.instances[0].committer
     # The document is not in memory: both wait for one reading, and the first leaves.
     editing.instances[0].cache.__init__(1 << 20)  # type: ignore[misc]  # forgets what it holds
     reads = [
-        asyncio.create_task(desk.read(Named(session, "user_ada")))
+        asyncio.create_task(committer.read(SessionRef(session, "user_ada")))
         for session in (sessions[0], sessions[0], sessions[1])
     ]
     await asyncio.sleep(0)
     reads[0].cancel()
     outcomes = await asyncio.gather(*reads, return_exceptions=True)
     assert isinstance(outcomes[0], asyncio.CancelledError)
-    assert [one.revision for one in outcomes[1:] if isinstance(one, Opened)] == [0, 0]
+    assert [one.revision for one in outcomes[1:] if isinstance(one, DocumentState)] == [0, 0]
 
 
 async def test_what_was_not_committed_is_not_seen(
@@ -217,14 +217,16 @@ async def test_what_was_not_committed_is_not_seen(
     ada = editing.client()
     session_id = await ada.begin()
     await ada.insert(session_id, "a")
-    append = Log.append
+    append = OperationLog.append
 
-    async def failing(self: Log, connection: AsyncConnection, entries: Sequence[Entry]) -> None:
+    async def failing(
+        self: OperationLog, connection: AsyncConnection, entries: Sequence[LogEntry]
+    ) -> None:
         await append(self, connection, entries)
         raise unavailable("the database does not answer")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Log, "append", failing)
+        patched.setattr(OperationLog, "append", failing)
         with pytest.raises(GatewayError) as raised:
             await ada.insert(session_id, "b")
     assert raised.value.reason == errors_pb2.REASON_UNAVAILABLE
@@ -240,8 +242,8 @@ async def test_a_hole_in_the_log_is_told_as_a_fault(editing: Editing) -> None:
         await ada.insert(session_id, "a")
     async with writing(editing.engine) as connection:
         await connection.execute(delete(operations).where(operations.c.revision == 2))
-    with pytest.raises(GapError, match="revision 2 is missing"):
-        await Log(editing.engine, Source()).load(article.id)
+    with pytest.raises(MissingRevisionError, match="revision 2 is missing"):
+        await OperationLog(editing.engine, Source()).load(article.id)
     await editing.start()
     with pytest.raises(GatewayError) as raised:
         await editing.client("ada", 1).read(session_id)
@@ -255,13 +257,13 @@ async def test_a_snapshot_saves_replaying_the_log(
     ada = editing.client()
     article = await ada.create()
     session_id = (await ada.open(article.id)).session_id
-    desk = editing.instances[0].desk
+    committer = editing.instances[0].committer
     for number in range(13):
         await ada.insert(session_id, str(number))
-        await desk.stop()
+        await committer.stop()
     assert await snapshot_revision(editing.engine, article.id) == 10
     assert editing.instances[0].count(SNAPSHOTS) == 2
-    opened = await Log(editing.engine, Source()).load(article.id)
+    opened = await OperationLog(editing.engine, Source()).load(article.id)
     assert (opened.revision, opened.tail_operations) == (13, 3)
     stored, replayed = await stored_and_replayed(editing.engine, article.id)
     assert stored == replayed
@@ -277,19 +279,19 @@ async def test_large_operations_bring_a_snapshot_on_sooner(editing: Editing) -> 
     session_id = (await ada.open(article.id)).session_id
     blocks = [paragraph("x" * 10_000) for _ in range(30)]
     await ada.call("InsertBlocks", session_id=session_id, path=[0], blocks=blocks)
-    await editing.instances[0].desk.stop()
+    await editing.instances[0].committer.stop()
     assert await snapshot_revision(editing.engine, article.id) == 1
     await ada.insert(session_id, "small")
-    await editing.instances[0].desk.stop()
+    await editing.instances[0].committer.stop()
     assert await snapshot_revision(editing.engine, article.id) == 1
 
 
 async def test_an_older_snapshot_never_replaces_a_newer(editing: Editing) -> None:
     ada = editing.client()
     article = await ada.create()
-    log = Log(editing.engine, editing.source)
-    await log.take_snapshot(article.id, Opened(Document(), 7))
-    await log.take_snapshot(article.id, Opened(Document(), 6))
+    log = OperationLog(editing.engine, editing.source)
+    await log.take_snapshot(article.id, DocumentState(Document(), 7))
+    await log.take_snapshot(article.id, DocumentState(Document(), 6))
     assert await snapshot_revision(editing.engine, article.id) == 7
 
 
@@ -310,12 +312,12 @@ class TestSmallCache:
             assert await ada.texts(session) == ["x" * 700] * 3
 
 
-def held(revision: int, json_bytes: int = 0) -> Opened:
-    return Opened(Document(), revision, json_bytes)
+def held(revision: int, json_bytes: int = 0) -> DocumentState:
+    return DocumentState(Document(), revision, json_bytes)
 
 
 def test_the_cache_drops_what_was_used_longest_ago_and_never_what_is_in_use() -> None:
-    cache = Cache(int(2.5 * held(1, 40).size))
+    cache = DocumentCache(int(2.5 * held(1, 40).size))
     for name in ("a", "b"):
         cache.put(name, held(1, 40))
     assert cache.get("a") is not None
@@ -327,7 +329,7 @@ def test_the_cache_drops_what_was_used_longest_ago_and_never_what_is_in_use() ->
 
 
 def test_the_cache_keeps_the_newer_state() -> None:
-    cache = Cache(1)
+    cache = DocumentCache(1)
     newer = held(2, 10)
     cache.put("a", newer)
     cache.put("a", held(1, 90))
@@ -335,7 +337,7 @@ def test_the_cache_keeps_the_newer_state() -> None:
 
 
 def test_the_size_of_a_document_counts_once_however_often_it_changes() -> None:
-    cache = Cache(held(1, 40).size + held(1, 60).size)
+    cache = DocumentCache(held(1, 40).size + held(1, 60).size)
     for revision in range(5):
         cache.put("a", held(revision, 40))
     cache.put("b", held(1, 60))
@@ -343,7 +345,7 @@ def test_the_size_of_a_document_counts_once_however_often_it_changes() -> None:
 
 
 def test_empty_documents_are_counted_as_what_they_take() -> None:
-    cache = Cache(1 << 20)
+    cache = DocumentCache(1 << 20)
     for number in range(2000):
         cache.put(str(number), held(0))
     tracemalloc.start()
@@ -357,4 +359,4 @@ def test_empty_documents_are_counted_as_what_they_take() -> None:
 
 
 def test_a_read_makes_nothing() -> None:
-    assert Outcome(Opened(Document(), 0)).ids == ()
+    assert EditResult(DocumentState(Document(), 0)).ids == ()

@@ -27,7 +27,7 @@ PREFIX = "/article/v1/"
 RPCS = pb.DESCRIPTOR.services_by_name["ArticleEditorService"].methods_by_name
 
 
-class ArticleDesk(articles_pb2_grpc.ArticleEditorServiceServicer):
+class FakeArticleService(articles_pb2_grpc.ArticleEditorServiceServicer):
     """Notes and answers.
 
     Attributes:
@@ -62,14 +62,14 @@ class ArticleDesk(articles_pb2_grpc.ArticleEditorServiceServicer):
 
 
 def _serving(rpc: str) -> Any:
-    async def serve(self: ArticleDesk, request: Message, context: Any) -> Message:
+    async def serve(self: FakeArticleService, request: Message, context: Any) -> Message:
         return self.serve(rpc, request)
 
     return serve
 
 
 for _rpc in RPCS:
-    setattr(ArticleDesk, _rpc, _serving(_rpc))
+    setattr(FakeArticleService, _rpc, _serving(_rpc))
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Front:
 
     url: str
     server: Server
-    desk: ArticleDesk
+    service: FakeArticleService
     http: aiohttp.ClientSession
 
     async def ask(self, method: str, path: str, **options: Any) -> tuple[Any, Any]:
@@ -103,7 +103,7 @@ class Front:
         assert set(body) == {"code", "message", "data"}
         assert body["data"] == {}
         assert body["code"] // 100 == status
-        assert not self.desk.calls
+        assert not self.service.calls
         return body["code"], body["message"]
 
 
@@ -114,18 +114,18 @@ async def _identify(key: str) -> Caller:
 
 
 @asynccontextmanager
-async def running_desk() -> AsyncIterator[Front]:
+async def running_article_service() -> AsyncIterator[Front]:
     """Run both on free ports."""
-    desk = ArticleDesk()
+    service = FakeArticleService()
     server = Server(_identify, max_message=80 << 20)
     server.add(accounts_pb2_grpc.add_AccountsServiceServicer_to_server, AccountsServicer(), "a")
-    server.add(articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server, desk, "e")
+    server.add(articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server, service, "e")
     await server.start()
     settings = parse({}, "the test")
     facade = await Facade.start(server.channel(), "127.0.0.1", 0, settings, Source())
     try:
         async with aiohttp.ClientSession() as http:
-            yield Front(f"http://127.0.0.1:{facade.port}", server, desk, http)
+            yield Front(f"http://127.0.0.1:{facade.port}", server, service, http)
     finally:
         await facade.stop()
         await server.stop(0)

@@ -14,7 +14,7 @@ from sqlalchemy import Row, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.articles import codec
-from services.articles.cache import Opened
+from services.articles.cache import DocumentState
 from services.articles.tables import operations, snapshots
 from services.articles.tree.document import Document
 from services.articles.usage import OPERATION_BYTES, length_of
@@ -32,7 +32,7 @@ _LARGE_TAIL = 32 << 10
 _ATTEMPTS = 3
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """An operation that was applied, for the log."""
 
     article_id: str
@@ -42,11 +42,11 @@ class Entry(NamedTuple):
     inverse: bytes
 
 
-class GapError(Exception):
+class MissingRevisionError(Exception):
     """Error raised when the log no longer has the operation that comes next."""
 
 
-class Log:
+class OperationLog:
     """Logs and snapshots in the database.
 
     Every method that opens a transaction raises `unavailable` when the database does not
@@ -57,21 +57,21 @@ class Log:
         self._engine = engine
         self._source = source
 
-    async def load(self, article_id: str) -> Opened:
+    async def load(self, article_id: str) -> DocumentState:
         """Build a document as it is now."""
         async with reading(self._engine) as connection:
             return await self.load_within(connection, article_id)
 
-    async def load_within(self, connection: AsyncConnection, article_id: str) -> Opened:
+    async def load_within(self, connection: AsyncConnection, article_id: str) -> DocumentState:
         """Build a document as the caller's transaction sees it."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return await self._load(connection, article_id)
-            except GapError:
+            except MissingRevisionError:
                 continue
         return await self._load(connection, article_id)
 
-    async def _load(self, connection: AsyncConnection, article_id: str) -> Opened:
+    async def _load(self, connection: AsyncConnection, article_id: str) -> DocumentState:
         snapshot = (
             await connection.execute(
                 select(snapshots.c.revision, snapshots.c.content, snapshots.c.log_bytes).where(
@@ -84,19 +84,19 @@ class Log:
         return await asyncio.to_thread(_build, snapshot, tail)
 
     async def catch_up(
-        self, connection: AsyncConnection, article_id: str, opened: Opened
-    ) -> Opened:
+        self, connection: AsyncConnection, article_id: str, opened: DocumentState
+    ) -> DocumentState:
         """Apply what other processes have added since."""
         try:
             tail = await _after(connection, article_id, opened.revision)
             if sum(len(row.operation) for row in tail) < _LARGE_TAIL:
                 return _replayed(opened, tail)
             return await asyncio.to_thread(_replayed, opened, tail)
-        except GapError:
+        except MissingRevisionError:
             # It was held for so long that a part of its history is given up by now.
             return await self.load_within(connection, article_id)
 
-    async def append(self, connection: AsyncConnection, entries: Sequence[Entry]) -> None:
+    async def append(self, connection: AsyncConnection, entries: Sequence[LogEntry]) -> None:
         """Add operations within the caller's transaction.
 
         Raises:
@@ -107,7 +107,7 @@ class Log:
         rows = [entry._asdict() | {"at_ms": now_ms} for entry in sorted(entries)]
         await connection.execute(insert(operations), rows)
 
-    async def take_snapshot(self, article_id: str, opened: Opened) -> Opened:
+    async def take_snapshot(self, article_id: str, opened: DocumentState) -> DocumentState:
         """Keep a snapshot, unless there is a newer one; return the document as built on it."""
         content = await asyncio.to_thread(codec.encode_document, opened.document)
         async with writing(self._engine) as connection:
@@ -129,7 +129,7 @@ class Log:
         return replace(opened, snapshot_bytes=len(content), tail_operations=0, tail_bytes=0)
 
 
-def is_snapshot_due(opened: Opened) -> bool:
+def is_snapshot_due(opened: DocumentState) -> bool:
     """Return whether the next to open the document cold would have too much to replay."""
     return opened.tail_operations >= SNAPSHOT_EVERY or opened.tail_bytes >= max(
         _SMALLEST_TAIL, opened.snapshot_bytes
@@ -148,12 +148,14 @@ async def _after(
     return found.all()
 
 
-def _build(snapshot: Row[int, bytes, int] | None, tail: Sequence[Row[int, bytes, int]]) -> Opened:
+def _build(
+    snapshot: Row[int, bytes, int] | None, tail: Sequence[Row[int, bytes, int]]
+) -> DocumentState:
     if snapshot is None:
-        start = Opened(Document(), 0)
+        start = DocumentState(Document(), 0)
     else:
         document = codec.decode_document(snapshot.content)
-        start = Opened(
+        start = DocumentState(
             document,
             snapshot.revision,
             len(snapshot.content),
@@ -162,11 +164,11 @@ def _build(snapshot: Row[int, bytes, int] | None, tail: Sequence[Row[int, bytes,
     return _replayed(start, tail)
 
 
-def _replayed(opened: Opened, tail: Sequence[Row[int, bytes, int]]) -> Opened:
+def _replayed(opened: DocumentState, tail: Sequence[Row[int, bytes, int]]) -> DocumentState:
     document, size, logged = opened.document, opened.tail_bytes, opened.log_bytes
     for expected, (revision, operation, inverse) in enumerate(tail, opened.revision + 1):
         if revision != expected:
-            raise GapError(f"revision {expected} is missing from the log")
+            raise MissingRevisionError(f"revision {expected} is missing from the log")
         document = codec.replay(document, operation)
         size += len(operation)
         logged += len(operation) + inverse + OPERATION_BYTES

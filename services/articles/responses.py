@@ -7,14 +7,14 @@ from gateway.articles.v1.articles_pb2 import (
     ReadArticleResponse,
     ReadBlockResponse,
 )
-from services.articles.cache import Opened
-from services.articles.faults import BLOCK, failure
+from services.articles.cache import DocumentState
+from services.articles.errors import BLOCK, failure
 from services.articles.markdown import render_block, render_document
-from services.articles.style import computed
+from services.articles.style import computed_style
 from services.articles.tree.nodes import Element, element_to_json
 
 
-def article(opened: Opened) -> ReadArticleResponse:
+def article(opened: DocumentState) -> ReadArticleResponse:
     """Describe a whole document."""
     document = opened.document
     blocks, text = render_document(document)
@@ -28,7 +28,7 @@ def article(opened: Opened) -> ReadArticleResponse:
     )
 
 
-def block(opened: Opened, block_id: str) -> ReadBlockResponse:
+def block(opened: DocumentState, block_id: str) -> ReadBlockResponse:
     """Describe one element.
 
     Raises:
@@ -42,7 +42,7 @@ def block(opened: Opened, block_id: str) -> ReadBlockResponse:
     return ReadBlockResponse(
         block=orjson.dumps(element_to_json(element)),
         path=path,
-        style=orjson.dumps(computed(document.style, element)),
+        style=orjson.dumps(computed_style(document.style, element)),
         text=render_block(document, element),
         revision=opened.revision,
     )

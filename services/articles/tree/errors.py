@@ -15,7 +15,7 @@ class Code(IntEnum):
     REFERENCE_EXISTS = 40902
 
 
-class Refusal(Exception):
+class EditError(Exception):
     """An edit that cannot be: nothing has changed.
 
     Attributes:
@@ -31,7 +31,7 @@ class Refusal(Exception):
         super().__init__(self.message)
 
 
-def inside(pointer: str, key: str | int) -> str:
+def join_pointer(pointer: str, key: str | int) -> str:
     """Extend a JSON pointer by one step."""
     if isinstance(key, int):
         return f"{pointer}/{key}"
