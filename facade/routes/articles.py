@@ -16,7 +16,7 @@ from facade.dialects import articles
 from facade.dialects.articles import Code, Endpoint
 from facade.parsing import check_values
 from facade.routes.generation import metadata
-from gateway.articles.v1.articles_pb2 import ReadArticleResponse, ReadBlockRequest
+from gateway.articles.v1.articles_pb2 import KeepSessionAliveRequest, ReadArticleResponse
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.texts import quoted
 
@@ -26,8 +26,6 @@ MAX_BODY = 2 << 20
 _LARGE = 128 << 10
 # Blocks from which on a document is rendered in a thread: 10,000 take 20 ms.
 _MANY_BLOCKS = 500
-
-_NO_BLOCK = 40403
 
 _T = TypeVar("_T")
 
@@ -52,7 +50,7 @@ async def _answer(endpoint: Endpoint, request: web.Request) -> web.Response:
     try:
         body, wanted = await run(_translate, endpoint, found)
     except GatewayError:
-        await _keep_session(request, found.get("sessionId"))
+        await _keep_session_alive(request, found.get("sessionId"))
         raise
     call = getattr(request.app[CONTEXT].articles, endpoint.rpc)
     response: Any = await call(wanted, metadata=metadata(request))
@@ -81,22 +79,19 @@ def _rendered(endpoint: Endpoint, body: BaseModel, response: Message) -> bytes:
     return articles.render(endpoint.data(body, response))
 
 
-async def _keep_session(request: web.Request, session_id: object) -> None:
-    """Keep the session alive that a refused request names, as the service does with its own.
+async def _keep_session_alive(request: web.Request, session_id: object) -> None:
+    """Keep the session alive that a refused request names, as the service does.
 
     Raises:
-        GatewayError: the session is over, or was never the caller's, which is told first.
+        GatewayError: the session is over or not the caller's: the caller is told that instead.
     """
     if not isinstance(session_id, str):
         return
-    # No block has an empty id; what counts is that the call names the session.
-    nothing = ReadBlockRequest(session_id=session_id)
+    keep_alive = KeepSessionAliveRequest(session_id=session_id)
     try:
-        await request.app[CONTEXT].articles.ReadBlock(nothing, metadata=metadata(request))
+        await request.app[CONTEXT].articles.KeepSessionAlive(keep_alive, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
-        failure = from_rpc_error(error)
-        if failure.article_code != _NO_BLOCK:
-            raise failure from None
+        raise from_rpc_error(error) from None
 
 
 def _check_json(request: web.Request) -> None:
@@ -107,4 +102,4 @@ def _check_json(request: web.Request) -> None:
     """
     if request.content_type != "application/json":
         said = f"is {quoted(request.content_type)}, and takes application/json"
-        raise articles.refused(Code.BODY, "Content-Type", said)
+        raise articles.request_error(Code.BODY, "Content-Type", said)

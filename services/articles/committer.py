@@ -1,20 +1,22 @@
-"""Where edits become durable: the one way in which this process changes documents.
+"""Committer of edits: the only code of a process that changes documents.
 
-Calls that wait at the same time share a transaction, so that they share its fsync: it
-moves their sessions' ends, brings their documents up to date, applies each edit to the
-tree as it is then, and adds what was done to the log. A call is answered after the
-commit. A refused one takes nothing from the others.
+Calls that wait at the same time share a transaction, and so its fsync:
 
-Where another process was first with a revision, the log's key undoes the whole
-transaction, and the calls are applied again to what the other made of the document.
+1. The expiry of every session named is moved, and each session's document brought up to date.
+2. Each edit is applied to the document as it is then.
+3. The owners are charged for what the log grows by, and the operations are appended to the log.
+4. The calls are answered once the transaction is committed. A refused call leaves the others
+   as they are.
+
+Where another process was first with a revision, the key of the log undoes the transaction, and
+its calls are applied again to the newer documents.
 """
 
 import asyncio
-import logging
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from enum import Enum, auto
 from typing import NamedTuple
 
 from sqlalchemy.exc import IntegrityError
@@ -22,41 +24,49 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.articles import codec
 from services.articles.cache import DocumentCache, DocumentState
-from services.articles.errors import no_session, stale
+from services.articles.errors import stale
+from services.articles.loader import DocumentLoader
 from services.articles.metrics import Metrics
-from services.articles.operation_log import LogEntry, OperationLog, is_snapshot_due
+from services.articles.operation_log import LogEntry, OperationLog
 from services.articles.sessions import LiveSession, SessionRef, SessionRepository
+from services.articles.snapshots import SnapshotTaker
 from services.articles.tree.operations import Operation
 from services.articles.usage import Usage, add_to_documents, blocks_for, size_of
 from services.common.database import writing
 from services.common.errors import GatewayError, unavailable
 
-_AT_ONCE = 64
+_BATCH = 64
 # With two processes that never rest each attempt wins about every other time.
 _ATTEMPTS = 30
-_KNOWN_SESSIONS = 10_000
-
-log = logging.getLogger(__name__)
 
 
 class EditResult(NamedTuple):
-    """What a call has come to.
+    """The result of an edit.
 
     Attributes:
-        opened: the document with the call's own edit in it, and none after.
-        ids: what the edit made; empty for a read.
+        state: the document with the edit applied, and none after it.
+        ids: ids of what the edit made, if anything.
     """
 
-    opened: DocumentState
+    state: DocumentState
     ids: tuple[str, ...] = ()
+
+
+class _Kind(Enum):
+    KEEP_ALIVE = auto()
+    READ = auto()
+    EDIT = auto()
 
 
 @dataclass(eq=False, slots=True)
 class _Call:
-    named: SessionRef
-    operation: Operation | None
-    if_revision: int | None
-    answer: "asyncio.Future[EditResult]"
+    """A call that waits for a transaction; KEEP_ALIVE is answered with None."""
+
+    kind: _Kind
+    session: SessionRef
+    answer: "asyncio.Future[EditResult | None]"
+    operation: Operation | None = None
+    if_revision: int | None = None
     attempts: int = 0
 
     def fail(self, error: Exception) -> None:
@@ -65,14 +75,22 @@ class _Call:
 
 
 @dataclass(slots=True)
-class _Work:
-    """What one transaction does, until it is committed."""
+class _Transaction:
+    """What one transaction does; its calls are answered once it is committed.
 
-    opened: dict[str, DocumentState] = field(default_factory=dict)
+    Attributes:
+        sessions: a session of each document, by the document's id.
+        states: the documents, with the edits of the transaction applied.
+        entries: the operations to append to the log.
+        results: the calls that succeed, with what they are answered.
+        errors: the calls that fail.
+    """
+
+    sessions: dict[str, LiveSession] = field(default_factory=dict)
+    states: dict[str, DocumentState] = field(default_factory=dict)
     entries: list[LogEntry] = field(default_factory=list)
-    outcomes: list[tuple[_Call, EditResult]] = field(default_factory=list)
-    refusals: list[tuple[_Call, Exception]] = field(default_factory=list)
-    found: dict[str, LiveSession] = field(default_factory=dict)
+    results: list[tuple[_Call, EditResult | None]] = field(default_factory=list)
+    errors: list[tuple[_Call, Exception]] = field(default_factory=list)
 
 
 class _DeletedError(Exception):
@@ -80,130 +98,105 @@ class _DeletedError(Exception):
 
 
 class _QuotaError(Exception):
-    """Error raised when the edits of a batch do not fit together; each may by itself."""
+    """Error raised when the edits of a batch exceed a quota together; each may fit alone."""
 
 
 class DocumentCommitter:
-    """The documents of one process.
+    """Reads and edits the documents of sessions, for one process.
 
     Every method raises `unavailable` when the database does not answer, and 40401, 40402,
-    41001 or 41002 when the session does not serve.
+    41001 or 41002 when the session is not alive.
     """
 
     def __init__(
         self,
         engine: AsyncEngine,
         sessions: SessionRepository,
-        article_log: OperationLog,
+        operation_log: OperationLog,
         cache: DocumentCache,
         metrics: Metrics,
-        accounts: Usage,
+        usage: Usage,
     ) -> None:
         self._engine = engine
-        self._accounts = accounts
         self._sessions = sessions
-        self._log = article_log
+        self._log = operation_log
         self._cache = cache
         self._metrics = metrics
+        self._usage = usage
+        self._loader = DocumentLoader(sessions, operation_log, cache, metrics)
+        self._snapshots = SnapshotTaker(operation_log, cache, metrics)
         self._waiting: deque[_Call] = deque()
         self._working: asyncio.Task[None] | None = None
-        self._loading: dict[str, asyncio.Task[DocumentState]] = {}
-        self._snapshots: dict[str, asyncio.Task[None]] = {}
-        # The document of a session never changes; the least recently used one first.
-        self._articles: OrderedDict[SessionRef, str] = OrderedDict()
 
-    async def read(self, named: SessionRef) -> DocumentState:
+    async def keep_alive(self, session: SessionRef) -> None:
+        """Move a session's expiry."""
+        await self._enqueue(_Kind.KEEP_ALIVE, session)
+
+    async def read(self, session: SessionRef) -> DocumentState:
         """Return the document of a session as it is now."""
-        return (await self._call(named, None, None)).opened
+        await self._loader.preload(session)
+        result = await self._enqueue(_Kind.READ, session)
+        assert result is not None
+        return result.state
 
     async def edit(
-        self, named: SessionRef, operation: Operation, if_revision: int | None
+        self, session: SessionRef, operation: Operation, if_revision: int | None
     ) -> EditResult:
         """Apply an operation and make it durable.
 
         Raises:
-            GatewayError: what the tree refuses; 40303, when it does not fit in the quota of
-                the document's owner; 40901, when the document is not at `if_revision`.
+            GatewayError: the operation does not fit the document; 40303, when it exceeds the
+                quota of the document's owner; 40901, when the document is not at `if_revision`.
         """
-        return await self._call(named, operation, if_revision)
+        await self._loader.preload(session)
+        result = await self._enqueue(_Kind.EDIT, session, operation, if_revision)
+        assert result is not None
+        return result
 
     async def stop(self) -> None:
-        """Wait for what was begun."""
-        tasks = [task for task in (self._working, *self._snapshots.values()) if task is not None]
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """Wait for the transaction and the snapshots that were started."""
+        if self._working is not None:
+            await asyncio.gather(self._working, return_exceptions=True)
+        await self._snapshots.stop()
 
-    async def _call(
-        self, named: SessionRef, operation: Operation | None, if_revision: int | None
-    ) -> EditResult:
-        await self._warm(named)
+    async def _enqueue(
+        self,
+        kind: _Kind,
+        session: SessionRef,
+        operation: Operation | None = None,
+        if_revision: int | None = None,
+    ) -> EditResult | None:
         answer = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Call(named, operation, if_revision, answer))
+        self._waiting.append(_Call(kind, session, answer, operation, if_revision))
         if self._working is None:
             self._working = asyncio.create_task(self._work())
-        outcome: EditResult = await answer
-        return outcome
-
-    async def _warm(self, named: SessionRef) -> None:
-        """Have the session's document in memory before a transaction needs it."""
-        article_id = self._articles.get(named)
-        if article_id is None:
-            article_id = await self._sessions.article_of(named)
-            if article_id is None:
-                # Nothing of the caller's would be kept alive by going on.
-                raise no_session()
-            self._articles[named] = article_id
-            if len(self._articles) > _KNOWN_SESSIONS:
-                self._articles.popitem(last=False)
-        else:
-            self._articles.move_to_end(named)
-        if self._cache.get(article_id) is None:
-            await self._load(article_id)
-
-    async def _load(self, article_id: str) -> DocumentState:
-        """Read a document from the log; calls that want one at once share the reading."""
-        task = self._loading.get(article_id)
-        if task is None:
-            task = asyncio.create_task(self._read(article_id))
-            self._loading[article_id] = task
-            task.add_done_callback(partial(self._loaded, article_id))
-        # One caller that leaves must not take the document from the others.
-        return await asyncio.shield(task)
-
-    def _loaded(self, article_id: str, task: asyncio.Task[DocumentState]) -> None:
-        del self._loading[article_id]
-        if not task.cancelled():
-            task.exception()  # seen here, for the case that every caller has left
-
-    async def _read(self, article_id: str) -> DocumentState:
-        opened = await self._log.load(article_id)
-        self._cache.put(article_id, opened)
-        self._metrics.loaded.inc()
-        return opened
+        result: EditResult | None = await answer
+        return result
 
     async def _work(self) -> None:
         try:
             while self._waiting:
-                batch = [self._waiting.popleft() for _ in range(min(_AT_ONCE, len(self._waiting)))]
-                await self._attempt([call for call in batch if not call.answer.done()])
+                batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
+                await self._try([call for call in batch if not call.answer.done()])
         finally:
             self._working = None
 
-    async def _attempt(self, batch: list[_Call]) -> None:
+    async def _try(self, batch: list[_Call]) -> None:
         try:
-            work = await self._commit(batch)
+            transaction = await self._commit(batch)
         except (IntegrityError, _DeletedError):
             self._metrics.conflicts.inc()
-            self._again(batch)
+            self._retry(batch)
         except _QuotaError:
             for call in batch:
-                await self._attempt([call])
+                await self._try([call])
         except Exception as error:
             for call in batch:
                 call.fail(error)
         else:
-            self._settle(work)
+            self._answer(transaction)
 
-    def _again(self, batch: list[_Call]) -> None:
+    def _retry(self, batch: list[_Call]) -> None:
         for call in reversed(batch):
             call.attempts += 1
             if call.attempts < _ATTEMPTS:
@@ -211,136 +204,119 @@ class DocumentCommitter:
             else:
                 call.fail(unavailable("the document is edited from many sides; try again"))
 
-    async def _commit(self, batch: list[_Call]) -> _Work:
-        work = _Work()
+    async def _commit(self, batch: list[_Call]) -> _Transaction:
+        transaction = _Transaction()
         async with writing(self._engine) as connection:
-            states = await self._sessions.touch(connection, {call.named for call in batch})
-            admitted: list[tuple[_Call, str]] = []
-            for call in batch:
-                state = states[call.named]
-                if isinstance(state, GatewayError):
-                    work.refusals.append((call, state))
-                    continue
-                if state.article_id not in work.opened:
-                    work.opened[state.article_id] = await self._current(connection, state)
-                    work.found[state.article_id] = state
-                admitted.append((call, state.article_id))
-            if any(call.operation is not None for call, _ in admitted):
+            admitted = await self._admit(connection, batch, transaction)
+            if any(call.kind is _Kind.EDIT for call, _ in admitted):
                 # In a thread: a short call may delete a table of 10,000 cells.
-                await asyncio.to_thread(_apply, admitted, work)
+                await asyncio.to_thread(_apply, admitted, transaction)
             else:
-                _apply(admitted, work)
-            if work.entries and await self._charge(connection, work):
-                await self._log.append(connection, work.entries)
-        return work
+                _apply(admitted, transaction)
+            if transaction.entries and await self._charge(connection, transaction):
+                await self._log.append(connection, transaction.entries)
+        return transaction
 
-    async def _charge(self, connection: AsyncConnection, work: _Work) -> bool:
-        """Charge the documents' owners where a log outgrows what it is charged for.
+    async def _admit(
+        self, connection: AsyncConnection, batch: list[_Call], transaction: _Transaction
+    ) -> list[tuple[_Call, str]]:
+        """Return the calls whose sessions are alive, each with the id of its document."""
+        found = await self._sessions.touch(connection, {call.session for call in batch})
+        admitted: list[tuple[_Call, str]] = []
+        for call in batch:
+            session = found[call.session]
+            if isinstance(session, GatewayError):
+                transaction.errors.append((call, session))
+                continue
+            if call.kind is _Kind.KEEP_ALIVE:
+                transaction.results.append((call, None))
+                continue
+            article_id = session.article_id
+            if article_id not in transaction.states:
+                transaction.states[article_id] = await self._loader.current(connection, session)
+                transaction.sessions[article_id] = session
+            admitted.append((call, article_id))
+        return admitted
+
+    async def _charge(self, connection: AsyncConnection, transaction: _Transaction) -> bool:
+        """Charge the owners whose documents' logs outgrow what is charged for them.
 
         Returns:
-            Whether there are operations to be added.
+            Whether there are operations to append.
 
         Raises:
-            _DeletedError: a document is gone.
-            _QuotaError: they do not all fit.
+            _DeletedError: a document is deleted.
+            _QuotaError: the edits of several calls exceed a quota together.
         """
         by_owner: dict[str, int] = {}
         by_article: dict[str, int] = {}
-        for article_id, live in work.found.items():
-            if size := blocks_for(work.opened[article_id].log_bytes - live.charged_bytes):
+        for article_id, session in transaction.sessions.items():
+            log_bytes = transaction.states[article_id].log_bytes
+            if size := blocks_for(log_bytes - session.charged_bytes):
                 by_article[article_id] = size
-                by_owner[live.owner_id] = by_owner.get(live.owner_id, 0) + size
+                by_owner[session.owner_id] = by_owner.get(session.owner_id, 0) + size
         if not by_article:
             return True
-        if await self._accounts.charge(connection, by_owner):
+        if await self._usage.charge(connection, by_owner):
             if not await add_to_documents(connection, by_article):
                 raise _DeletedError
             return True
-        if len(work.outcomes) + len(work.refusals) > 1:
+        if len(transaction.results) + len(transaction.errors) > 1:
             raise _QuotaError
-        # Nothing was charged; what remains of the call is that its session lives on.
+        # Nothing was charged; what is committed of the call is its session's expiry.
         [(owner_id, size)] = by_owner.items()
-        [(call, _)] = work.outcomes
-        refusal = await self._accounts.refusal(connection, owner_id, size)
-        work.opened.clear()
-        work.entries.clear()
-        work.outcomes.clear()
-        work.refusals.append((call, refusal))
+        [(call, _)] = transaction.results
+        error = await self._usage.refusal(connection, owner_id, size)
+        transaction.states.clear()
+        transaction.entries.clear()
+        transaction.results.clear()
+        transaction.errors.append((call, error))
         return False
 
-    async def _current(self, connection: AsyncConnection, live: LiveSession) -> DocumentState:
-        held = self._cache.get(live.article_id)
-        if held is None:
-            return await self._log.load_within(connection, live.article_id)
-        if held.revision >= live.revision:
-            return held
-        return await self._log.catch_up(connection, live.article_id, held)
-
-    def _settle(self, work: _Work) -> None:
-        for article_id, opened in work.opened.items():
-            self._cache.put(article_id, opened)
-            if is_snapshot_due(opened) and article_id not in self._snapshots:
-                task = asyncio.create_task(self._snapshot(article_id, opened))
-                self._snapshots[article_id] = task
-        self._metrics.edits.inc(len(work.entries))
+    def _answer(self, transaction: _Transaction) -> None:
+        for article_id, state in transaction.states.items():
+            self._cache.put(article_id, state)
+            self._snapshots.take_if_due(article_id, state)
+        self._metrics.edits.inc(len(transaction.entries))
         self._metrics.commits.inc()
         self._metrics.held.set(len(self._cache))
-        for call, outcome in work.outcomes:
+        for call, result in transaction.results:
             if not call.answer.done():
-                call.answer.set_result(outcome)
-        for call, error in work.refusals:
+                call.answer.set_result(result)
+        for call, error in transaction.errors:
             call.fail(error)
 
-    async def _snapshot(self, article_id: str, opened: DocumentState) -> None:
-        try:
-            taken = await self._log.take_snapshot(article_id, opened)
-            held = self._cache.get(article_id)
-            if held is not None:
-                since = replace(
-                    held,
-                    snapshot_bytes=taken.snapshot_bytes,
-                    tail_operations=max(0, held.tail_operations - opened.tail_operations),
-                    tail_bytes=max(0, held.tail_bytes - opened.tail_bytes),
-                )
-                self._cache.put(article_id, since)
-            self._metrics.snapshots.inc()
-        except Exception:
-            # The log has all there is; the next edit tries again.
-            log.exception("a snapshot was not kept")
-        finally:
-            del self._snapshots[article_id]
 
-
-def _apply(calls: Sequence[tuple[_Call, str]], work: _Work) -> None:
+def _apply(calls: Sequence[tuple[_Call, str]], transaction: _Transaction) -> None:
     """Apply calls in their order, each to the document with the id beside it."""
     for call, article_id in calls:
-        _apply_one(call, article_id, work)
+        _apply_one(call, article_id, transaction)
 
 
-def _apply_one(call: _Call, article_id: str, work: _Work) -> None:
-    opened = work.opened[article_id]
+def _apply_one(call: _Call, article_id: str, transaction: _Transaction) -> None:
+    state = transaction.states[article_id]
     if call.operation is None:
-        work.outcomes.append((call, EditResult(opened)))
+        transaction.results.append((call, EditResult(state)))
         return
     try:
-        if call.if_revision not in (None, opened.revision):
-            raise stale(opened.revision)
-        applied = codec.apply(opened.document, call.operation)
+        if call.if_revision not in (None, state.revision):
+            raise stale(state.revision)
+        applied = codec.apply(state.document, call.operation)
     except Exception as error:
-        # Whatever it is, it is this call's alone.
-        work.refusals.append((call, error))
+        # Whatever is raised fails this call alone.
+        transaction.errors.append((call, error))
         return
-    revision = opened.revision + 1
+    revision = state.revision + 1
     after = replace(
-        opened,
+        state,
         document=applied.document,
         revision=revision,
-        tail_operations=opened.tail_operations + 1,
-        tail_bytes=opened.tail_bytes + len(applied.operation),
-        log_bytes=opened.log_bytes + size_of(applied.operation, applied.inverse),
+        tail_operations=state.tail_operations + 1,
+        tail_bytes=state.tail_bytes + len(applied.operation),
+        log_bytes=state.log_bytes + size_of(applied.operation, applied.inverse),
     )
-    work.opened[article_id] = after
-    work.entries.append(
-        LogEntry(article_id, revision, call.named.user_id, applied.operation, applied.inverse)
+    transaction.states[article_id] = after
+    transaction.entries.append(
+        LogEntry(article_id, revision, call.session.user_id, applied.operation, applied.inverse)
     )
-    work.outcomes.append((call, EditResult(after, applied.ids)))
+    transaction.results.append((call, EditResult(after, applied.ids)))

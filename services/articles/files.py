@@ -9,7 +9,7 @@ import grpc
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1 import files_pb2, files_pb2_grpc
 from services.articles.errors import SCHEMA, failure
-from services.articles.tree.operations import Insert, Operation, ReplaceText
+from services.articles.tree.operations import InsertBlocks, Operation, ReplaceText
 from services.common import logs
 from services.common.authentication import caller_key
 from services.common.channels import call_metadata
@@ -54,7 +54,7 @@ class FileStore:
 def referenced_files(operation: Operation) -> dict[str, str]:
     """Return the files that an operation brings in, each with where it is named first."""
     found: dict[str, str] = {}
-    if isinstance(operation, Insert):
+    if isinstance(operation, InsertBlocks):
         for place, block in enumerate(operation.blocks):
             _gather(block.content.get("image"), f"/blocks/{place}/image", found)
     elif isinstance(operation, ReplaceText):

@@ -21,10 +21,6 @@ from services.articles.usage import OPERATION_BYTES, length_of
 from services.common.database import insert_into, reading, writing
 from services.common.ids import Source
 
-# A snapshot is due when the operations since the last one take as long to replay as a
-# snapshot takes to read: when they are many, or large beside it.
-SNAPSHOT_EVERY = 500
-_SMALLEST_TAIL = 256 << 10
 # Bytes of operations from which on they are applied in a thread, as a document is loaded.
 _LARGE_TAIL = 32 << 10
 
@@ -127,13 +123,6 @@ class OperationLog:
                 )
             )
         return replace(opened, snapshot_bytes=len(content), tail_operations=0, tail_bytes=0)
-
-
-def is_snapshot_due(opened: DocumentState) -> bool:
-    """Return whether the next to open the document cold would have too much to replay."""
-    return opened.tail_operations >= SNAPSHOT_EVERY or opened.tail_bytes >= max(
-        _SMALLEST_TAIL, opened.snapshot_bytes
-    )
 
 
 async def _after(

@@ -1,4 +1,4 @@
-"""What reading a document answers."""
+"""The responses to reading a document and a block."""
 
 import orjson
 
@@ -14,9 +14,9 @@ from services.articles.style import computed_style
 from services.articles.tree.nodes import Element, element_to_json
 
 
-def article(opened: DocumentState) -> ReadArticleResponse:
-    """Describe a whole document."""
-    document = opened.document
+def read_article(state: DocumentState) -> ReadArticleResponse:
+    """Return a whole document."""
+    document = state.document
     blocks, text = render_document(document)
     return ReadArticleResponse(
         blocks=[BlockSummary(id=one.id, type=one.type, text=one.text) for one in blocks],
@@ -24,17 +24,17 @@ def article(opened: DocumentState) -> ReadArticleResponse:
         style=orjson.dumps(document.style),
         references=orjson.dumps(list(document.references.values())),
         version=document.version,
-        revision=opened.revision,
+        revision=state.revision,
     )
 
 
-def block(opened: DocumentState, block_id: str) -> ReadBlockResponse:
-    """Describe one element.
+def read_block(state: DocumentState, block_id: str) -> ReadBlockResponse:
+    """Return one element.
 
     Raises:
         GatewayError: 40403.
     """
-    document = opened.document
+    document = state.document
     path = document.path_of(block_id)
     element = None if path is None else document.node_at(path)
     if path is None or not isinstance(element, Element):
@@ -44,5 +44,5 @@ def block(opened: DocumentState, block_id: str) -> ReadBlockResponse:
         path=path,
         style=orjson.dumps(computed_style(document.style, element)),
         text=render_block(document, element),
-        revision=opened.revision,
+        revision=state.revision,
     )

@@ -16,9 +16,17 @@ from pathlib import Path
 from statistics import median
 
 import orjson
+from google.protobuf.message import Message
 
 from gateway.articles.v1 import articles_pb2 as wire
 from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceStub
+from gateway.articles.v1.edits_pb2 import (
+    AppendText,
+    DeleteBlock,
+    Edit,
+    InsertBlocks,
+    SetBlockStyle,
+)
 from services.accounts.repository import AccountRepository
 from services.common.channels import Metadata, call_metadata, open_channel
 from services.common.database import migrate, open_engine
@@ -100,12 +108,8 @@ class _Writer:
 
     async def append(self) -> None:
         """Append to some block."""
-        await self._stub.AppendText(
-            wire.AppendTextRequest(
-                session_id=self._session_id, block_id=self._chance.choice(self._ids), text=b'" x"'
-            ),
-            metadata=self._metadata,
-        )
+        block_id = self._chance.choice(self._ids)
+        await self._apply(append_text=AppendText(block_id=block_id, text=b'" x"'))
 
     async def edit(self, number: int) -> None:
         """Append, change a style, insert or delete, in turn."""
@@ -113,31 +117,25 @@ class _Writer:
             case 0:
                 await self.append()
             case 1:
-                await self._stub.SetBlockStyle(
-                    wire.SetBlockStyleRequest(
-                        session_id=self._session_id,
-                        block_id=self._chance.choice(self._ids),
-                        properties=b'{"style":{"color":"red"}}',
-                    ),
-                    metadata=self._metadata,
+                block_id = self._chance.choice(self._ids)
+                style = b'{"style":{"color":"red"}}'
+                await self._apply(
+                    set_block_style=SetBlockStyle(block_id=block_id, properties=style)
                 )
             case 2:
                 await self._insert(self._chance.randrange(len(self._ids)), 1)
             case _:
-                await self._stub.DeleteBlock(
-                    wire.DeleteBlockRequest(session_id=self._session_id, block_id=self._ids.pop()),
-                    metadata=self._metadata,
-                )
+                await self._apply(delete_block=DeleteBlock(block_id=self._ids.pop()))
 
     async def _insert(self, at: int, count: int) -> None:
         blocks = [paragraph(f"A block of a line or so of plain text, {at}. " * 2)] * count
-        done = await self._stub.InsertBlocks(
-            wire.InsertBlocksRequest(
-                session_id=self._session_id, path=[at], blocks=orjson.dumps(blocks)
-            ),
-            metadata=self._metadata,
-        )
+        done = await self._apply(insert_blocks=InsertBlocks(path=[at], blocks=orjson.dumps(blocks)))
         self._ids += done.ids
+
+    async def _apply(self, **edit: Message) -> wire.ApplyEditResponse:
+        request = wire.ApplyEditRequest(session_id=self._session_id, edit=Edit(**edit))
+        done: wire.ApplyEditResponse = await self._stub.ApplyEdit(request, metadata=self._metadata)
+        return done
 
 
 async def measure() -> Figures:

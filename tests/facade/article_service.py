@@ -1,4 +1,4 @@
-"""A facade in front of an article service that notes what it is asked and answers as told."""
+"""A facade in front of a fake article service."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +12,6 @@ from facade.server import Facade
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
 from gateway.articles.v1 import articles_pb2 as pb
 from gateway.articles.v1 import articles_pb2_grpc
-from gateway.errors.v1 import errors_pb2
 from services.accounts.servicer import AccountsServicer
 from services.common.authentication import Caller
 from services.common.errors import GatewayError, invalid_api_key
@@ -28,21 +27,21 @@ RPCS = pb.DESCRIPTOR.services_by_name["ArticleEditorService"].methods_by_name
 
 
 class FakeArticleService(articles_pb2_grpc.ArticleEditorServiceServicer):
-    """Notes and answers.
+    """Records its calls and answers as a test says.
 
     Attributes:
-        calls: the requests that came, but for those of no block.
-        kept: the sessions that those named, which keep a session alive and do nothing else.
-        answer: what every call answers; an empty answer of the right type when None.
-        failure: what every call fails with.
-        session_failure: what a call of no block fails with; 40403 when None.
+        calls: the requests, but for those of KeepSessionAlive.
+        kept: the sessions that KeepSessionAlive was called for.
+        answer: what every other call answers; an empty answer of the right type when None.
+        failure: what every other call fails with.
+        session_failure: what KeepSessionAlive fails with.
     """
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget every call and answer."""
         self.calls: list[Message] = []
         self.answer: Message | None = None
         self.failure: Exception | None = None
@@ -50,11 +49,11 @@ class FakeArticleService(articles_pb2_grpc.ArticleEditorServiceServicer):
         self.session_failure: GatewayError | None = None
 
     def serve(self, rpc: str, request: Message) -> Message:
-        if isinstance(request, pb.ReadBlockRequest) and not request.block_id:
+        if isinstance(request, pb.KeepSessionAliveRequest):
             self.kept.append(request.session_id)
-            raise self.session_failure or GatewayError(
-                errors_pb2.REASON_NOT_FOUND, "/blockId: no such block", article_code=40403
-            )
+            if self.session_failure is not None:
+                raise self.session_failure
+            return pb.KeepSessionAliveResponse()
         self.calls.append(request)
         if self.failure is not None:
             raise self.failure

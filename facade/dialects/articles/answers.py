@@ -166,7 +166,7 @@ def done(_: bodies.OfSession, answer: pb.DestroySessionResponse) -> Data:
     return {"ok": True}
 
 
-def edited(_: bodies.OfSession, answer: Any) -> Data:
+def edited(_: bodies.EditBody, answer: pb.ApplyEditResponse) -> Data:
     """Return the data of an edit that makes nothing new."""
     return {"ok": True, "revision": answer.revision}
 
@@ -211,14 +211,14 @@ def whole_block(_: bodies.ReadBlock, answer: pb.ReadBlockResponse) -> Data:
     }
 
 
-def inserted(_: bodies.InsertBlocks, answer: pb.InsertBlocksResponse) -> Data:
+def inserted(_: bodies.InsertBlocks, answer: pb.ApplyEditResponse) -> Data:
     """Return the data of block/insert."""
     return {"ids": list(answer.ids), "revision": answer.revision}
 
 
-def reference_added(_: bodies.AddReference, answer: pb.AddReferenceResponse) -> Data:
+def reference_added(_: bodies.AddReference, answer: pb.ApplyEditResponse) -> Data:
     """Return the data of reference/add."""
-    return {"id": answer.reference_id, "revision": answer.revision}
+    return {"id": answer.ids[0], "revision": answer.revision}
 
 
 def _group(group: pb.ArticleGroup) -> Data:

@@ -34,7 +34,7 @@ def render_error(error: GatewayError) -> tuple[int, bytes]:
     return status, orjson.dumps({"code": code, "message": error.message, "data": {}})
 
 
-def refused(code: Code, pointer: str, said: str) -> GatewayError:
+def request_error(code: Code, pointer: str, said: str) -> GatewayError:
     """A request breaks a rule: 400, its message naming the place at `pointer`."""
     message = f"{pointer or 'the body'}: {said}"
     return GatewayError(

@@ -17,7 +17,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from facade.dialects.articles.errors import Code, refused
+from facade.dialects.articles.errors import Code, request_error
 from facade.dialects.validation import words
 from services.common.errors import GatewayError
 
@@ -38,9 +38,9 @@ def read_object(body: bytes) -> dict[str, Any]:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         _refuse_surrogates(body)
-        raise refused(Code.BODY, "", f"is not valid JSON: {error}") from None
+        raise request_error(Code.BODY, "", f"is not valid JSON: {error}") from None
     if not isinstance(found, dict):
-        raise refused(Code.BODY, "", "must be a JSON object")
+        raise request_error(Code.BODY, "", "must be a JSON object")
     return found
 
 
@@ -65,7 +65,7 @@ def to_json(value: object, at: str) -> bytes:
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:
-        raise refused(Code.SCHEMA, at, "is nested too deeply") from None
+        raise request_error(Code.SCHEMA, at, "is nested too deeply") from None
 
 
 def pointer(location: Sequence[int | str]) -> str:
@@ -77,11 +77,11 @@ def pointer(location: Sequence[int | str]) -> str:
 def _told(detail: ErrorDetails) -> GatewayError:
     location = detail["loc"]
     if detail["type"] == "missing":
-        return refused(Code.FIELDS, pointer(location), "is required")
+        return request_error(Code.FIELDS, pointer(location), "is required")
     if location[0] in _PATHS:
         takes = "takes a list of indices, whole numbers from 0 on, and not an empty one"
-        return refused(Code.PATH, pointer(location), takes)
-    return refused(Code.SCHEMA, pointer(location), words(detail))
+        return request_error(Code.PATH, pointer(location), takes)
+    return request_error(Code.SCHEMA, pointer(location), words(detail))
 
 
 def _refuse_surrogates(body: bytes) -> None:
@@ -95,7 +95,7 @@ def _refuse_surrogates(body: bytes) -> None:
     except (ValueError, RecursionError):
         return
     if place is not None:
-        raise refused(Code.SCHEMA, pointer(place[::-1]), "holds half of a surrogate pair")
+        raise request_error(Code.SCHEMA, pointer(place[::-1]), "holds half of a surrogate pair")
 
 
 def _half_pair(value: object) -> list[int | str] | None:

@@ -1,11 +1,12 @@
-"""The one way in which this package says no."""
+"""Errors of edits, and the JSON pointers that say where an edit is wrong."""
 
 from enum import IntEnum
 
 
 class Code(IntEnum):
-    """What callers see as `code`: the HTTP status times 100, and a running number."""
+    """Numbers that callers see as `code`: the HTTP status times 100, and a running number."""
 
+    BODY = 40001
     PATH = 40002
     SCHEMA = 40003
     FIELDS = 40004
@@ -16,23 +17,26 @@ class Code(IntEnum):
 
 
 class EditError(Exception):
-    """An edit that cannot be: nothing has changed.
+    """Error raised for an edit that cannot be applied; the document is unchanged.
 
     Attributes:
         code: see `Code`.
-        pointer: RFC 6901 pointer into the request's body, such as `/blocks/0/children/2/text`.
-        message: for people; begins with the pointer.
+        pointer: JSON pointer (RFC 6901) into the edit, such as `/blocks/0/children/2/text`; ""
+            for the whole of it.
+        problem: what is wrong at the pointer, for people.
+        message: pointer and problem.
     """
 
     def __init__(self, code: Code, pointer: str, problem: str) -> None:
         self.code = code
         self.pointer = pointer
+        self.problem = problem
         self.message = f"{pointer}: {problem}"
         super().__init__(self.message)
 
 
 def join_pointer(pointer: str, key: str | int) -> str:
-    """Extend a JSON pointer by one step."""
+    """Return a JSON pointer extended by one step."""
     if isinstance(key, int):
         return f"{pointer}/{key}"
     return f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"

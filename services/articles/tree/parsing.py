@@ -144,7 +144,7 @@ def parse_element(
     place = join_pointer(pointer, "children")
     children = parse_children(given.get("children", ()), place, depth + 1, new_id, claims)
     content = parse_content(kind, given, pointer)
-    return built(Element(made_id, kind, (), style, content), children, place)
+    return with_checked_children(Element(made_id, kind, (), style, content), children, place)
 
 
 def _as_json(value: object) -> Mapping[str, Json]:
@@ -152,7 +152,7 @@ def _as_json(value: object) -> Mapping[str, Json]:
     return value
 
 
-def built(element: Element, children: Sequence[Node], pointer: str) -> Element:
+def with_checked_children(element: Element, children: Sequence[Node], pointer: str) -> Element:
     """Return the element around other children, in normal form.
 
     Raises:

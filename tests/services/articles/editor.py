@@ -6,6 +6,7 @@ from typing import Any
 import grpc
 import orjson
 import pytest
+from google.protobuf.message import Message
 from prometheus_client import CollectorRegistry
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -16,6 +17,7 @@ from gateway.articles.v1.articles_pb2_grpc import (
     ArticleEditorServiceStub,
     add_ArticleEditorServiceServicer_to_server,
 )
+from gateway.articles.v1.edits_pb2 import Edit
 from services.articles import codec
 from services.articles.cache import DocumentCache
 from services.articles.committer import DocumentCommitter
@@ -95,16 +97,28 @@ class Client:
         self._metadata: Metadata = call_metadata(key, "req_test")
 
     async def call(self, method: str, **fields: Any) -> Any:
-        """Call a method; what a bytes field is given is written as JSON."""
-        request = getattr(wire, f"{method}Request")()
+        """Call a method with a request of these fields."""
+        return await self._call(method, getattr(wire, f"{method}Request")(**fields))
+
+    async def edit(
+        self, session_id: str, kind: str, if_revision: int | None = None, **fields: Any
+    ) -> wire.ApplyEditResponse:
+        """Apply an edit; what a bytes field is given is written as JSON."""
+        edit = Edit()
+        message = getattr(edit, kind)
         for name, value in fields.items():
-            described = request.DESCRIPTOR.fields_by_name[name]
+            described = message.DESCRIPTOR.fields_by_name[name]
             if described.type == described.TYPE_BYTES and not isinstance(value, bytes):
                 fields[name] = orjson.dumps(value)
+        message.MergeFrom(type(message)(**fields))
+        message.SetInParent()
+        request = wire.ApplyEditRequest(session_id=session_id, if_revision=if_revision, edit=edit)
+        response: wire.ApplyEditResponse = await self._call("ApplyEdit", request)
+        return response
+
+    async def _call(self, method: str, request: Message) -> Any:
         try:
-            return await getattr(self._stub, method)(
-                type(request)(**fields), metadata=self._metadata
-            )
+            return await getattr(self._stub, method)(request, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error) from error
 
@@ -120,12 +134,10 @@ class Client:
 
     async def insert(
         self, session_id: str, *texts: str, path: tuple[int, ...] = (0,), **fields: Any
-    ) -> wire.InsertBlocksResponse:
+    ) -> wire.ApplyEditResponse:
         """Insert a paragraph for each text."""
         blocks = [paragraph(text) for text in texts]
-        return await self.call(
-            "InsertBlocks", session_id=session_id, path=path, blocks=blocks, **fields
-        )
+        return await self.edit(session_id, "insert_blocks", path=path, blocks=blocks, **fields)
 
     async def read(self, session_id: str) -> wire.ReadArticleResponse:
         return await self.call("ReadArticle", session_id=session_id)

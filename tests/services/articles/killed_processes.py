@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.articles.v1 import articles_pb2 as wire
 from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceStub
+from gateway.articles.v1.edits_pb2 import DeleteBlock, Edit, InsertBlocks
 from services.articles.operation_log import OperationLog
 from services.articles.tree.nodes import Leaf
 from services.common.channels import Metadata, call_metadata, open_channel
@@ -102,20 +103,18 @@ async def _edit(
             text = chance.choice(list(known.there))
             # From here on nobody can say whether it is still there.
             block_id = known.there.pop(text)[0]
-            deleted = await stub.DeleteBlock(
-                wire.DeleteBlockRequest(session_id=opened.session_id, block_id=block_id),
-                metadata=metadata,
+            edit = Edit(delete_block=DeleteBlock(block_id=block_id))
+            deleted = await stub.ApplyEdit(
+                wire.ApplyEditRequest(session_id=opened.session_id, edit=edit), metadata=metadata
             )
             known.gone.add(text)
             known.revision = max(known.revision, deleted.revision)
         else:
             text = f"{chance.getrandbits(64):x}"
             blocks = [paragraph(f"{text}/{place}") for place in range(_RUN)]
-            inserted = await stub.InsertBlocks(
-                wire.InsertBlocksRequest(
-                    session_id=opened.session_id, path=[0], blocks=orjson.dumps(blocks)
-                ),
-                metadata=metadata,
+            edit = Edit(insert_blocks=InsertBlocks(path=[0], blocks=orjson.dumps(blocks)))
+            inserted = await stub.ApplyEdit(
+                wire.ApplyEditRequest(session_id=opened.session_id, edit=edit), metadata=metadata
             )
             known.there[text] = list(inserted.ids)
             known.revision = max(known.revision, inserted.revision)

@@ -11,8 +11,7 @@ from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.errors.v1 import errors_pb2
-from services.articles import codec
-from services.articles import operation_log as logs
+from services.articles import codec, snapshots
 from services.articles.cache import DocumentCache, DocumentState
 from services.articles.committer import EditResult
 from services.articles.operation_log import LogEntry, MissingRevisionError, OperationLog
@@ -164,7 +163,7 @@ async def test_edits_are_applied_apart_from_the_event_loop(
     threads: list[int] = []
     apply = codec.apply
 
-    def noting(document: Document, operation: Operation) -> codec.Applied:
+    def noting(document: Document, operation: Operation) -> codec.AppliedOperation:
         threads.append(threading.get_ident())
         return apply(document, operation)
 
@@ -253,7 +252,7 @@ async def test_a_hole_in_the_log_is_told_as_a_fault(editing: Editing) -> None:
 async def test_a_snapshot_saves_replaying_the_log(
     editing: Editing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logs, "SNAPSHOT_EVERY", 5)
+    monkeypatch.setattr(snapshots, "SNAPSHOT_EVERY", 5)
     ada = editing.client()
     article = await ada.create()
     session_id = (await ada.open(article.id)).session_id
@@ -278,7 +277,7 @@ async def test_large_operations_bring_a_snapshot_on_sooner(editing: Editing) -> 
     article = await ada.create()
     session_id = (await ada.open(article.id)).session_id
     blocks = [paragraph("x" * 10_000) for _ in range(30)]
-    await ada.call("InsertBlocks", session_id=session_id, path=[0], blocks=blocks)
+    await ada.edit(session_id, "insert_blocks", path=[0], blocks=blocks)
     await editing.instances[0].committer.stop()
     assert await snapshot_revision(editing.engine, article.id) == 1
     await ada.insert(session_id, "small")
@@ -358,5 +357,5 @@ def test_empty_documents_are_counted_as_what_they_take() -> None:
     assert taken < 1 << 20
 
 
-def test_a_read_makes_nothing() -> None:
+def test_an_edit_may_make_nothing() -> None:
     assert EditResult(DocumentState(Document(), 0)).ids == ()

@@ -8,6 +8,7 @@ import pytest
 
 from gateway.articles.v1 import articles_pb2 as wire
 from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceStub
+from gateway.articles.v1.edits_pb2 import Edit, InsertBlocks
 from gateway.files.v1.files_pb2 import (
     PURPOSE_ASSISTANTS,
     CreateFileRequest,
@@ -60,11 +61,10 @@ async def insert(channel: grpc.aio.Channel, key: str, files_key: str) -> int | N
         wire.CreateSessionRequest(article_id=made.article.id), metadata=metadata
     )
     blocks = [{"type": "image", "image": [{"fileId": kept.file.id}]}]
-    request = wire.InsertBlocksRequest(
-        session_id=opened.session_id, path=[0], blocks=orjson.dumps(blocks)
-    )
+    edit = Edit(insert_blocks=InsertBlocks(path=[0], blocks=orjson.dumps(blocks)))
+    request = wire.ApplyEditRequest(session_id=opened.session_id, edit=edit)
     try:
-        await stub.InsertBlocks(request, metadata=metadata)
+        await stub.ApplyEdit(request, metadata=metadata)
     except grpc.aio.AioRpcError as error:
         return from_rpc_error(error).article_code
     return None

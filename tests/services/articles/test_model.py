@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from services.articles import operation_log
+from services.articles import snapshots
 from services.common.errors import GatewayError
 from tests.services.articles.editor import Client, Editing, stored_and_replayed
 
@@ -49,22 +49,22 @@ async def change(
 ) -> Any:
     """Change or delete the block at a place."""
     block_id, text = model.blocks[at]
-    named = {"session_id": session_id, "block_id": block_id}
     if kind == "delete":
         del model.blocks[at]
-        return await client.call("DeleteBlock", **named)
+        return await client.edit(session_id, "delete_block", block_id=block_id)
     if kind == "append":
         model.blocks[at] = block_id, text + word
-        return await client.call("AppendText", **named, text=word)
+        return await client.edit(session_id, "append_text", block_id=block_id, text=word)
     model.blocks[at] = block_id, word
-    return await client.call("ReplaceText", **named, fields={"children": word})
+    fields = {"children": word}
+    return await client.edit(session_id, "replace_text", block_id=block_id, fields=fields)
 
 
 @pytest.mark.parametrize("seed", range(2))
 async def test_any_sequence_of_edits_leaves_what_the_model_has(
     editing: Editing, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operation_log, "SNAPSHOT_EVERY", 7)
+    monkeypatch.setattr(snapshots, "SNAPSHOT_EVERY", 7)
     chance = random.Random(seed)
     await editing.start()
     group = await editing.groups.create("lab", "user_ada")

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import func, select
 
 from gateway.errors.v1 import errors_pb2
-from services.articles import operation_log as logs
+from services.articles import snapshots
 from services.articles.tables import articles, operations
 from services.articles.usage import BLOCK, DOCUMENT_BYTES, OPERATION_BYTES, Account
 from services.common.database import reading
@@ -102,7 +102,7 @@ async def test_two_processes_do_not_exceed_the_quota_together(editing: Editing) 
     )
     done = [one for one in outcomes if not isinstance(one, BaseException)]
     refused = [one for one in outcomes if isinstance(one, GatewayError)]
-    # BlockSequence of the three documents' logs may leave less room than one more edit takes.
+    # Blocks of the three documents' logs may leave less room than one more edit takes.
     assert 3 <= len(done) <= 4
     assert len(refused) == 24 - len(done)
     assert {one.article_code for one in refused} == {40303}
@@ -192,7 +192,7 @@ async def test_a_larger_plan_counts_from_the_next_session_on(editing: Editing) -
 async def test_history_goes_before_the_quota_is_full(
     editing: Editing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logs, "SNAPSHOT_EVERY", 10)
+    monkeypatch.setattr(snapshots, "SNAPSHOT_EVERY", 10)
     ada = editing.client()
     article = await ada.create()
     session_id = (await ada.open(article.id)).session_id
@@ -203,9 +203,7 @@ async def test_history_goes_before_the_quota_is_full(
     committer = editing.instances[0].committer
     for number in range(25):
         text = [{"type": "default", "text": f"{number:01000}"}]
-        await ada.call(
-            "ReplaceText", session_id=session_id, block_id=block, fields={"children": text}
-        )
+        await ada.edit(session_id, "replace_text", block_id=block, fields={"children": text})
         await committer.stop()
     assert 2 * (await account(editing)).size_bytes > QUOTA
     for _ in range(3):

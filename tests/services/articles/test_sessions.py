@@ -67,22 +67,23 @@ Call = Callable[[Client, str], Awaitable[object]]
 
 # Every kind of call that names a session, among them some that are refused.
 CALLS: dict[str, Call] = {
+    "keep alive": lambda ada, session_id: ada.call("KeepSessionAlive", session_id=session_id),
     "read": lambda ada, session_id: ada.read(session_id),
     "insert": lambda ada, session_id: ada.insert(session_id, "x"),
     "refused by the tree": lambda ada, session_id: ada.insert(session_id, "x", path=(9,)),
-    "refused unread": lambda ada, session_id: ada.call(
-        "InsertBlocks", session_id=session_id, path=(0,), blocks=[{"type": "poem"}]
+    "refused unread": lambda ada, session_id: ada.edit(
+        session_id, "insert_blocks", path=(0,), blocks=[{"type": "poem"}]
     ),
-    "no json": lambda ada, session_id: ada.call(
-        "InsertBlocks", session_id=session_id, path=(0,), blocks=b"{"
+    "no json": lambda ada, session_id: ada.edit(
+        session_id, "insert_blocks", path=(0,), blocks=b"{"
     ),
     "stale": lambda ada, session_id: ada.insert(session_id, "x", if_revision=99),
     "no such block": lambda ada, session_id: ada.call(
         "ReadBlock", session_id=session_id, block_id="none"
     ),
-    "no file of theirs": lambda ada, session_id: ada.call(
-        "InsertBlocks",
-        session_id=session_id,
+    "no file of theirs": lambda ada, session_id: ada.edit(
+        session_id,
+        "insert_blocks",
         path=(0,),
         blocks=[{"type": "image", "image": [{"fileId": "file-x"}]}],
     ),

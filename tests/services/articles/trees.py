@@ -1,7 +1,7 @@
 """Documents to test with: a small editor, random blocks and edits, and what must always hold."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from services.articles.tree import requests
+from gateway.articles.v1 import edits_pb2 as pb
 from services.articles.tree.document import Document
+from services.articles.tree.edits import read_edit
 from services.articles.tree.errors import EditError
 from services.articles.tree.nodes import (
     HOLDS,
@@ -40,19 +41,39 @@ class Ids:
         return f"e{self.given}"
 
 
-REQUESTS: dict[str, Callable[[Body, Ids], Operation]] = {
-    "insert": lambda body, new_id: requests.insert(body, new_id),
-    "delete": lambda body, _: requests.delete(body),
-    "replace": lambda body, new_id: requests.replace_text(body, new_id),
-    "append": lambda body, _: requests.append_text(body),
-    "cite": lambda body, _: requests.cite(body),
-    "style_leaf": lambda body, _: requests.style_leaf(body),
-    "style_block": lambda body, _: requests.style_block(body),
-    "style_article": lambda body, _: requests.style_article(body),
-    "add_reference": lambda body, new_id: requests.add_reference(body, new_id),
-    "update_reference": lambda body, _: requests.update_reference(body),
-    "delete_reference": lambda body, _: requests.delete_reference(body),
+# Fields of the HTTP API that an edit's message names otherwise.
+_NAMES = {
+    "blockId": "block_id",
+    "leafPath": "leaf_path",
+    "referenceId": "reference_id",
+    "cite": "reference_id",
 }
+# Of edits whose other fields are the change itself: the field that holds them as JSON.
+_CHANGES = {"replace_text": "fields", "set_block_style": "properties", "set_leaf_style": "marks"}
+
+
+KINDS = sorted(field.name for field in pb.Edit.DESCRIPTOR.fields)
+
+
+def make_edit(kind: str, body: Body) -> pb.Edit:
+    """Return an edit, described as the HTTP API does but for the session."""
+    edit = pb.Edit()
+    message = getattr(edit, kind)
+    message.SetInParent()
+    fields = {_NAMES.get(name, name): value for name, value in body.items()}
+    known = message.DESCRIPTOR.fields_by_name
+    if changes := _CHANGES.get(kind):
+        rest = {name: value for name, value in body.items() if _NAMES.get(name, name) not in known}
+        fields = {name: value for name, value in fields.items() if name in known}
+        fields[changes] = rest
+    for name, value in fields.items():
+        if known[name].type == known[name].TYPE_BYTES:
+            setattr(message, name, json.dumps(value).encode())
+        elif isinstance(value, list):
+            getattr(message, name).extend(value)
+        elif value is not None:
+            setattr(message, name, value)
+    return edit
 
 
 @dataclass
@@ -63,7 +84,7 @@ class Editor:
     ids: Ids = field(default_factory=Ids)
 
     def read(self, kind: str, body: Body) -> Operation:
-        return REQUESTS[kind](body, self.ids)
+        return read_edit(make_edit(kind, body), self.ids)
 
     def edit(self, kind: str, body: Body) -> Change:
         change = self.read(kind, body).apply(self.document)
@@ -73,7 +94,7 @@ class Editor:
     def insert(self, *blocks: Body, path: list[int] | None = None) -> str:
         """Insert blocks, at the end unless told otherwise; give the first one's id."""
         where = [len(self.document.blocks)] if path is None else path
-        return self.edit("insert", {"path": where, "blocks": list(blocks)}).ids[0]
+        return self.edit("insert_blocks", {"path": where, "blocks": list(blocks)}).ids[0]
 
     def json(self, block_id: str) -> Any:
         """Give an element as a caller reads it."""
@@ -308,30 +329,30 @@ def edits(draw: st.DrawFn, document: Document) -> tuple[str, Body]:
         for place, block in enumerate(document.blocks)
         for path, element in located((place,), block)
     ]
-    kind = draw(st.sampled_from(sorted(REQUESTS)))
+    kind = draw(st.sampled_from(KINDS))
     fit = [one for one in everything if _fits(kind, one[1])]
     mostly = draw(st.integers(0, 7)) > 0
     pool = fit if fit and mostly else everything
     path, element = draw(st.sampled_from(pool) if pool else st.just(((0,), None)))
     target: Body = {"blockId": element.id if element else "nowhere"}
-    if kind == "insert":
+    if kind == "insert_blocks":
         return kind, draw(_insertions(len(document.blocks), path, element))
-    if kind in ("cite", "style_leaf"):
+    if kind in ("cite", "set_leaf_style"):
         if element and element.leaves and draw(st.booleans()):
             at = draw(st.integers(0, len(element.children) - 1))
             target = {"leafPath": [*path, at]}
         if kind == "cite":
             return kind, {**target, "cite": draw(st.sampled_from([*REFERENCE_IDS, None]))}
         return kind, {**target, **draw(MARKS)}
-    if kind == "replace":
+    if kind == "replace_text":
         return kind, {**target, **draw(_contents(element))}
-    if kind == "append":
+    if kind == "append_text":
         return kind, {**target, "text": draw(WORDS | RUNS)}
-    if kind == "style_block":
+    if kind == "set_block_style":
         return kind, {**target, **draw(ELEMENT_STYLES)}
-    if kind == "style_article":
+    if kind == "set_article_style":
         return kind, {"style": draw(ARTICLE_STYLES)}
-    if kind == "delete":
+    if kind == "delete_block":
         return kind, target
     reference_id = draw(st.sampled_from(REFERENCE_IDS))
     if kind == "delete_reference":
@@ -340,11 +361,11 @@ def edits(draw: st.DrawFn, document: Document) -> tuple[str, Body]:
 
 
 def _fits(kind: str, element: Element) -> bool:
-    if kind == "append":
+    if kind == "append_text":
         return element.type in (*PROSE_TYPES, "label")
-    if kind in ("cite", "style_leaf"):
+    if kind in ("cite", "set_leaf_style"):
         return any(True for _ in all_leaves(element))
-    if kind == "insert":
+    if kind == "insert_blocks":
         return element.type in HOLDS
     return True
 
@@ -444,11 +465,11 @@ def random_edits(data: st.DataObject, editor: Editor, at_most: int = 8) -> Itera
     """Apply random edits; give each change that was not refused."""
     for reference_id in REFERENCE_IDS[: data.draw(st.sampled_from([3, 3, 3, 1]))]:
         yield editor.edit("add_reference", {"reference": {"id": reference_id}})
-    yield editor.edit("insert", {"path": [0], "blocks": one_of_each(cited="r0")})
+    yield editor.edit("insert_blocks", {"path": [0], "blocks": one_of_each(cited="r0")})
     blocks = data.draw(st.lists(BLOCKS, max_size=3))
     if blocks:
         with suppress(EditError):
-            yield editor.edit("insert", {"path": [1], "blocks": blocks})
+            yield editor.edit("insert_blocks", {"path": [1], "blocks": blocks})
     for _ in range(data.draw(st.integers(0, at_most))):
         kind, body = data.draw(edits(editor.document))
         before = as_bytes(editor.document)

@@ -9,7 +9,7 @@ from services.articles.tree.document import Document, Path
 from services.articles.tree.errors import Code, EditError, join_pointer
 from services.articles.tree.nodes import Element, Json, Leaf, Node, height, walk
 from services.articles.tree.normalise import normal_children
-from services.articles.tree.parsing import built
+from services.articles.tree.parsing import with_checked_children
 from services.articles.tree.values import schema_error
 
 
@@ -51,7 +51,9 @@ class Operation(Protocol):
         ...
 
 
-def found(document: Document, block_id: str, pointer: str = "/blockId") -> tuple[Path, Element]:
+def find_element(
+    document: Document, block_id: str, pointer: str = "/blockId"
+) -> tuple[Path, Element]:
     """Return where an element stands, and the element.
 
     Raises:
@@ -64,7 +66,7 @@ def found(document: Document, block_id: str, pointer: str = "/blockId") -> tuple
     return path, element
 
 
-def found_leaf(document: Document, path: Path) -> tuple[Path, Element, int]:
+def find_leaf(document: Document, path: Path) -> tuple[Path, Element, int]:
     """Return the path of the element that holds a leaf, the element, and the leaf's place in it.
 
     Raises:
@@ -80,7 +82,7 @@ def found_leaf(document: Document, path: Path) -> tuple[Path, Element, int]:
     return path[:-1], holder, path[-1]
 
 
-def put(document: Document, path: Path, element: Element, pointer: str) -> Document:
+def replace_element(document: Document, path: Path, element: Element, pointer: str) -> Document:
     """Return the document with another state of the element at a path.
 
     A row is checked within its table.
@@ -90,7 +92,7 @@ def put(document: Document, path: Path, element: Element, pointer: str) -> Docum
         assert isinstance(table, Element)
         at = path[-1]
         rows = (*table.children[:at], element, *table.children[at + 1 :])
-        return document.replaced(path[:-1], built(table, rows, pointer))
+        return document.replaced(path[:-1], with_checked_children(table, rows, pointer))
     return document.replaced(path, element)
 
 
@@ -100,20 +102,20 @@ def restored(
     """Put earlier states of elements back; return also the states that they replace."""
     replaced = []
     for element in elements:
-        path, now = found(document, element.id)
+        path, now = find_element(document, element.id)
         check_cites(document, element, "/blockId")
-        document = put(document, path, element, "/blockId")
+        document = replace_element(document, path, element, "/blockId")
         replaced.append(now)
     return document, tuple(replaced)
 
 
-def mapped(element: Element, change: Callable[[Leaf], Leaf]) -> Element:
+def map_leaves(element: Element, change: Callable[[Leaf], Leaf]) -> Element:
     """Return the element with every leaf below it changed, in normal form.
 
     Parts in which nothing changes stay the same objects.
     """
     children: list[Node] = [
-        change(child) if isinstance(child, Leaf) else mapped(child, change)
+        change(child) if isinstance(child, Leaf) else map_leaves(child, change)
         for child in element.children
     ]
     if all(new is old for new, old in zip(children, element.children, strict=True)):
@@ -136,10 +138,10 @@ def check_cites(document: Document, element: Element, pointer: str) -> None:
         if isinstance(child, Element):
             check_cites(document, child, here)
         elif child.cite is not None and child.cite not in document.references:
-            raise unknown_reference(join_pointer(here, "cite"))
+            raise unknown_reference_error(join_pointer(here, "cite"))
 
 
-def unknown_reference(pointer: str) -> EditError:
+def unknown_reference_error(pointer: str) -> EditError:
     """Return the refusal of a reference id that the document does not have."""
     return EditError(Code.NO_REFERENCE, pointer, "no reference of the document has this id")
 

@@ -18,9 +18,9 @@ from services.articles.tree.nodes import (
 )
 from services.articles.tree.operations.base import (
     Change,
-    mapped,
+    map_leaves,
     restored,
-    unknown_reference,
+    unknown_reference_error,
     without_cite,
 )
 from services.articles.tree.values import schema_error
@@ -79,7 +79,7 @@ class UpdateReference:
         """Merge the patch into the reference, which must be there."""
         old = document.references.get(self.reference_id)
         if old is None:
-            raise unknown_reference("/reference/id")
+            raise unknown_reference_error("/reference/id")
         new = apply_style_patch(old, self.patch)
         made = replace(document, references={**document.references, self.reference_id: new})
         return Change(made, UpdateReference(self.reference_id, inverse_patch(old, self.patch)))
@@ -109,7 +109,7 @@ class DeleteReference:
         """Remove the reference, which must be there."""
         gone = document.references.get(self.reference_id)
         if gone is None:
-            raise unknown_reference("/referenceId")
+            raise unknown_reference_error("/referenceId")
         at = list(document.references).index(self.reference_id)
         kept = {k: v for k, v in document.references.items() if k != self.reference_id}
 
@@ -117,7 +117,7 @@ class DeleteReference:
             return without_cite(leaf, self.reference_id)
 
         citing = tuple(document.blocks.citing(self.reference_id))
-        cleared = {block.id: mapped(block, clear) for block in citing}
+        cleared = {block.id: map_leaves(block, clear) for block in citing}
         made = replace(document, blocks=document.blocks.updated(cleared), references=kept)
         return Change(made, RestoreReference(gone, at, citing))
 

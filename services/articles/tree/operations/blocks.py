@@ -17,13 +17,19 @@ from services.articles.tree.nodes import (
     element_from_json,
     element_to_json,
 )
-from services.articles.tree.operations.base import Change, check_cites, check_size, found, restored
-from services.articles.tree.parsing import built
+from services.articles.tree.operations.base import (
+    Change,
+    check_cites,
+    check_size,
+    find_element,
+    restored,
+)
+from services.articles.tree.parsing import with_checked_children
 from services.articles.tree.values import schema_error
 
 
 @dataclass(frozen=True, slots=True)
-class Insert:
+class InsertBlocks:
     """Put blocks before what stands at a path, or at the end of its siblings.
 
     Attributes:
@@ -45,7 +51,7 @@ class Insert:
         else:
             made = self._below(document)
         ids = tuple([block.id for block in self.blocks])
-        return Change(made, Delete(ids), ids)
+        return Change(made, DeleteBlocks(ids), ids)
 
     def _at_top(self, document: Document) -> Document:
         at = self._place(len(document.blocks))
@@ -77,7 +83,7 @@ class Insert:
         if holder.type == "label" and children == (EMPTY_LEAF,):
             at, children = 0, ()
         new = (*children[:at], *self.blocks, *children[at:])
-        return document.replaced(self.path[:-1], built(holder, new, "/blocks"))
+        return document.replaced(self.path[:-1], with_checked_children(holder, new, "/blocks"))
 
     def _place(self, siblings: int) -> int:
         if self.path[-1] > siblings:
@@ -96,7 +102,7 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class DeleteBlocks:
     """Take neighbouring elements out; callers name one, inverse_patch an insert may name more.
 
     Attributes:
@@ -108,7 +114,7 @@ class Delete:
 
     def apply(self, document: Document) -> Change:
         """Delete all or none; a cell of a table is never deleted."""
-        path, first = found(document, self.block_ids[0])
+        path, first = find_element(document, self.block_ids[0])
         if first.type == "table-cell":
             raise schema_error(
                 "/blockId", "a cell is not deleted: replace its text, the row or the table"
@@ -120,7 +126,7 @@ class Delete:
         if tuple(element.id for element in elements) != self.block_ids:
             raise EditError(Code.NO_BLOCK, "/blockId", "the blocks don't stand together any more")
         made = _without(document, holder, start, stop)
-        return Change(made, Insert(path, tuple(elements)))
+        return Change(made, InsertBlocks(path, tuple(elements)))
 
     def to_json(self) -> dict[str, Json]:
         """Return the ids."""
@@ -138,11 +144,11 @@ def _without(document: Document, holder_path: Path, start: int, stop: int) -> Do
     holder = document.node_at(holder_path)
     assert isinstance(holder, Element)
     children = (*holder.children[:start], *holder.children[stop:])
-    return document.replaced(holder_path, built(holder, children, "/blockId"))
+    return document.replaced(holder_path, with_checked_children(holder, children, "/blockId"))
 
 
 @dataclass(frozen=True, slots=True)
-class Restore:
+class RestoreElements:
     """Put earlier states of elements back: the inverse of a change inside them.
 
     Attributes:
@@ -155,7 +161,7 @@ class Restore:
     def apply(self, document: Document) -> Change:
         """Restore all or none."""
         made, replaced = restored(document, self.elements)
-        return Change(made, Restore(replaced))
+        return Change(made, RestoreElements(replaced))
 
     def to_json(self) -> dict[str, Json]:
         """Return the states."""

@@ -13,11 +13,11 @@ from services.articles.style import (
 )
 from services.articles.tree.document import Document
 from services.articles.tree.nodes import Json
-from services.articles.tree.operations.base import Change, found
+from services.articles.tree.operations.base import Change, find_element
 
 
 @dataclass(frozen=True, slots=True)
-class StyleBlock:
+class SetBlockStyle:
     """Change an element's own style.
 
     Attributes:
@@ -31,10 +31,10 @@ class StyleBlock:
 
     def apply(self, document: Document) -> Change:
         """Merge the patch, which must fit the element's type."""
-        path, old = found(document, self.block_id)
+        path, old = find_element(document, self.block_id)
         check_element_style(old.type, self.patch, "")
         new = replace(old, style=apply_style_patch(old.style, self.patch))
-        inverse = StyleBlock(self.block_id, inverse_patch(old.style, self.patch))
+        inverse = SetBlockStyle(self.block_id, inverse_patch(old.style, self.patch))
         return Change(document.replaced(path, new), inverse)
 
     def to_json(self) -> dict[str, Json]:
@@ -48,7 +48,7 @@ class StyleBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class StyleArticle:
+class SetArticleStyle:
     """Change the style of the article.
 
     Attributes:
@@ -62,7 +62,7 @@ class StyleArticle:
         """Merge the patch."""
         check_article_style(self.patch, "/style")
         made = replace(document, style=apply_style_patch(document.style, self.patch))
-        return Change(made, StyleArticle(inverse_patch(document.style, self.patch)))
+        return Change(made, SetArticleStyle(inverse_patch(document.style, self.patch)))
 
     def to_json(self) -> dict[str, Json]:
         """Return the patch."""

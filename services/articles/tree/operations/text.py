@@ -26,11 +26,11 @@ from services.articles.tree.operations.base import (
     Operation,
     check_cites,
     check_size,
-    found,
-    put,
+    find_element,
+    replace_element,
 )
-from services.articles.tree.operations.blocks import Restore
-from services.articles.tree.parsing import built
+from services.articles.tree.operations.blocks import RestoreElements
+from services.articles.tree.parsing import with_checked_children
 from services.articles.tree.values import schema_error
 
 
@@ -54,7 +54,7 @@ class ReplaceText:
 
     def apply(self, document: Document) -> Change:
         """Replace the fields given."""
-        path, old = found(document, self.block_id)
+        path, old = find_element(document, self.block_id)
         for key in self.content:
             if old.type not in VOID_TYPES or key not in CONTENT_KEYS[old.type]:
                 raise schema_error(
@@ -66,10 +66,10 @@ class ReplaceText:
                 raise schema_error("/children", f"a block of type {old.type} has no children")
             kept = _kept_ids(self.claims, old)
             children = [_renamed(child, kept) for child in self.children]
-            new = built(new, children, "/children")
+            new = with_checked_children(new, children, "/children")
             check_size(document, len(path) + 1, old.elements, new.elements, "/children")
             check_cites(document, new, "")
-        return Change(put(document, path, new, "/children"), Restore((old,)))
+        return Change(replace_element(document, path, new, "/children"), RestoreElements((old,)))
 
     def to_json(self) -> dict[str, Json]:
         """Return the fields."""
@@ -139,7 +139,7 @@ class AppendText:
             grown = new.leaves[at]
             if last.text and grown.same_marks(last) and grown.text.startswith(last.text):
                 return Truncate(self.block_id, len(old.children), len(last.text))
-        return Restore((old,))
+        return RestoreElements((old,))
 
     def to_json(self) -> dict[str, Json]:
         """Return id and leaves."""
@@ -161,7 +161,7 @@ def check_cites_of_leaves(document: Document, leaves: Sequence[Leaf]) -> None:
 
 
 def _target(document: Document, block_id: str) -> tuple[Path, Element]:
-    path, element = found(document, block_id)
+    path, element = find_element(document, block_id)
     if element.type not in (*PROSE_TYPES, "label"):
         raise schema_error("/blockId", f"text cannot be appended to a block of type {element.type}")
     if element.elements:

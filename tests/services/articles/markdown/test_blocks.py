@@ -26,7 +26,7 @@ def markdown(*blocks: Body, references: tuple[str, ...] = (), style: Body | None
     for reference_id in references:
         editor.edit("add_reference", {"reference": {"id": reference_id}})
     if style:
-        editor.edit("style_article", {"style": style})
+        editor.edit("set_article_style", {"style": style})
     editor.insert(*blocks)
     return render_document(editor.document)[1]
 
