@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable, Mapping
 
-from services.articles.tree import limits
 from services.articles.tree.errors import Code, EditError, join_pointer
 from services.articles.tree.nodes import Json
 from services.articles.tree.values import array, mapping, schema_error, string
+from services.common.articles import limits
 
 Reference = Mapping[str, Json]
 

@@ -10,9 +10,9 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from facade.dialects.articles import bodies
-from facade.dialects.articles.blocks import Block, Reference, TableCell
-from facade.dialects.articles.styles import ArticleStyle
 from gateway.articles.v1 import articles_pb2 as pb
+from services.common.articles.blocks import Block, Reference, TableCell
+from services.common.articles.styles import ArticleStyle
 
 OK = 1
 

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
-from facade.dialects.articles import styles
-from facade.dialects.articles.blocks import (
+from services.common.articles import styles
+from services.common.articles.blocks import (
     AuthorItem,
     Block,
     Children,

@@ -1,4 +1,4 @@
-"""BlockSequence and documents as Markdown: CommonMark with the tables and strikethrough of GFM.
+"""Blocks and documents as Markdown: CommonMark with the tables and strikethrough of GFM.
 
 `escape` makes text inert, `inline` renders leaves, `lines` closes a paragraph, `html` renders
 what GFM has no words for, `blocks` knows the types. `render_block` and `render_document` are

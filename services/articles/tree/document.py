@@ -26,7 +26,7 @@ FORMAT_VERSION = "1.0"
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """BlockSequence, the style of the article, and its references.
+    """Blocks, the style of the article, and its references.
 
     A path lists child positions from the top: `(2,)` is the third block, `(2, 0)` its first
     child. Methods that give a document share with this one all that stays the same; they check

@@ -13,10 +13,9 @@ import orjson
 from gateway.articles.v1 import edits_pb2 as pb
 from services.articles.references import parse_patch, parse_reference
 from services.articles.style import check_article_style
-from services.articles.tree import limits
 from services.articles.tree.document import Path
 from services.articles.tree.errors import Code, EditError, join_pointer
-from services.articles.tree.nodes import CONTENT_KEYS, VOID_TYPES, Json, Leaf, Node
+from services.articles.tree.nodes import CONTENT_KEYS, VOID_TYPES, Leaf, Node
 from services.articles.tree.operations import (
     AddReference,
     AppendText,
@@ -33,15 +32,15 @@ from services.articles.tree.operations import (
 )
 from services.articles.tree.operations.leaves import Target
 from services.articles.tree.parsing import (
-    MARKS,
     NewId,
     parse_children,
     parse_element,
-    parse_field,
     parse_leaf,
-    parse_mark,
+    parse_marks,
+    parse_void_content,
 )
-from services.articles.tree.values import array, mapping, schema_error, string
+from services.articles.tree.values import array, schema_error, string
+from services.common.articles import limits
 
 _VOID_FIELDS = tuple(key for kind in VOID_TYPES for key in CONTENT_KEYS[kind])
 
@@ -87,12 +86,8 @@ def _replace_text(edit: pb.ReplaceText, new_id: NewId) -> ReplaceText:
     children: tuple[Node, ...] | None = None
     if "children" in fields:
         children = _children(fields["children"], new_id, kept_ids)
-    content: dict[str, Json] = {
-        key: parse_field(key, fields[key], join_pointer("", key))
-        for key in _VOID_FIELDS
-        if key in fields
-    }
-    return ReplaceText(edit.block_id, children, kept_ids, content)
+    content = {key: fields[key] for key in _VOID_FIELDS if key in fields}
+    return ReplaceText(edit.block_id, children, kept_ids, parse_void_content(content, ""))
 
 
 def _children(value: object, new_id: NewId, kept_ids: dict[str, str]) -> tuple[Node, ...]:
@@ -138,11 +133,11 @@ def _set_block_style(edit: pb.SetBlockStyle, new_id: NewId) -> SetBlockStyle:
 
 
 def _set_leaf_style(edit: pb.SetLeafStyle, new_id: NewId) -> SetLeafStyle:
-    sent = mapping(_object(edit.marks), "", MARKS)
+    marks = parse_marks(_object(edit.marks))
     target = _target(edit)
-    marks = {key: parse_mark(key, value, join_pointer("", key)) for key, value in sent.items()}
     if not marks:
-        raise EditError(Code.FIELDS, "", f"at least one of {', '.join(sorted(MARKS))} is required")
+        problem = "at least one of bold, color, italic, textDecoration is required"
+        raise EditError(Code.FIELDS, "", problem)
     return SetLeafStyle(target, marks)
 
 

@@ -10,8 +10,6 @@ from typing import Any, TypeAlias
 
 Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
 
-LEAF_TYPES = ("default", "latex", "inlinecode", "url")
-TEXT_DECORATIONS = ("underline", "line-through")
 
 # The types that may stand at the top of a document.
 VOID_TYPES = ("equation", "code", "image", "author")
@@ -50,8 +48,8 @@ class Leaf:
 
     Attributes:
         text: the text; LaTeX for type `latex`.
-        type: one of `LEAF_TYPES`.
-        decoration: one of `TEXT_DECORATIONS`, or None.
+        type: default, latex, inlinecode or url.
+        decoration: underline or line-through, or None.
         color: a CSS colour, or None.
         url: where a leaf of type `url` leads; None for the others.
         cite: the id of a reference, or None.

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
-from services.articles.tree import limits
 from services.articles.tree.document import Document, Path
 from services.articles.tree.errors import Code, EditError, join_pointer
 from services.articles.tree.nodes import Element, Json, Leaf, Node, height, walk
 from services.articles.tree.normalise import normal_children
 from services.articles.tree.parsing import with_checked_children
 from services.articles.tree.values import schema_error
+from services.common.articles import limits
 
 
 @dataclass(frozen=True, slots=True)

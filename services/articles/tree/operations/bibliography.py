@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Self
 
 from services.articles.references import Reference
 from services.articles.style import apply_style_patch, inverse_patch
-from services.articles.tree import limits
 from services.articles.tree.document import Document
 from services.articles.tree.errors import Code, EditError
 from services.articles.tree.nodes import (
@@ -24,6 +23,7 @@ from services.articles.tree.operations.base import (
     without_cite,
 )
 from services.articles.tree.values import schema_error
+from services.common.articles import limits
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,9 @@
-"""BlockSequence come and go: insert, delete, and the way back from a change inside a block."""
+"""Operations on whole blocks: insert, delete, and restoring earlier states."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from services.articles.tree import limits
 from services.articles.tree.document import Document, Path
 from services.articles.tree.errors import Code, EditError, join_pointer
 from services.articles.tree.nodes import (
@@ -26,6 +25,7 @@ from services.articles.tree.operations.base import (
 )
 from services.articles.tree.parsing import with_checked_children
 from services.articles.tree.values import schema_error
+from services.common.articles import limits
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class SetLeafStyle:
 
     Attributes:
         target: the id of a block, or the path of a leaf.
-        marks: some of `parsing.MARKS`; None and False clear.
+        marks: some of bold, italic, textDecoration, color; None and False clear.
     """
 
     name: ClassVar[str] = "style-leaf"

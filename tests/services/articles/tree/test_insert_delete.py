@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from services.articles.tree import limits
 from services.articles.tree.document import Document
 from services.articles.tree.errors import Code, EditError
 from services.articles.tree.operations import InsertBlocks
 from services.articles.tree.parsing import parse_element
+from services.common.articles import limits
 from tests.services.articles.trees import (
     Body,
     Editor,
