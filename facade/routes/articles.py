@@ -1,4 +1,4 @@
-"""The document editing endpoints: all alike, each as its row of the table says."""
+"""Routes of document editing: one handler for the table of endpoints."""
 
 import asyncio
 from collections.abc import Callable
@@ -33,35 +33,35 @@ _T = TypeVar("_T")
 def routes() -> list[web.RouteDef]:
     """Return the routes of all endpoints."""
     return [
-        web.post(articles.PREFIX + endpoint.path, partial(_answer, endpoint))
+        web.post(articles.PREFIX + endpoint.path, partial(_handle, endpoint))
         for endpoint in articles.ENDPOINTS
     ]
 
 
-async def _answer(endpoint: Endpoint, request: web.Request) -> web.Response:
-    """Read, translate, call, translate back."""
+async def _handle(endpoint: Endpoint, request: web.Request) -> web.Response:
+    """Parse a request, call the service, return its answer."""
     _check_json(request)
     async with ReceivedBody(request, MAX_BODY, "") as held:
         content = held.pop()
-        run = asyncio.to_thread if len(content) > _LARGE else _run_here
+        run = asyncio.to_thread if len(content) > _LARGE else _call_directly
         limit = request.app[CONTEXT].settings.limits.max_body_values
-        found = await run(_read_object, content, limit)
+        fields = await run(_read_object, content, limit)
         del content
     try:
-        body, wanted = await run(_translate, endpoint, found)
+        body, message = await run(_translate, endpoint, fields)
     except GatewayError:
-        await _keep_session_alive(request, found.get("sessionId"))
+        await _keep_session_alive(request, fields.get("sessionId"))
         raise
     call = getattr(request.app[CONTEXT].articles, endpoint.rpc)
-    response: Any = await call(wanted, metadata=metadata(request))
+    response: Any = await call(message, metadata=metadata(request))
     is_long = isinstance(response, ReadArticleResponse) and len(response.blocks) > _MANY_BLOCKS
-    run = asyncio.to_thread if is_long else _run_here
+    run = asyncio.to_thread if is_long else _call_directly
     return web.Response(
-        body=await run(_rendered, endpoint, body, response), content_type="application/json"
+        body=await run(_render, endpoint, body, response), content_type="application/json"
     )
 
 
-async def _run_here(function: Callable[..., _T], *arguments: object) -> _T:
+async def _call_directly(function: Callable[..., _T], *arguments: object) -> _T:
     return function(*arguments)
 
 
@@ -70,12 +70,12 @@ def _read_object(content: bytes, max_values: int) -> dict[str, Any]:
     return articles.read_object(content)
 
 
-def _translate(endpoint: Endpoint, found: dict[str, Any]) -> tuple[BaseModel, Message]:
-    body = articles.read(endpoint.body, found)
+def _translate(endpoint: Endpoint, fields: dict[str, Any]) -> tuple[BaseModel, Message]:
+    body = articles.read(endpoint.body, fields)
     return body, endpoint.request(body)
 
 
-def _rendered(endpoint: Endpoint, body: BaseModel, response: Message) -> bytes:
+def _render(endpoint: Endpoint, body: BaseModel, response: Message) -> bytes:
     return articles.render(endpoint.data(body, response))
 
 
@@ -95,11 +95,11 @@ async def _keep_session_alive(request: web.Request, session_id: object) -> None:
 
 
 def _check_json(request: web.Request) -> None:
-    """Check that a request says it is JSON.
+    """Check that the content type of a request is JSON.
 
     Raises:
         GatewayError: 40001 for another content type.
     """
     if request.content_type != "application/json":
-        said = f"is {quoted(request.content_type)}, and takes application/json"
-        raise articles.request_error(Code.BODY, "Content-Type", said)
+        problem = f"is {quoted(request.content_type)}, and takes application/json"
+        raise articles.request_error(Code.BODY, "Content-Type", problem)

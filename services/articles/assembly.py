@@ -1,4 +1,4 @@
-"""Builds the document editor from settings."""
+"""Composition of the article service from settings."""
 
 import asyncio
 from typing import Self
@@ -26,10 +26,10 @@ from services.common.sweeping import sweeper_lease
 
 
 class Articles:
-    """The document editor of one process, its sweeper at work.
+    """The article service of one process, with its sweeper running.
 
     Attributes:
-        servicer: answers calls.
+        servicer: the gRPC servicer.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class Articles:
         channel: grpc.aio.Channel,
         reserve: DiskReserve,
     ) -> Self:
-        """Build it over a migrated database; `channel` reaches the file store."""
+        """Start the service on a migrated database; `channel` leads to the file store."""
         chosen = settings.articles
         metrics = Metrics(counters)
-        accounts = Usage(chosen)
-        articles = ArticleRepository(database, source, accounts=accounts)
+        owner_usage = Usage(chosen)
+        articles = ArticleRepository(database, source, owner_usage=owner_usage)
         sessions = SessionRepository(database, source, chosen)
         committer = DocumentCommitter(
             database,
@@ -62,7 +62,7 @@ class Articles:
             OperationLog(database, source),
             DocumentCache(chosen.cache_bytes),
             metrics,
-            accounts,
+            owner_usage,
         )
         groups = GroupRepository(database, source) if chosen.require_grant else None
         every_s = settings.limits.sweep_every_s
@@ -73,12 +73,12 @@ class Articles:
             ),
             committer,
             ArticleSweeper(
-                Retention(database, source, accounts), sessions, lease, chosen, every_s, metrics
+                Retention(database, source, owner_usage), sessions, lease, chosen, every_s, metrics
             ),
         )
 
     async def stop(self) -> None:
-        """End the sweeper, and what the committer has begun."""
+        """Stop the sweeper and wait for what the committer started."""
         self._sweeping.cancel()
         await asyncio.gather(self._sweeping, return_exceptions=True)
         await self._committer.stop()

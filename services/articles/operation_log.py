@@ -1,8 +1,8 @@
-"""The log of each document: what makes an edit durable, and a document out of nothing.
+"""Operation log: the durable history of each document, from which it is built.
 
 A document is its newest snapshot, where it has one, and every operation after that. The
 log holds the operations before that too, each with its inverse, until the owner's
-documents take up much of their quota (see `retention`); a snapshot saves replaying them.
+documents take up much of their quota (see `retention`).
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _ATTEMPTS = 3
 
 
 class LogEntry(NamedTuple):
-    """An operation that was applied, for the log."""
+    """An applied operation, for the log."""
 
     article_id: str
     revision: int
@@ -39,11 +39,11 @@ class LogEntry(NamedTuple):
 
 
 class MissingRevisionError(Exception):
-    """Error raised when the log no longer has the operation that comes next."""
+    """Error raised when an operation is missing from the log."""
 
 
 class OperationLog:
-    """Logs and snapshots in the database.
+    """Operations and snapshots in the database.
 
     Every method that opens a transaction raises `unavailable` when the database does not
     answer.
@@ -54,12 +54,12 @@ class OperationLog:
         self._source = source
 
     async def load(self, article_id: str) -> DocumentState:
-        """Build a document as it is now."""
+        """Return a document as it is now."""
         async with reading(self._engine) as connection:
             return await self.load_within(connection, article_id)
 
     async def load_within(self, connection: AsyncConnection, article_id: str) -> DocumentState:
-        """Build a document as the caller's transaction sees it."""
+        """Return a document as the caller's transaction sees it."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return await self._load(connection, article_id)
@@ -80,20 +80,20 @@ class OperationLog:
         return await asyncio.to_thread(_build, snapshot, tail)
 
     async def catch_up(
-        self, connection: AsyncConnection, article_id: str, opened: DocumentState
+        self, connection: AsyncConnection, article_id: str, state: DocumentState
     ) -> DocumentState:
-        """Apply what other processes have added since."""
+        """Return a document with the operations that other processes appended since."""
         try:
-            tail = await _after(connection, article_id, opened.revision)
+            tail = await _after(connection, article_id, state.revision)
             if sum(len(row.operation) for row in tail) < _LARGE_TAIL:
-                return _replayed(opened, tail)
-            return await asyncio.to_thread(_replayed, opened, tail)
+                return _replayed(state, tail)
+            return await asyncio.to_thread(_replayed, state, tail)
         except MissingRevisionError:
             # It was held for so long that a part of its history is given up by now.
             return await self.load_within(connection, article_id)
 
     async def append(self, connection: AsyncConnection, entries: Sequence[LogEntry]) -> None:
-        """Add operations within the caller's transaction.
+        """Append operations within the caller's transaction.
 
         Raises:
             IntegrityError: another process was first with one of the revisions.
@@ -103,15 +103,15 @@ class OperationLog:
         rows = [entry._asdict() | {"at_ms": now_ms} for entry in sorted(entries)]
         await connection.execute(insert(operations), rows)
 
-    async def take_snapshot(self, article_id: str, opened: DocumentState) -> DocumentState:
-        """Keep a snapshot, unless there is a newer one; return the document as built on it."""
-        content = await asyncio.to_thread(codec.encode_document, opened.document)
+    async def take_snapshot(self, article_id: str, state: DocumentState) -> DocumentState:
+        """Store a snapshot, unless there is a newer one; return the state with its sizes."""
+        content = await asyncio.to_thread(codec.encode_document, state.document)
         async with writing(self._engine) as connection:
             mine = insert_into(connection, snapshots).values(
                 article_id=article_id,
-                revision=opened.revision,
+                revision=state.revision,
                 content=content,
-                log_bytes=opened.log_bytes,
+                log_bytes=state.log_bytes,
             )
             await connection.execute(
                 mine.on_conflict_do_update(
@@ -122,7 +122,7 @@ class OperationLog:
                     where=snapshots.c.revision < mine.excluded.revision,
                 )
             )
-        return replace(opened, snapshot_bytes=len(content), tail_operations=0, tail_bytes=0)
+        return replace(state, snapshot_bytes=len(content), tail_operations=0, tail_bytes=0)
 
 
 async def _after(
@@ -153,19 +153,19 @@ def _build(
     return _replayed(start, tail)
 
 
-def _replayed(opened: DocumentState, tail: Sequence[Row[int, bytes, int]]) -> DocumentState:
-    document, size, logged = opened.document, opened.tail_bytes, opened.log_bytes
-    for expected, (revision, operation, inverse) in enumerate(tail, opened.revision + 1):
+def _replayed(state: DocumentState, tail: Sequence[Row[int, bytes, int]]) -> DocumentState:
+    document, size, logged = state.document, state.tail_bytes, state.log_bytes
+    for expected, (revision, operation, inverse) in enumerate(tail, state.revision + 1):
         if revision != expected:
             raise MissingRevisionError(f"revision {expected} is missing from the log")
         document = codec.replay(document, operation)
         size += len(operation)
         logged += len(operation) + inverse + OPERATION_BYTES
     return replace(
-        opened,
+        state,
         document=document,
-        revision=opened.revision + len(tail),
-        tail_operations=opened.tail_operations + len(tail),
+        revision=state.revision + len(tail),
+        tail_operations=state.tail_operations + len(tail),
         tail_bytes=size,
         log_bytes=logged,
     )

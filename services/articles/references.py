@@ -1,4 +1,4 @@
-"""References: the shape of a bibliographic entry, and the numbers that citations show."""
+"""References: the fields of a bibliographic entry, and the numbers of citations."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 
 def parse_reference(value: object, pointer: str, new_id: Callable[[], str]) -> Reference:
-    """Read an ArticleReference to be added; without an id it gets a new one.
+    """Parse an ArticleReference to be added; without an id it gets a new one.
 
     Raises:
         EditError: a key or a value is wrong.
@@ -29,7 +29,7 @@ def parse_reference(value: object, pointer: str, new_id: Callable[[], str]) -> R
 
 
 def parse_patch(value: object, pointer: str) -> tuple[str, Reference]:
-    """Read a change of a reference: its id, and a merge patch of the other fields.
+    """Parse a change of a reference into its id and a merge patch of the other fields.
 
     Raises:
         EditError: the id is missing, or a key or a value is wrong.
@@ -44,7 +44,7 @@ def parse_patch(value: object, pointer: str) -> tuple[str, Reference]:
 
 
 def citation_numbers(cites: tuple[str, ...]) -> dict[str, int]:
-    """Number the cited references, from 1 for the first that appears.
+    """Return the number of each cited reference, 1 for the first that appears.
 
     Args:
         cites: ids of references in order of first appearance, such as `BlockSequence.cites` gives.

@@ -1,8 +1,8 @@
-"""Sessions: who has which document open, and until when.
+"""Sessions: which user has which document open, and until when.
 
 One user has one live session on a document, whichever keys they use. Every call that
-names a session moves its end; one that has ended stays so, and is remembered so that the
-caller can be told.
+names a session moves its expiry. An expired session stays expired, and is remembered for a
+while so that callers learn what became of it.
 """
 
 from collections.abc import Collection, Iterable
@@ -40,7 +40,7 @@ def is_session_id(text: str) -> bool:
 
 
 class SessionRef(NamedTuple):
-    """A session as a call names it: whose call, and which session."""
+    """The session that a call names, and the user who calls."""
 
     session_id: str
     user_id: str
@@ -50,10 +50,10 @@ class LiveSession(NamedTuple):
     """A live session's document.
 
     Attributes:
-        article_id: its id.
-        owner_id: who made it.
-        revision: how many operations it has had.
-        charged_bytes: up to where its log is charged.
+        article_id: id of the document.
+        owner_id: user who created the document.
+        revision: number of operations the document has had.
+        charged_bytes: bytes of its log that the owner is charged for.
     """
 
     article_id: str
@@ -73,10 +73,10 @@ class SessionRepository:
         self._source = source
         self._length_ms = int(settings.session_s * 1000)
         self._most = settings.max_sessions
-        self._accounts = Usage(settings)
+        self._usage = Usage(settings)
 
     async def open(self, user_id: str, plan: str, article_id: str) -> tuple[str, bool]:
-        """Return the user's session on a document, and whether it was there.
+        """Return the id of the user's session on a document, and whether it existed.
 
         Raises:
             GatewayError: 40402; 42901, when the user has too many others.
@@ -85,7 +85,7 @@ class SessionRepository:
             try:
                 async with writing(self._engine) as connection:
                     await find(connection, user_id, article_id)
-                    await self._accounts.set_plan(connection, user_id, plan)
+                    await self._usage.set_plan(connection, user_id, plan)
                     return await self._find_or_make(connection, user_id, article_id)
             except IntegrityError:
                 # Another call made it, or took the document away for good.
@@ -93,32 +93,37 @@ class SessionRepository:
                     raise
         raise no_document()
 
-    async def end(self, named: SessionRef) -> None:
+    async def end(self, session: SessionRef) -> None:
         """End a session.
 
         Raises:
             GatewayError: 40401, 40402, 41001, 41002.
         """
         async with writing(self._engine) as connection:
-            found = (await self.touch(connection, [named]))[named]
+            found = (await self.touch(connection, [session]))[session]
             if isinstance(found, LiveSession):
-                await connection.execute(delete(sessions).where(sessions.c.id == named.session_id))
+                await connection.execute(
+                    delete(sessions).where(sessions.c.id == session.session_id)
+                )
         if isinstance(found, GatewayError):
             raise found
 
-    async def article_of(self, named: SessionRef) -> str | None:
+    async def article_of(self, session: SessionRef) -> str | None:
         """Return the document of a session, live or not; None when it is not the caller's."""
         query = select(sessions.c.article_id).where(
-            sessions.c.id == named.session_id, sessions.c.user_id == named.user_id
+            sessions.c.id == session.session_id, sessions.c.user_id == session.user_id
         )
         async with reading_once(self._engine) as connection:
             article_id: str | None = await connection.scalar(query)
         return article_id
 
     async def touch(
-        self, connection: AsyncConnection, which: Collection[SessionRef]
+        self, connection: AsyncConnection, refs: Collection[SessionRef]
     ) -> dict[SessionRef, LiveSession | GatewayError]:
-        """Move the ends of sessions, within the caller's transaction; return what each one is.
+        """Move the expiry of sessions, within the caller's transaction.
+
+        Returns:
+            Each session, or the error that it is answered with.
 
         Sessions come before anything else that a transaction changes, always in one
         order, so that two of them never wait for each other.
@@ -127,7 +132,7 @@ class SessionRepository:
         ours = (
             select(sessions.c.id)
             .where(
-                tuple_(sessions.c.id, sessions.c.user_id).in_(sorted(which)),
+                tuple_(sessions.c.id, sessions.c.user_id).in_(sorted(refs)),
                 sessions.c.expires_at_ms > now_ms,
             )
             .order_by(sessions.c.id)
@@ -138,12 +143,12 @@ class SessionRepository:
             .where(sessions.c.id.in_(ours))
             .values(expires_at_ms=now_ms + self._length_ms)
         )
-        rows = await connection.execute(_described({named.session_id for named in which}))
+        rows = await connection.execute(_session_query({ref.session_id for ref in refs}))
         by_id = {row.session_id: row for row in rows}
-        return {named: _told(by_id.get(named.session_id), named.user_id, now_ms) for named in which}
+        return {ref: _live_or_error(by_id.get(ref.session_id), ref.user_id, now_ms) for ref in refs}
 
     async def forget_ended(self, older_than_s: float) -> int:
-        """Forget sessions that ended so long ago; return how many."""
+        """Delete sessions that expired so long ago; return how many."""
         until_ms = self._now_ms() - int(older_than_s * 1000)
         async with writing(self._engine) as connection:
             gone = await connection.execute(
@@ -212,7 +217,7 @@ class SessionRepository:
         return int(self._source.now() * 1000)
 
 
-def _described(session_ids: Iterable[str]) -> Any:
+def _session_query(session_ids: Iterable[str]) -> Any:
     revision = (
         select(func.coalesce(func.max(operations.c.revision), 0))
         .where(operations.c.article_id == articles.c.id)
@@ -230,7 +235,7 @@ def _described(session_ids: Iterable[str]) -> Any:
     return with_access_columns(query, sessions.c.user_id).where(sessions.c.id.in_(session_ids))
 
 
-def _told(row: Row[Any] | None, user_id: str, now_ms: int) -> LiveSession | GatewayError:
+def _live_or_error(row: Row[Any] | None, user_id: str, now_ms: int) -> LiveSession | GatewayError:
     if row is None or row.user_id != user_id:
         return no_session()
     if row.deleted_at_ms is not None:

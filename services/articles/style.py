@@ -1,4 +1,4 @@
-"""Styles: which properties fit which block, how a patch merges, what finally applies.
+"""Styles: checks by block type, merge patches, and the computed style of a block.
 
 An ElementStyle is `{style: CssStyle, …the type's own properties}`. A style that a caller
 sends is a patch in the sense of RFC 7396: null takes a property away.
@@ -83,7 +83,9 @@ def inverse_patch(target: Style, patch: Style) -> Style:
 
 
 def computed_style(article: Style, element: Element) -> Style:
-    """Return what finally applies: defaults, then global CSS, the article's part, the block's own.
+    """Return the style that applies to an element.
+
+    Later ones override: defaults, the global CSS, the article's style of the type, the own style.
 
     Args:
         article: the document's ArticleStyle.

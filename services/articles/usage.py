@@ -1,4 +1,4 @@
-"""How much each owner's documents take up, and the quota that holds it.
+"""Storage usage of each owner's documents, and the quotas on it.
 
 A document's bytes are its log's: every operation with what undoes it. They belong to the
 user who made the document, whoever edits it. An owner's row changes in the transaction of
@@ -35,7 +35,7 @@ _PLANS = tuple(PlanLimits.model_fields)
 
 
 class Account(NamedTuple):
-    """An owner's documents.
+    """The usage of one owner.
 
     Attributes:
         plan: name of the owner's plan.

@@ -58,7 +58,7 @@ def operation(path):
     return DOCUMENT["paths"][PREFIX + path]["post"]
 
 
-async def test_the_examples_work_in_their_order_and_answer_what_they_say(gateway):
+async def test_examples_work_in_order_with_the_documented_answers(gateway):
     names = {}
     for path, example in EXAMPLES.items():
         body = translated(example.body, names)

@@ -345,9 +345,7 @@ STRICT = {"block/style", "style/leaf", "style/article"}
 
 
 @pytest.mark.parametrize(("path", "body", "call", "answer", "data"), ROWS)
-async def test_a_request_becomes_a_call_and_its_answer_an_envelope(
-    front, path, body, call, answer, data
-):
+async def test_requests_become_calls_and_responses_answers(front, path, body, call, answer, data):
     front.service.answer = answer
     assert await front.post(path, body) == (200, {"code": 1, "data": data})
     assert front.service.calls == [call]

@@ -1,4 +1,4 @@
-"""Document editing: its JSON to the calls of the ArticleEditorService and back."""
+"""Document editing: translation between its JSON and the calls of the article service."""
 
 from facade.dialects.articles.answers import render
 from facade.dialects.articles.endpoints import ENDPOINTS, PREFIX, Endpoint

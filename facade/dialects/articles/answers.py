@@ -1,6 +1,6 @@
-"""The wire types of the `data` of answers, and how the service's answers become them.
+"""Wire types of the `data` of answers, and their translation from responses.
 
-Blocks, styles and references come as JSON and go into the answer as they are.
+Blocks, styles and references are JSON already, and are passed on as they are.
 """
 
 from collections.abc import Mapping

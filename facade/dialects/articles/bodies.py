@@ -1,7 +1,7 @@
-"""The wire types of the eighteen requests: they check a request's own fields, and document it.
+"""Wire types of the eighteen requests, for checks and for the OpenAPI document.
 
 Fields marked `SkipValidation` travel to the service as JSON and are checked there
-(`facade.dialects.articles.reading` says who checks what); their types are for readers.
+(see `facade.dialects.articles.reading`); here their types only describe them.
 Unknown fields are ignored, except where a request's fields are themselves the change.
 
 Source: the service interface, Document editing.

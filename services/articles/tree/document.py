@@ -1,4 +1,4 @@
-"""A whole document at one moment: an immutable value."""
+"""The document: an immutable tree of blocks, with its style and references."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,8 +29,8 @@ class Document:
     """Blocks, the style of the article, and its references.
 
     A path lists child positions from the top: `(2,)` is the third block, `(2, 0)` its first
-    child. Methods that give a document share with this one all that stays the same; they check
-    nothing, that is what operations do.
+    child. Methods that return a document share with this one whatever is unchanged. They check
+    nothing: operations do.
 
     Attributes:
         blocks: the top-level blocks.
@@ -47,7 +47,7 @@ class Document:
     parents: ParentIndex = field(default_factory=ParentIndex, compare=False, repr=False)
 
     def path_of(self, element_id: str) -> Path | None:
-        """Return where an element stands, or None when it is not in the document."""
+        """Return the path of an element, or None when it is not in the document."""
         chain = [element_id]
         holder = self.parents.get(element_id)
         while holder:
@@ -67,7 +67,7 @@ class Document:
         return tuple(path)
 
     def node_at(self, path: Sequence[int]) -> Node | None:
-        """Return what stands at a path that is not empty, or None where there is nothing."""
+        """Return the node at a path that is not empty, or None."""
         if not path[0] < len(self.blocks):
             return None
         node: Node = self.blocks[path[0]]
@@ -133,7 +133,7 @@ class Document:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Document":
-        """Read what `to_json` wrote; nothing is checked."""
+        """Parse what `to_json` wrote; nothing is checked."""
         blocks = [element_from_json(block) for block in stored["blocks"]]
         references = {reference["id"]: reference for reference in stored["reference"]}
         pairs = [pair for block in blocks for pair in parent_pairs(block, "")]

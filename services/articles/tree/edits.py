@@ -1,4 +1,4 @@
-"""Edits as callers send them, read into operations.
+"""Decoding of `Edit` messages into operations.
 
 The message `gateway.articles.v1.Edit` is what a caller sends, an `Operation` what is applied and
 logged. Every rule that needs no document is checked here; pointers of errors name fields as the
@@ -82,19 +82,19 @@ def _replace_text(edit: pb.ReplaceText, new_id: NewId) -> ReplaceText:
     if not any(key in fields for key in ("children", *_VOID_FIELDS)):
         known = ", ".join(("children", *_VOID_FIELDS))
         raise EditError(Code.FIELDS, "", f"at least one of {known} is required")
-    kept_ids: dict[str, str] = {}
+    sent_ids: dict[str, str] = {}
     children: tuple[Node, ...] | None = None
     if "children" in fields:
-        children = _children(fields["children"], new_id, kept_ids)
+        children = _children(fields["children"], new_id, sent_ids)
     content = {key: fields[key] for key in _VOID_FIELDS if key in fields}
-    return ReplaceText(edit.block_id, children, kept_ids, parse_void_content(content, ""))
+    return ReplaceText(edit.block_id, children, sent_ids, parse_void_content(content, ""))
 
 
-def _children(value: object, new_id: NewId, kept_ids: dict[str, str]) -> tuple[Node, ...]:
+def _children(value: object, new_id: NewId, sent_ids: dict[str, str]) -> tuple[Node, ...]:
     if isinstance(value, str):
         return (Leaf(string(value, "/children", limits.LEAF_TEXT)),)
     # The block's depth is not known yet: the depth of the whole is checked when it is applied.
-    return parse_children(value, "/children", 2, new_id, kept_ids)
+    return parse_children(value, "/children", 2, new_id, sent_ids)
 
 
 def _append_text(edit: pb.AppendText, new_id: NewId) -> AppendText:

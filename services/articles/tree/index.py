@@ -1,4 +1,4 @@
-"""Which element holds which: an immutable map that shares what a change left alone."""
+"""Index of parents: an immutable map that shares unchanged parts between versions."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ _EMPTY: tuple[dict[str, str], ...] = ({},) * _BUCKETS
 
 
 class ParentIndex:
-    """The id of each element to the id of the one that holds it ("" at the top)."""
+    """Map from the id of each element to the id of its parent ("" at the top)."""
 
     __slots__ = ("_buckets", "_length")
 

@@ -174,7 +174,7 @@ def leaf_to_json(leaf: Leaf) -> dict[str, Json]:
 
 
 def leaf_from_json(stored: Mapping[str, Any]) -> Leaf:
-    """Read what `leaf_to_json` wrote; nothing is checked."""
+    """Parse what `leaf_to_json` wrote; nothing is checked."""
     return Leaf(
         stored["text"],
         stored["type"],
@@ -198,7 +198,7 @@ def element_to_json(element: Element) -> dict[str, Json]:
 
 
 def element_from_json(stored: Mapping[str, Any]) -> Element:
-    """Read what `element_to_json` wrote; nothing is checked."""
+    """Parse what `element_to_json` wrote; nothing is checked."""
     kind: str = stored["type"]
     keys = CONTENT_KEYS.get(kind, ())
     return Element(
@@ -216,5 +216,5 @@ def node_to_json(node: Node) -> dict[str, Json]:
 
 
 def node_from_json(stored: Mapping[str, Any]) -> Node:
-    """Read what `node_to_json` wrote; nothing is checked."""
+    """Parse what `node_to_json` wrote; nothing is checked."""
     return element_from_json(stored) if "id" in stored else leaf_from_json(stored)

@@ -9,7 +9,7 @@ from services.common.articles import limits
 
 
 def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
-    """Join neighbours that differ in text alone, and drop empty leaves.
+    """Return leaves with equal neighbours joined and empty ones dropped.
 
     Never empty: where there is no text the first leaf stays, or a plain one is made.
     """
@@ -43,7 +43,7 @@ def normal_children(kind: str, children: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def grid(rows: Sequence[Element], pointer: str) -> dict[str, Json]:
-    """Lay the cells of a table out and give its lengths.
+    """Return the lengths of a table, with its cells laid out.
 
     Every slot is taken by exactly one cell: its own, or one that spans over it.
 

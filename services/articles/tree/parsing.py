@@ -1,4 +1,4 @@
-"""JSON that a caller sent, read into nodes: every rule that needs no document is checked here."""
+"""Parsing of callers' JSON into nodes, with every check that needs no document."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -74,20 +74,20 @@ def _check_colour(color: str | None, pointer: str) -> None:
 
 
 def parse_children(
-    value: object, pointer: str, depth: int, new_id: NewId, claims: dict[str, str]
+    value: object, pointer: str, depth: int, new_id: NewId, sent_ids: dict[str, str]
 ) -> tuple[Node, ...]:
-    """Read an array of TextLeaf and ElementBlock, told apart by `type`.
+    """Parse an array of TextLeaf and ElementBlock, told apart by `type`.
 
     Args:
         value: what the caller sent.
         pointer: where.
         depth: of the elements among the children; 1 is the top of the document.
         new_id: gives the id of each element.
-        claims: filled with the new ids of elements that were sent with an id, and that id.
+        sent_ids: filled with the new id of each element that was sent with an id, and that id.
     """
     return tuple(
         [
-            parse_element(child, join_pointer(pointer, place), depth, new_id, claims)
+            parse_element(child, join_pointer(pointer, place), depth, new_id, sent_ids)
             if _is_element(child)
             else parse_leaf(child, join_pointer(pointer, place))
             for place, child in enumerate(array(value, pointer))
@@ -100,7 +100,7 @@ def _is_element(value: object) -> bool:
 
 
 def parse_element(
-    value: Any, pointer: str, depth: int, new_id: NewId, claims: dict[str, str]
+    value: Any, pointer: str, depth: int, new_id: NewId, sent_ids: dict[str, str]
 ) -> Element:
     """Parse an ElementBlock into its normal form, under a new id; see `parse_children`."""
     if depth > limits.DEPTH:
@@ -118,13 +118,13 @@ def parse_element(
     schema.check(ELEMENTS[kind], fields, pointer)
     made_id = new_id()
     if "id" in fields:
-        claims[made_id] = fields["id"]
+        sent_ids[made_id] = fields["id"]
     style: Mapping[str, Json] = {}
     if value.get("style") is not None:
         check_element_style(kind, value["style"], join_pointer(pointer, "style"))
         style = apply_style_patch({}, value["style"])
     place = join_pointer(pointer, "children")
-    children = parse_children(fields.get("children", ()), place, depth + 1, new_id, claims)
+    children = parse_children(fields.get("children", ()), place, depth + 1, new_id, sent_ids)
     content = _content(kind, fields, pointer)
     return with_checked_children(Element(made_id, kind, (), style, content), children, place)
 

@@ -1,4 +1,4 @@
-"""The top-level blocks of a document: a sequence that shares what an edit left alone.
+"""The top-level blocks of a document: an immutable sequence that shares unchanged parts.
 
 A tuple of 10,000 blocks would be copied whole by every edit. Here it is cut into runs of at
 most 128; an edit copies the run it touches and the short tuple of runs. Each run knows where

@@ -197,10 +197,10 @@ class Editing:
 
     @property
     def articles(self) -> ArticleRepository:
-        return ArticleRepository(self.engine, self.source, accounts=self.accounts)
+        return ArticleRepository(self.engine, self.source, owner_usage=self.owner_usage)
 
     @property
-    def accounts(self) -> Usage:
+    def owner_usage(self) -> Usage:
         return Usage(self.settings)
 
     async def start(self) -> Instance:
@@ -211,7 +211,7 @@ class Editing:
             DocumentCache(self.settings.cache_bytes),
         )
         committer = DocumentCommitter(
-            self.engine, sessions, log, cache, Metrics(registry), self.accounts
+            self.engine, sessions, log, cache, Metrics(registry), self.owner_usage
         )
         servicer = ArticleEditorServicer(
             self.articles,
@@ -245,7 +245,7 @@ class Editing:
 
     def sweeper(self) -> ArticleSweeper:
         return ArticleSweeper(
-            Retention(self.engine, self.source, self.accounts),
+            Retention(self.engine, self.source, self.owner_usage),
             SessionRepository(self.engine, self.source, self.settings),
             sweeper_lease(self.engine, "articles", 60, self.source),
             self.settings,

@@ -47,7 +47,7 @@ async def shared(editing: Editing) -> tuple[str, str, str]:
     return article.id, ada, bob
 
 
-async def test_edits_of_two_processes_at_one_place_are_all_there(editing: Editing) -> None:
+async def test_concurrent_inserts_of_two_processes_are_all_kept(editing: Editing) -> None:
     await editing.start()
     article_id, ada, bob = await shared(editing)
     users = (("ada", 0, ada), ("bob", 1, bob))
@@ -100,7 +100,7 @@ async def test_the_loser_of_a_race_applies_its_edit_again(
 
 # A SQLite file has one writer at a time, so nobody loses there.
 @pytest.mark.parametrize("storage", ["postgresql"], indirect=True)
-async def test_who_sent_a_revision_is_not_applied_again_behind_another(
+async def test_the_loser_of_a_race_with_a_revision_is_refused(
     editing: Editing, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await editing.start()
@@ -155,7 +155,7 @@ class _Broken:
         raise RuntimeError("hush")
 
 
-async def test_edits_are_applied_apart_from_the_event_loop(
+async def test_edits_are_applied_in_a_thread(
     editing: Editing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await editing.start()
@@ -172,7 +172,7 @@ async def test_edits_are_applied_apart_from_the_event_loop(
     assert threads and threading.get_ident() not in threads
 
 
-async def test_a_refused_or_broken_call_takes_nothing_from_its_neighbours(
+async def test_a_failing_call_leaves_the_rest_of_its_batch_alone(
     editing: Editing,
 ) -> None:
     ada = editing.client()
@@ -193,7 +193,7 @@ async def test_a_refused_or_broken_call_takes_nothing_from_its_neighbours(
     assert sorted(one.revision for one in (outcomes[1], outcomes[3])) == [1, 2]
 
 
-async def test_a_caller_who_leaves_takes_nothing_from_the_others(editing: Editing) -> None:
+async def test_a_cancelled_call_leaves_the_others_alone(editing: Editing) -> None:
     ada = editing.client()
     sessions = [await ada.begin() for _ in range(2)]
     committer = editing.instances[0].committer
@@ -210,7 +210,7 @@ async def test_a_caller_who_leaves_takes_nothing_from_the_others(editing: Editin
     assert [one.revision for one in outcomes[1:] if isinstance(one, DocumentState)] == [0, 0]
 
 
-async def test_what_was_not_committed_is_not_seen(
+async def test_uncommitted_edits_are_not_visible(
     editing: Editing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ada = editing.client()
@@ -233,7 +233,7 @@ async def test_what_was_not_committed_is_not_seen(
     assert (await ada.insert(session_id, "c")).revision == 2
 
 
-async def test_a_hole_in_the_log_is_told_as_a_fault(editing: Editing) -> None:
+async def test_a_missing_revision_in_the_log_is_an_error(editing: Editing) -> None:
     ada = editing.client()
     article = await ada.create()
     session_id = (await ada.open(article.id)).session_id
@@ -272,7 +272,7 @@ async def test_a_snapshot_saves_replaying_the_log(
     await other.insert(session_id, "last")
 
 
-async def test_large_operations_bring_a_snapshot_on_sooner(editing: Editing) -> None:
+async def test_large_operations_make_a_snapshot_due_sooner(editing: Editing) -> None:
     ada = editing.client()
     article = await ada.create()
     session_id = (await ada.open(article.id)).session_id
@@ -299,7 +299,7 @@ class TestSmallCache:
     def settings(self) -> Articles:
         return Articles(cache_bytes=20_000)
 
-    async def test_documents_that_were_let_go_of_are_read_again(self, editing: Editing) -> None:
+    async def test_evicted_documents_are_loaded_again(self, editing: Editing) -> None:
         ada = editing.client()
         sessions = [await ada.begin() for _ in range(4)]
         for turn in range(3):
@@ -315,7 +315,7 @@ def held(revision: int, json_bytes: int = 0) -> DocumentState:
     return DocumentState(Document(), revision, json_bytes)
 
 
-def test_the_cache_drops_what_was_used_longest_ago_and_never_what_is_in_use() -> None:
+def test_the_cache_evicts_the_least_recently_used() -> None:
     cache = DocumentCache(int(2.5 * held(1, 40).size))
     for name in ("a", "b"):
         cache.put(name, held(1, 40))
@@ -335,7 +335,7 @@ def test_the_cache_keeps_the_newer_state() -> None:
     assert cache.get("a") is newer
 
 
-def test_the_size_of_a_document_counts_once_however_often_it_changes() -> None:
+def test_the_cache_counts_a_changed_document_once() -> None:
     cache = DocumentCache(held(1, 40).size + held(1, 60).size)
     for revision in range(5):
         cache.put("a", held(revision, 40))
@@ -343,7 +343,7 @@ def test_the_size_of_a_document_counts_once_however_often_it_changes() -> None:
     assert cache.get("a") is not None
 
 
-def test_empty_documents_are_counted_as_what_they_take() -> None:
+def test_the_cache_counts_the_memory_of_empty_documents() -> None:
     cache = DocumentCache(1 << 20)
     for number in range(2000):
         cache.put(str(number), held(0))

@@ -24,7 +24,7 @@ async def lab(editing: Editing) -> int:
     return group
 
 
-async def test_a_document_is_made_with_what_was_said(editing: Editing) -> None:
+async def test_a_document_is_created_with_the_fields_given(editing: Editing) -> None:
     ada = editing.client()
     named, unnamed = await ada.create("Paper"), await ada.create()
     assert named == wire.Article(
@@ -67,7 +67,7 @@ async def test_the_private_group_is_always_there_and_first(editing: Editing) -> 
     assert theirs.created_at == 1_700_000_000
 
 
-async def test_what_is_in_a_private_group_is_seen_by_nobody_else(editing: Editing) -> None:
+async def test_private_group_documents_are_hidden_from_others(editing: Editing) -> None:
     ada, bob = editing.client("ada"), editing.client("bob")
     article = await ada.create()
     told = []
@@ -96,7 +96,7 @@ async def test_members_share_a_groups_documents_and_others_see_none(editing: Edi
     assert await code(eve.open(article.id)) == 40402
 
 
-async def test_a_group_that_one_is_not_in_is_unknown(editing: Editing) -> None:
+async def test_a_group_of_others_is_unknown(editing: Editing) -> None:
     group = await lab(editing)
     eve = editing.client("eve")
     told = set()
@@ -122,7 +122,7 @@ async def test_a_private_document_in_a_group_is_its_creators_alone(editing: Edit
     await bob.insert((await bob.open(article.id)).session_id, "x")
 
 
-async def test_who_made_neither_document_nor_group_may_not_delete(editing: Editing) -> None:
+async def test_other_members_may_not_delete_a_document(editing: Editing) -> None:
     group = await lab(editing)
     ada, bob = editing.client("ada"), editing.client("bob")
     await editing.groups.add(group, "user_cy")
@@ -169,7 +169,7 @@ async def test_after_a_month_a_deleted_document_is_gone_for_good(editing: Editin
         assert list(left) == [kept.id]
 
 
-async def test_one_sweeper_works_at_a_time_through_any_number_of_documents(
+async def test_one_sweeper_at_a_time_purges_all_documents(
     editing: Editing,
 ) -> None:
     ada = editing.client()
@@ -205,7 +205,7 @@ class TestGrants:
     def settings(self) -> Articles:
         return Articles(require_grant=True)
 
-    async def test_a_grant_is_asked_for_where_the_settings_say_so(self, editing: Editing) -> None:
+    async def test_a_grant_is_required_where_the_settings_say_so(self, editing: Editing) -> None:
         ada = editing.client()
         for call in (
             ada.groups(),

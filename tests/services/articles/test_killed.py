@@ -50,16 +50,16 @@ async def _kill_often(times: int, seed: int) -> None:
     assert any(one.gone for one in known)
 
 
-async def test_ten_kills_lose_no_edit_and_leave_none_half_done() -> None:
+async def test_ten_kills_lose_no_edit_and_tear_none() -> None:
     await _kill_often(10, seed=1)
 
 
 @pytest.mark.soak
-async def test_two_hundred_kills_lose_no_edit_and_leave_none_half_done() -> None:
+async def test_two_hundred_kills_lose_no_edit_and_tear_none() -> None:
     await _kill_often(200, seed=2)
 
 
-async def test_what_one_process_leaves_when_killed_another_goes_on_with() -> None:
+async def test_another_process_continues_after_a_kill() -> None:
     chance = random.Random(3)
     async with _data() as (folder, engine, key), editing(folder, "b") as (second, other):
         async with editing(folder, "a") as (first, address):

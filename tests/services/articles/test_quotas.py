@@ -29,7 +29,7 @@ def settings() -> Articles:
 
 async def account(editing: Editing, user: str = "ada") -> Account:
     async with reading(editing.engine) as connection:
-        return await editing.accounts.account(connection, f"user_{user}")
+        return await editing.owner_usage.account(connection, f"user_{user}")
 
 
 async def counted(editing: Editing) -> tuple[int, int]:
@@ -137,7 +137,7 @@ async def test_a_document_that_is_restored_counts_again(editing: Editing) -> Non
     assert before[1:3] == await counted(editing)
 
 
-async def test_who_deletes_without_end_waits_for_the_sweeper(editing: Editing) -> None:
+async def test_endless_deleting_waits_for_the_sweeper(editing: Editing) -> None:
     ada = editing.client()
     for _ in range(2):
         article = await ada.create()
@@ -166,7 +166,7 @@ async def test_deleted_documents_are_purged_in_time_with_their_bytes(editing: Ed
     assert await account(editing) == Account("personal_free", 0, 0, 0)
 
 
-async def test_what_others_edit_counts_for_whoever_made_the_document(editing: Editing) -> None:
+async def test_edits_of_others_count_for_the_creator(editing: Editing) -> None:
     group = await editing.groups.create("lab", "user_ada")
     await editing.groups.add(group, "user_bob")
     article = await editing.client("ada").create(group_id=group)
@@ -243,7 +243,7 @@ async def test_sessions_that_expired_make_room(editing: Editing) -> None:
     await ada.open(made[3].id)
 
 
-async def test_a_full_disk_refuses_edits_and_lets_reads_and_deletes_through(
+async def test_a_full_disk_refuses_edits_but_not_reads_or_deletes(
     editing: Editing,
 ) -> None:
     ada = editing.client()

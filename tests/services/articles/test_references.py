@@ -79,7 +79,7 @@ def test_a_wrong_update_is_refused(editor: Editor, body: Body, code: int, pointe
     editor.refuse("update_reference", body, code, pointer)
 
 
-def test_deleting_a_reference_clears_its_citations_and_undoing_brings_all_back(
+def test_deleting_a_reference_clears_citations_and_is_undone(
     editor: Editor,
 ) -> None:
     editor.insert(

@@ -43,7 +43,7 @@ async def test_two_keys_of_one_user_share_the_session(editing: Editing) -> None:
     await other.insert(opened.session_id, "a")
 
 
-async def test_many_who_open_at_once_get_one_session(editing: Editing) -> None:
+async def test_concurrent_opens_share_one_session(editing: Editing) -> None:
     await editing.start()
     article = await editing.client().create()
     opened = await asyncio.gather(
@@ -91,7 +91,7 @@ CALLS: dict[str, Call] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-async def test_every_call_that_names_a_session_moves_its_end(editing: Editing, call: Call) -> None:
+async def test_every_call_moves_the_expiry_of_its_session(editing: Editing, call: Call) -> None:
     ada = editing.client()
     session_id = await ada.begin()
     editing.clock.now_s += LENGTH_S - 1
@@ -105,7 +105,7 @@ async def test_every_call_that_names_a_session_moves_its_end(editing: Editing, c
     assert await code(call(ada, session_id)) == 41001
 
 
-async def test_opening_again_moves_the_end(editing: Editing) -> None:
+async def test_opening_again_moves_the_expiry(editing: Editing) -> None:
     ada = editing.client()
     article = await ada.create()
     session_id = (await ada.open(article.id)).session_id
@@ -156,7 +156,7 @@ async def test_a_destroyed_session_is_unknown_and_nothing_is_lost(editing: Editi
     assert await ada.texts(again.session_id) == ["kept"]
 
 
-async def test_a_foreign_session_is_told_as_an_unknown_one_and_left_alone(
+async def test_a_foreign_session_is_unknown_and_unchanged(
     editing: Editing,
 ) -> None:
     ada, eve = editing.client("ada"), editing.client("eve")
@@ -175,7 +175,7 @@ async def test_a_foreign_session_is_told_as_an_unknown_one_and_left_alone(
     assert await code(eve.read(session_id)) == 40401
 
 
-async def test_a_foreigner_ends_no_session(editing: Editing) -> None:
+async def test_a_foreign_session_cannot_be_destroyed(editing: Editing) -> None:
     ada, eve = editing.client("ada"), editing.client("eve")
     session_id = await ada.begin()
     assert await code(eve.call("DestroySession", session_id=session_id)) == 40401
@@ -201,7 +201,7 @@ async def test_the_sessions_of_a_deleted_document_are_over(editing: Editing) -> 
     assert await code(ada.open(article.id)) == 40402
 
 
-async def test_who_leaves_the_group_can_no_longer_use_a_session(editing: Editing) -> None:
+async def test_leaving_the_group_ends_access_by_a_session(editing: Editing) -> None:
     group = await editing.groups.create("lab", "user_ada")
     await editing.groups.add(group, "user_bob")
     bob = editing.client("bob")
@@ -212,7 +212,7 @@ async def test_who_leaves_the_group_can_no_longer_use_a_session(editing: Editing
 
 
 @pytest.mark.parametrize("session_id", ["", "\0", "session_\0", "x" * 1_000_000, "\u4e2d"])
-async def test_what_is_no_session_id_is_no_session(editing: Editing, session_id: str) -> None:
+async def test_a_malformed_session_id_is_unknown(editing: Editing, session_id: str) -> None:
     ada = editing.client()
     assert await code(ada.call("ReadArticle", session_id=session_id)) == 40401
     assert await code(ada.call("DestroySession", session_id=session_id)) == 40401

@@ -195,7 +195,7 @@ def test_a_wrong_style_of_the_article_is_refused(style: Any, pointer: str) -> No
     Editor().refuse("set_article_style", {"style": style}, 40003, pointer)
 
 
-def test_what_applies_is_defaults_then_global_then_type_then_local() -> None:
+def test_computed_style_merges_default_global_type_and_local() -> None:
     editor = Editor()
     style = {
         "global": {"paperSize": "A4", "color": "red", "fontSize": 10, "lineHeight": 1},

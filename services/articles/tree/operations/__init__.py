@@ -1,6 +1,6 @@
-"""Every edit of a document as a value of its own.
+"""Operations: the edits of a document as values.
 
-`operation.apply(document)` gives a `Change` or raises `EditError`; `to_json` and `from_json` are
+`operation.apply(document)` returns a `Change` or raises `EditError`; `to_json` and `from_json` are
 its form in the log.
 """
 
@@ -66,5 +66,5 @@ def to_json(operation: Operation) -> dict[str, Json]:
 
 
 def from_json(stored: Mapping[str, Any]) -> Operation:
-    """Read what `to_json` wrote; nothing is checked before the operation is applied."""
+    """Parse what `to_json` wrote; nothing is checked before the operation is applied."""
     return _OPERATIONS[stored["op"]].from_json(stored)

@@ -1,4 +1,4 @@
-"""What all operations have in common."""
+"""The protocol of operations, and what several of them need."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +15,12 @@ from services.common.articles import limits
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an operation made of a document.
+    """The result of applying an operation.
 
     Attributes:
-        document: the document as it is now.
-        inverse: takes `document` back to what it was, ids and styles included.
-        ids: what was made: the roots of inserted blocks in order, or the added reference.
+        document: the document with the operation applied.
+        inverse: operation that restores the document, ids and styles included.
+        ids: ids of what was made: the roots of inserted blocks in order, or the added reference.
     """
 
     document: Document
@@ -29,7 +29,7 @@ class Change:
 
 
 class Operation(Protocol):
-    """One edit, independent of the document that it will be applied to.
+    """An edit as a value, independent of the document that it is applied to.
 
     Whatever depends on the document is found out when it is applied: applied again to a newer
     document, after another edit came first, it means the tree as it is then.
@@ -38,7 +38,7 @@ class Operation(Protocol):
     name: ClassVar[str]
 
     def apply(self, document: Document) -> Change:
-        """Return what the edit makes of a document, or raise `EditError`."""
+        """Return the change of a document, or raise `EditError`."""
         ...
 
     def to_json(self) -> dict[str, Json]:
@@ -47,17 +47,17 @@ class Operation(Protocol):
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote; nothing is checked."""
+        """Parse what `to_json` wrote; nothing is checked."""
         ...
 
 
 def find_element(
     document: Document, block_id: str, pointer: str = "/blockId"
 ) -> tuple[Path, Element]:
-    """Return where an element stands, and the element.
+    """Return the path of an element, and the element.
 
     Raises:
-        EditError: there is none with that id.
+        EditError: no element has that id.
     """
     path = document.path_of(block_id)
     element = None if path is None else document.node_at(path)
@@ -99,7 +99,7 @@ def replace_element(document: Document, path: Path, element: Element, pointer: s
 def restored(
     document: Document, elements: Sequence[Element]
 ) -> tuple[Document, tuple[Element, ...]]:
-    """Put earlier states of elements back; return also the states that they replace."""
+    """Return the document with earlier states of elements, and the states they replace."""
     replaced = []
     for element in elements:
         path, now = find_element(document, element.id)
@@ -130,7 +130,7 @@ def with_leaf(element: Element, at: int, leaf: Leaf) -> Element:
 
 
 def check_cites(document: Document, element: Element, pointer: str) -> None:
-    """Refuse an element that cites an unknown reference; the pointer leads to the leaf."""
+    """Check that the references an element cites exist; an error points to the leaf."""
     if all(cite in document.references for cite in element.cites):
         return
     for place, child in enumerate(element.children):
@@ -142,7 +142,7 @@ def check_cites(document: Document, element: Element, pointer: str) -> None:
 
 
 def unknown_reference_error(pointer: str) -> EditError:
-    """Return the refusal of a reference id that the document does not have."""
+    """Return the error of a reference id that the document does not have."""
     return EditError(Code.NO_REFERENCE, pointer, "no reference of the document has this id")
 
 
@@ -153,7 +153,7 @@ def check_size(
     new: Sequence[Element],
     pointer: str,
 ) -> None:
-    """Refuse elements, put in at a depth, that make the document too deep or too large."""
+    """Check that the document is not too deep or large with `new` at a depth for `gone`."""
     if any(height(element) + depth - 1 > limits.DEPTH for element in new):
         raise schema_error(pointer, f"would be nested deeper than {limits.DEPTH} elements")
     more = sum(1 for element in new for _ in walk(element))

@@ -1,4 +1,4 @@
-"""References come, change and go."""
+"""Operations on references: add, update, delete, restore."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -50,7 +50,7 @@ class AddReference:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(stored["reference"])
 
 
@@ -90,7 +90,7 @@ class UpdateReference:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(stored["referenceId"], stored["patch"])
 
 
@@ -127,13 +127,13 @@ class DeleteReference:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(stored["referenceId"])
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreReference:
-    """Bring a deleted reference back, with its citations: the inverse of the deletion.
+    """Restore a deleted reference and its citations: the inverse of a deletion.
 
     Attributes:
         reference: what was deleted.
@@ -165,6 +165,6 @@ class RestoreReference:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         elements = [element_from_json(element) for element in stored["elements"]]
         return cls(stored["reference"], stored["at"], tuple(elements))

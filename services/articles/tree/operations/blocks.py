@@ -30,7 +30,7 @@ from services.common.articles import limits
 
 @dataclass(frozen=True, slots=True)
 class InsertBlocks:
-    """Put blocks before what stands at a path, or at the end of its siblings.
+    """Insert blocks before the node at a path, or after its last sibling.
 
     Attributes:
         path: where the first one will stand.
@@ -96,14 +96,14 @@ class InsertBlocks:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         blocks = [element_from_json(block) for block in stored["blocks"]]
         return cls(tuple(stored["path"]), tuple(blocks))
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteBlocks:
-    """Take neighbouring elements out; callers name one, inverse_patch an insert may name more.
+    """Delete neighbouring elements; callers name one, undoing an insert may name more.
 
     Attributes:
         block_ids: in the order in which they stand.
@@ -134,7 +134,7 @@ class DeleteBlocks:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(tuple(stored["blockIds"]))
 
 
@@ -149,7 +149,7 @@ def _without(document: Document, holder_path: Path, start: int, stop: int) -> Do
 
 @dataclass(frozen=True, slots=True)
 class RestoreElements:
-    """Put earlier states of elements back: the inverse of a change inside them.
+    """Restore earlier states of elements: the inverse of a change inside them.
 
     Attributes:
         elements: states with the ids of elements that are in the document.
@@ -169,5 +169,5 @@ class RestoreElements:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(tuple([element_from_json(element) for element in stored["elements"]]))

@@ -1,4 +1,4 @@
-"""Leaves change their citation or their marks; their text stays."""
+"""Operations on leaves: citations and marks."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -52,7 +52,7 @@ class Cite:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(_target_from_json(stored), stored["cite"])
 
 
@@ -95,7 +95,7 @@ class SetLeafStyle:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(_target_from_json(stored), stored["marks"])
 
 

@@ -1,4 +1,4 @@
-"""Styles change: of a block, or of the whole article. Both are merge patches (RFC 7396)."""
+"""Operations on styles, of a block or the article: merge patches (RFC 7396)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -43,7 +43,7 @@ class SetBlockStyle:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(stored["blockId"], stored["patch"])
 
 
@@ -70,5 +70,5 @@ class SetArticleStyle:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(stored["patch"])

@@ -1,4 +1,4 @@
-"""The content of a block changes: replaced, or longer at its end."""
+"""Operations on the content of a block: replace, append, truncate."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,13 +36,13 @@ from services.articles.tree.values import schema_error
 
 @dataclass(frozen=True, slots=True)
 class ReplaceText:
-    """Put other content into an element, which keeps its id and style.
+    """Replace the content of an element, which keeps its id and style.
 
     Attributes:
         block_id: of the element.
         children: new children with new ids, or None to leave them.
-        claims: of children sent with an id, the new id to that id; a child keeps the id that it
-            claims if an element below the block had it before. Of two claims the first counts.
+        claims: the new id of each child that was sent with an id, and that id; the child keeps
+            it if an element below the block had it before. Of two such children the first does.
         content: fields of a void block to change.
     """
 
@@ -83,7 +83,7 @@ class ReplaceText:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         children = stored["children"]
         return cls(
             stored["blockId"],
@@ -112,7 +112,7 @@ def _renamed(node: Node, kept: Mapping[str, str]) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class AppendText:
-    """Add leaves at the end of a text block; of a label with items, to its last item.
+    """Append leaves to a text block; in a label with items, to its last item.
 
     Attributes:
         block_id: of a title, paragraph, abstract, h1, h2, h3 or label.
@@ -147,13 +147,13 @@ class AppendText:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         leaves = [leaf_from_json(leaf) for leaf in stored["leaves"]]
         return cls(stored["blockId"], tuple(leaves))
 
 
 def check_cites_of_leaves(document: Document, leaves: Sequence[Leaf]) -> None:
-    """Refuse leaves, sent as `text`, that cite an unknown reference."""
+    """Check that the references that leaves, sent as `text`, cite exist."""
     for place, leaf in enumerate(leaves):
         if leaf.cite is not None and leaf.cite not in document.references:
             pointer = join_pointer(join_pointer("/text", place), "cite")
@@ -171,7 +171,7 @@ def _target(document: Document, block_id: str) -> tuple[Path, Element]:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """Cut the end of a text block off: the inverse of an append.
+    """Cut off the end of a text block: the inverse of an append.
 
     Attributes:
         block_id: of the block; in a label with items, its last item is cut.
@@ -202,5 +202,5 @@ class Truncate:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(stored["blockId"], stored["leaves"], stored["length"])

@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from services.articles.markdown import render_block, render_document
+from tests.services.articles.random_edits import random_edits
 from tests.services.articles.trees import (
     Body,
     Editor,
@@ -18,7 +19,6 @@ from tests.services.articles.trees import (
     cell,
     label,
     label_item,
-    random_edits,
     row,
     table,
     text,

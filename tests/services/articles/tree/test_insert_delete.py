@@ -209,7 +209,7 @@ def test_an_id_is_never_in_a_document_twice() -> None:
         InsertBlocks((0,), (block,)).apply(once)
 
 
-def test_undoing_an_insert_after_its_blocks_were_parted_is_refused() -> None:
+def test_undoing_an_insert_of_separated_blocks_is_refused() -> None:
     editor = Editor()
     change = editor.edit("insert_blocks", {"path": [0], "blocks": [paragraph("a"), paragraph("b")]})
     editor.insert(paragraph("between"), path=[1])

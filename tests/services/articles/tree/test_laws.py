@@ -9,17 +9,8 @@ from services.articles.tree.document import Document
 from services.articles.tree.errors import EditError
 from services.articles.tree.nodes import walk
 from services.articles.tree.operations import from_json, to_json
-from tests.services.articles.trees import (
-    BLOCKS,
-    RUNS,
-    Body,
-    Editor,
-    as_bytes,
-    check,
-    edits,
-    paragraph,
-    random_edits,
-)
+from tests.services.articles.random_edits import BLOCKS, RUNS, edits, random_edits
+from tests.services.articles.trees import Body, Editor, as_bytes, check, paragraph
 
 EXAMPLES = settings(max_examples=60)
 

@@ -75,7 +75,7 @@ def test_a_wrong_target_is_refused_for_citation_and_marks(
         editor.refuse("set_leaf_style", {**body, "bold": True}, code, pointer)
 
 
-def test_a_citation_is_an_id(editor: Editor) -> None:
+def test_a_citation_needs_a_known_reference(editor: Editor) -> None:
     editor.refuse("cite", {"blockId": "e1", "cite": "x" * 201}, 40003, "/cite")
     editor.refuse("cite", {"leafPath": [0, 0], "cite": "x"}, 40404, "/cite")
 

@@ -68,7 +68,7 @@ def test_children_keep_the_ids_they_had_and_no_others(editor: Editor) -> None:
     check(editor.document)
 
 
-def test_a_gone_id_does_not_come_back_by_being_sent(editor: Editor) -> None:
+def test_the_id_of_a_deleted_child_is_not_reused(editor: Editor) -> None:
     editor.edit("replace_text", {"blockId": "e2", "children": [item("x")]})
     editor.edit("replace_text", {"blockId": "e2", "children": [{**item("y"), "id": "e3"}]})
     assert editor.children("e2")[0]["id"] != "e3"
@@ -117,7 +117,9 @@ def test_only_the_fields_given_change(
         ({"blockId": "e7", "image": [{"url": "x", "fileId": "y"}]}, 40004, "/image/0"),
     ],
 )
-def test_what_does_not_fit_is_refused(editor: Editor, body: Body, code: int, pointer: str) -> None:
+def test_content_that_does_not_fit_is_refused(
+    editor: Editor, body: Body, code: int, pointer: str
+) -> None:
     editor.refuse("replace_text", body, code, pointer)
 
 
@@ -182,7 +184,7 @@ def test_text_for_a_label_goes_to_its_last_item() -> None:
         ({"blockId": "e1", "text": [text("x"), text("y", cite="no")]}, 40404, "/text/1/cite"),
     ],
 )
-def test_what_cannot_be_appended_is_refused(
+def test_text_that_cannot_be_appended_is_refused(
     editor: Editor, body: Body, code: int, pointer: str
 ) -> None:
     editor.refuse("append_text", body, code, pointer)
@@ -205,7 +207,7 @@ def test_undoing_an_append_does_not_need_the_text_before_it(editor: Editor) -> N
     assert undone.inverse.apply(undone.document).document == editor.document
 
 
-def test_undoing_an_append_to_an_empty_block_brings_its_marks_back() -> None:
+def test_undoing_an_append_to_an_empty_block_keeps_its_marks() -> None:
     editor = Editor()
     made = editor.insert(paragraph(text("", bold=True)))
     before = editor.document
