@@ -15,7 +15,7 @@ from services.common.errors import GatewayError
 
 
 class AppliedOperation(NamedTuple):
-    """What an operation made of a document, ready for the log.
+    """The result of applying an operation, ready for the log.
 
     Attributes:
         document: the document with the operation applied.

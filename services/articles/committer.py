@@ -76,7 +76,7 @@ class _Call:
 
 @dataclass(slots=True)
 class _Transaction:
-    """What one transaction does; its calls are answered once it is committed.
+    """The work of one transaction, whose calls are answered once it is committed.
 
     Attributes:
         sessions: a session of each document, by the document's id.

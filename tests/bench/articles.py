@@ -31,8 +31,8 @@ from services.accounts.repository import AccountRepository
 from services.common.channels import Metadata, call_metadata, open_channel
 from services.common.database import migrate, open_engine
 from services.common.settings import Storage
-from tests.services.articles.editor import paragraph
-from tests.services.articles.killed_processes import editing
+from tests.services.articles.editor_services import paragraph
+from tests.services.articles.killed_processes import editor_process
 
 SMALL, LARGE = 100, 9_900
 _AN_INSERT = 500
@@ -54,7 +54,7 @@ BUDGETS = {
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured.
+    """Measured figures.
 
     Attributes:
         p50_ratio: median time of an edit on the large document, by that on the small one.
@@ -180,7 +180,7 @@ async def _prepared(folder: Path) -> str:
 @asynccontextmanager
 async def _editor(folder: Path) -> AsyncIterator[ArticleEditorServiceStub]:
     async with (
-        editing(folder, "s") as (_, address),
+        editor_process(folder, "s") as (_, address),
         open_channel(address, max_message=_MAX_MESSAGE) as channel,
     ):
         await channel.channel_ready()
@@ -198,7 +198,7 @@ async def _ms(call: Awaitable[None]) -> float:
 
 
 async def _rate(writers: list[_Writer]) -> float:
-    """Give the edits a second that were answered, one caller a document."""
+    """Return the edits a second that were answered, one caller a document."""
     until, done = time.perf_counter() + _FOR_S, 0
 
     async def work(writer: _Writer) -> None:

@@ -30,7 +30,7 @@ async def gateway(tmp_path_factory):
 
 
 def learn(example, real, names, key=""):
-    """Note what the server calls what the example names, wherever both have something."""
+    """Record which ids of the server stand for those of an example."""
     if isinstance(example, dict) and isinstance(real, dict):
         for name in example.keys() & real.keys():
             learn(example[name], real[name], names, name)

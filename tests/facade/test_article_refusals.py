@@ -1,4 +1,4 @@
-"""Document editing over HTTP: what is refused, with which number, always in the envelope."""
+"""Document editing over HTTP: refused requests, their codes and their envelope."""
 
 import asyncio
 import gzip
@@ -328,7 +328,7 @@ def failed(reason, **fields):
 
 
 class Unforeseen(Exception):
-    """What nobody foresaw."""
+    """An unexpected error."""
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ BLOCKS = [
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def editors(tmp_path_factory):
-    """Give one who has a document open, and a stranger who has one of their own."""
+    """Return an editor with an open document, and a stranger with another."""
     folder = tmp_path_factory.mktemp("gateway")
     clock = Clock()
     async with running(folder, source=Source(now=clock.now)) as gateway:

@@ -1,4 +1,4 @@
-"""Document editing over HTTP: what reaches the service, and what comes back."""
+"""Document editing over HTTP: calls of the service, and answers."""
 
 import io
 import threading

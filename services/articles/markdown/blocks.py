@@ -1,4 +1,4 @@
-"""Each block type's Markdown. A block in which there is nothing to show renders to ""."""
+"""Markdown of each block type; an empty block renders to ""."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -27,14 +27,14 @@ _BLANK_LINES = re.compile(r"\n\s*\n")
 
 
 class Context(NamedTuple):
-    """What a block's Markdown needs of its document: the article's style, citation numbers."""
+    """The style and the citation numbers of the document that blocks are rendered in."""
 
     style: Style
     numbers: Numbers
 
 
 def block_markdown(element: Element, context: Context) -> str:
-    """Render any element."""
+    """Return the Markdown of an element of any type."""
     return _RENDERERS[element.type](element, context)
 
 

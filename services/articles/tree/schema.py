@@ -69,6 +69,7 @@ def _trimmed(value: Any) -> Any:
     return {key: field if key == "children" else _trimmed(field) for key, field in some}
 
 
+@cache
 def fields_of(kind: type) -> frozenset[str]:
     """Return the names of the fields that an object of a type may have."""
     return frozenset(kind.__annotations__)

@@ -1,4 +1,4 @@
-"""Real processes that edit documents and are killed, and what must hold whenever they were."""
+"""Processes that are killed while they edit documents, and checks of what they leave."""
 
 import asyncio
 import random
@@ -18,7 +18,7 @@ from services.articles.operation_log import OperationLog
 from services.articles.tree.nodes import Leaf
 from services.common.channels import Metadata, call_metadata, open_channel
 from services.common.ids import Source
-from tests.services.articles.editor import paragraph, stored_and_replayed
+from tests.services.articles.editor_services import paragraph, stored_and_replayed
 from tests.services.processes import serving
 from tests.waiting import until
 
@@ -28,7 +28,7 @@ _MOST_BEFORE_A_KILL = 30
 
 @dataclass
 class Known:
-    """What the callers of one document know.
+    """The acknowledged edits of one document.
 
     Attributes:
         article_id: the document.
@@ -46,10 +46,10 @@ class Known:
     answered: int = 0
 
 
-def editing(
+def editor_process(
     folder: Path, name: str
 ) -> AbstractAsyncContextManager[tuple[asyncio.subprocess.Process, str]]:
-    """Run the services on the folder's data; give the process and its address."""
+    """Run the services on the folder's data; yield the process and its address."""
     return serving(folder, ("accounts", "articles", "files"), name)
 
 
@@ -83,7 +83,7 @@ async def work_until_killed(
 
 
 async def make_article(address: str, key: str) -> str:
-    """Make a document; give its id."""
+    """Make a document; return its id."""
     async with open_channel(address, max_message=4 << 20) as channel:
         stub = ArticleEditorServiceStub(channel)
         made = await stub.CreateArticle(

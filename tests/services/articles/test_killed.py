@@ -16,7 +16,7 @@ from services.common.settings import Storage
 from tests.services.articles.killed_processes import (
     Known,
     assert_consistent,
-    editing,
+    editor_process,
     make_article,
     work_until_killed,
 )
@@ -26,7 +26,7 @@ _DOCUMENTS = 3
 
 @asynccontextmanager
 async def _data() -> AsyncIterator[tuple[Path, AsyncEngine, str]]:
-    """Give a folder, the engine of its database and a key."""
+    """Return a folder, the engine of its database and a key."""
     with tempfile.TemporaryDirectory(prefix="gw-") as name:
         folder = Path(name)
         engine = open_engine(Storage(data_dir=folder))
@@ -38,10 +38,10 @@ async def _data() -> AsyncIterator[tuple[Path, AsyncEngine, str]]:
 async def _kill_often(times: int, seed: int) -> None:
     chance = random.Random(seed)
     async with _data() as (folder, engine, key):
-        async with editing(folder, "s") as (_, address):
+        async with editor_process(folder, "s") as (_, address):
             known = [Known(await make_article(address, key)) for _ in range(_DOCUMENTS)]
         for _ in range(times):
-            async with editing(folder, "s") as (process, address):
+            async with editor_process(folder, "s") as (process, address):
                 await work_until_killed(address, process, key, known, chance)
             for one in known:
                 await assert_consistent(engine, one)
@@ -61,8 +61,8 @@ async def test_two_hundred_kills_lose_no_edit_and_tear_none() -> None:
 
 async def test_another_process_continues_after_a_kill() -> None:
     chance = random.Random(3)
-    async with _data() as (folder, engine, key), editing(folder, "b") as (second, other):
-        async with editing(folder, "a") as (first, address):
+    async with _data() as (folder, engine, key), editor_process(folder, "b") as (second, other):
+        async with editor_process(folder, "a") as (first, address):
             article_id = await make_article(address, key)
             # Two callers of one user, each through a process of its own, on one document.
             known = [Known(article_id), Known(article_id)]

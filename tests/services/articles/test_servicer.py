@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from services.common.errors import GatewayError
-from tests.services.articles.editor import Client, Editing, code_of, paragraph
+from tests.services.articles.editor_services import Client, EditorServices, code_of, paragraph
 
 
 async def block_of(ada: Client, session_id: str, block_id: str) -> Any:
@@ -18,8 +18,8 @@ async def state(ada: Client, session_id: str) -> bytes:
     return (await ada.read(session_id)).SerializeToString(deterministic=True)
 
 
-async def test_every_edit_adds_one_to_the_revision_and_shows(editing: Editing) -> None:
-    ada = editing.client()
+async def test_every_edit_adds_one_to_the_revision_and_shows(editors: EditorServices) -> None:
+    ada = editors.client()
     session_id = await ada.begin()
     steps: list[tuple[str, dict[str, Any]]] = [
         ("replace_text", {"fields": {"children": "new"}}),
@@ -57,8 +57,10 @@ async def test_every_edit_adds_one_to_the_revision_and_shows(editing: Editing) -
     assert await ada.texts(session_id) == ["*new* ***er***"]
 
 
-async def test_a_block_is_read_raw_with_its_place_and_computed_style(editing: Editing) -> None:
-    ada = editing.client()
+async def test_a_block_is_read_raw_with_its_place_and_computed_style(
+    editors: EditorServices,
+) -> None:
+    ada = editors.client()
     session_id = await ada.begin()
     await ada.insert(session_id, "before")
     bullets = {
@@ -111,9 +113,9 @@ WRONG: dict[str, tuple[str, dict[str, Any], int, str]] = {
 
 @pytest.mark.parametrize(("kind", "fields", "number", "pointer"), WRONG.values(), ids=WRONG)
 async def test_a_refused_call_says_where_and_changes_nothing(
-    editing: Editing, kind: str, fields: dict[str, Any], number: int, pointer: str
+    editors: EditorServices, kind: str, fields: dict[str, Any], number: int, pointer: str
 ) -> None:
-    ada = editing.client()
+    ada = editors.client()
     session_id = await ada.begin()
     await ada.insert(session_id, "a", "b")
     await ada.edit(session_id, "add_reference", reference={"id": "taken"})
@@ -126,24 +128,26 @@ async def test_a_refused_call_says_where_and_changes_nothing(
     assert await state(ada, session_id) == before
 
 
-async def test_reading_an_unknown_block_is_refused(editing: Editing) -> None:
-    ada = editing.client()
+async def test_reading_an_unknown_block_is_refused(editors: EditorServices) -> None:
+    ada = editors.client()
     session_id = await ada.begin()
     with pytest.raises(GatewayError) as raised:
         await ada.call("ReadBlock", session_id=session_id, block_id="x")
     assert (code_of(raised), raised.value.param) == (40403, "/blockId")
 
 
-async def test_a_request_without_an_edit_is_refused(editing: Editing) -> None:
-    ada = editing.client()
+async def test_a_request_without_an_edit_is_refused(editors: EditorServices) -> None:
+    ada = editors.client()
     session_id = await ada.begin()
     with pytest.raises(GatewayError) as raised:
         await ada.call("ApplyEdit", session_id=session_id)
     assert (code_of(raised), raised.value.param) == (40004, "")
 
 
-async def test_a_stale_revision_is_refused_and_the_right_one_is_not(editing: Editing) -> None:
-    ada = editing.client()
+async def test_a_stale_revision_is_refused_and_the_right_one_is_not(
+    editors: EditorServices,
+) -> None:
+    ada = editors.client()
     session_id = await ada.begin()
     await ada.insert(session_id, "a", if_revision=0)
     for stale in (0, 2):
@@ -153,9 +157,9 @@ async def test_a_stale_revision_is_refused_and_the_right_one_is_not(editing: Edi
     assert (await ada.insert(session_id, "b", if_revision=1)).revision == 2
 
 
-async def test_an_image_shows_the_callers_files_alone(editing: Editing) -> None:
-    ada = editing.client()
-    editing.files.files |= {("user_ada", "file-a"), ("user_bob", "file-b")}
+async def test_an_image_shows_the_callers_files_alone(editors: EditorServices) -> None:
+    ada = editors.client()
+    editors.files.files |= {("user_ada", "file-a"), ("user_bob", "file-b")}
     session_id = await ada.begin()
     url = {"url": "https://example.com/a.png"}
 
@@ -167,7 +171,7 @@ async def test_an_image_shows_the_callers_files_alone(editing: Editing) -> None:
         return await ada.edit(session_id, "insert_blocks", path=[0], blocks=blocks)
 
     done = await insert(images("file-a", "file-a"), images("file-a"))
-    assert editing.files.asked == 1
+    assert editors.files.asked == 1
     with pytest.raises(GatewayError) as raised:
         await insert(paragraph("a"), images("file-a", "file-b"))
     assert (code_of(raised), raised.value.param) == (40003, "/blocks/1/image/2/fileId")
@@ -189,8 +193,8 @@ async def test_an_image_shows_the_callers_files_alone(editing: Editing) -> None:
     assert (await block_of(ada, session_id, done.ids[0]))["image"] == [{"fileId": "file-a"}]
 
 
-async def test_hostile_text_comes_back_as_it_was(editing: Editing) -> None:
-    ada = editing.client()
+async def test_hostile_text_comes_back_as_it_was(editors: EditorServices) -> None:
+    ada = editors.client()
     session_id = await ada.begin()
     text = "'; DROP TABLE articles; -- \u202e\U0001f600 $x$ <script> ]](( \u0301"
     done = await ada.insert(session_id, text)

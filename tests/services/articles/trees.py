@@ -28,7 +28,7 @@ Body = dict[str, Any]
 
 @dataclass
 class Ids:
-    """Gives ids e1, e2, … and remembers how many."""
+    """Generator of the ids e1, e2, …, with their count."""
 
     given: int = 0
 
@@ -88,12 +88,12 @@ class Editor:
         return change
 
     def insert(self, *blocks: Body, path: list[int] | None = None) -> str:
-        """Insert blocks, at the end unless told otherwise; give the first one's id."""
+        """Insert blocks, at the end unless told otherwise; return the id of the first."""
         where = [len(self.document.blocks)] if path is None else path
         return self.edit("insert_blocks", {"path": where, "blocks": list(blocks)}).ids[0]
 
     def json(self, block_id: str) -> Any:
-        """Give an element as a caller reads it."""
+        """Return an element as a caller reads it."""
         element = self.document.element(block_id)
         assert element is not None
         return element_to_json(element)

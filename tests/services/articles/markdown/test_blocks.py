@@ -1,4 +1,4 @@
-"""What each type of block looks like in Markdown."""
+"""Markdown of each type of block."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What holds for every document and any sequence of edits."""
+"""Properties of every document and any sequence of edits."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a caller may send, what becomes of it, and what is refused where."""
+"""Parsing of blocks: normal forms, and where invalid ones are refused."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A document editor that tests talk to over gRPC, as one user or several."""
+"""Article services over one database, with gRPC clients of several users."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -46,7 +46,7 @@ MAX_MESSAGE = 8 << 20
 
 
 class Clock:
-    """A clock that stands still until it is told to go on, in Unix seconds."""
+    """A clock in Unix seconds that stands still until it is set."""
 
     def __init__(self) -> None:
         self.now_s = 1_700_000_000.0
@@ -57,7 +57,7 @@ class Clock:
 
 @dataclass
 class Users:
-    """Makes keys that every server then knows.
+    """Keys of users, known to every server.
 
     Attributes:
         plans: names of the plans of users; who is not there has the smallest.
@@ -79,7 +79,7 @@ class Users:
 
 @dataclass
 class FakeFileStore:
-    """The files of each user, in place of a file store; counts how often it was asked."""
+    """A fake file store with the files of each user; counts its look-ups."""
 
     files: set[tuple[str, str]] = field(default_factory=set)
     asked: int = 0
@@ -129,7 +129,7 @@ class Client:
         return await self.call("CreateSession", article_id=article_id)
 
     async def begin(self) -> str:
-        """Make a document and give a session on it."""
+        """Create a document and return a session on it."""
         return (await self.open((await self.create()).id)).session_id
 
     async def insert(
@@ -154,8 +154,8 @@ def paragraph(text: str) -> dict[str, Any]:
 
 
 @dataclass
-class Instance:
-    """One process's editor, as far as one process of the tests can hold two."""
+class EditorProcess:
+    """The article service of one process."""
 
     server: Server
     channel: grpc.aio.Channel
@@ -169,11 +169,11 @@ class Instance:
 
 
 @dataclass
-class Editing:
-    """Editors over one database.
+class EditorServices:
+    """Article services over one database.
 
     Attributes:
-        settings: what every instance that is started from then on goes by.
+        settings: what every process that is started from then on goes by.
         files: the users' files.
         disk: where the database is said to be.
     """
@@ -183,7 +183,7 @@ class Editing:
     settings: Articles
     users: Users = field(default_factory=Users)
     files: FakeFileStore = field(default_factory=FakeFileStore)
-    instances: list[Instance] = field(default_factory=list)
+    processes: list[EditorProcess] = field(default_factory=list)
     keys: dict[str, str] = field(default_factory=dict)
     disk: Disk = field(default_factory=Disk)
 
@@ -203,7 +203,7 @@ class Editing:
     def owner_usage(self) -> Usage:
         return Usage(self.settings)
 
-    async def start(self) -> Instance:
+    async def start(self) -> EditorProcess:
         registry = CollectorRegistry()
         sessions = SessionRepository(self.engine, self.source, self.settings)
         log, cache = (
@@ -229,19 +229,19 @@ class Editing:
         channel = open_channel(f"127.0.0.1:{port}", max_message=MAX_MESSAGE)
         await channel.channel_ready()
         stub = ArticleEditorServiceStub(channel)
-        self.instances.append(Instance(server, channel, stub, committer, cache, registry))
-        return self.instances[-1]
+        self.processes.append(EditorProcess(server, channel, stub, committer, cache, registry))
+        return self.processes[-1]
 
     async def stop(self) -> None:
-        for instance in self.instances:
-            await instance.channel.close()
-            await instance.server.stop(0)
-            await instance.committer.stop()
+        for process in self.processes:
+            await process.channel.close()
+            await process.server.stop(0)
+            await process.committer.stop()
 
-    def client(self, user: str = "ada", instance: int = 0) -> Client:
+    def client(self, user: str = "ada", process: int = 0) -> Client:
         if user not in self.keys:
             self.keys[user] = self.users.key(user)
-        return Client(self.instances[instance].stub, self.keys[user])
+        return Client(self.processes[process].stub, self.keys[user])
 
     def sweeper(self) -> ArticleSweeper:
         return ArticleSweeper(
@@ -255,7 +255,7 @@ class Editing:
 
 
 async def stored_and_replayed(engine: AsyncEngine, article_id: str) -> tuple[bytes, bytes]:
-    """Give a document as it is opened, and as its whole log makes it of nothing.
+    """Return a document as it is stored, and as replaying its whole log builds it.
 
     The inverses in the log, from the last to the first, must leave nothing of it.
     """
