@@ -1,6 +1,6 @@
 """Retention: when deleted documents and old operations are removed for good.
 
-Deleted documents are purged when `articles.keep_deleted_s` is over, and the oldest of them
+Deleted documents are purged when `articles.deleted_retention_s` is over, and the oldest of them
 before that where an owner has more than the quota with them. Operations that a snapshot
 covers are only history; they are kept until an owner's documents take up half of the
 quota, and then the oldest of the largest documents go. The operation at the snapshot's

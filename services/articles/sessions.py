@@ -71,7 +71,7 @@ class SessionRepository:
     def __init__(self, engine: AsyncEngine, source: Source, settings: Articles) -> None:
         self._engine = engine
         self._source = source
-        self._length_ms = int(settings.session_s * 1000)
+        self._length_ms = int(settings.session_ttl_s * 1000)
         self._most = settings.max_sessions
         self._usage = Usage(settings)
 

@@ -39,7 +39,7 @@ class ArticleSweeper(Sweeper):
         forgotten = await self._sessions.forget_ended(self._settings.session_remembered_s)
         self._metrics.swept.labels("session").inc(forgotten)
         purged = trimmed = 0
-        async with aclosing(self._retention.purge(self._settings.keep_deleted_s)) as ids:
+        async with aclosing(self._retention.purge(self._settings.deleted_retention_s)) as ids:
             async for _ in ids:
                 self._metrics.swept.labels("document").inc()
                 purged += 1

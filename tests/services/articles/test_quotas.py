@@ -170,7 +170,7 @@ async def test_deleted_documents_are_purged_in_time_with_their_bytes(
     await ada.call("DeleteArticle", article_id=article.id)
     await editors.sweeper().sweep()
     assert (await account(editors)).deleted_bytes > 0
-    editors.clock.now_s += editors.settings.keep_deleted_s + 1
+    editors.clock.now_s += editors.settings.deleted_retention_s + 1
     await editors.sweeper().sweep()
     assert await account(editors) == Account("personal_free", 0, 0, 0)
 
