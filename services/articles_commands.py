@@ -1,4 +1,4 @@
-"""`gateway groups`, `grants` and `articles`: who edits which documents together."""
+"""`gateway groups`, `grants` and `articles`: groups, grants and sharing of documents."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar

@@ -1,29 +1,28 @@
-"""Documents made of blocks: edited by small operations, read back as Markdown.
+"""Article service: documents made of blocks, edited by small operations, read as Markdown.
 
-What the modules of this package know, and what they don't:
+Pure modules, without clock, storage, network or randomness; new ids come from a function that
+is passed in:
 
-- `tree` holds the document as an immutable value and every edit as a small value of its
-  own: applied it gives a new document, its inverse and the ids that were made, or a
-  `Refusal` and nothing has happened. Both edits and documents have a JSON form.
-- `style` knows which style properties fit which block, merges patches (RFC 7396) and
-  computes what finally applies to a block.
-- `references` knows the shape of a bibliographic entry and numbers the citations.
+- `tree` holds the document as an immutable value and every edit as an operation: applied, it
+  returns a new document, its inverse and the ids it made, or raises `EditError`.
+- `style` checks styles, merges patches (RFC 7396) and computes the style of a block.
+- `references` checks bibliographic entries and numbers the citations.
 - `markdown` renders a block or a whole document.
 
-All of these are pure: no clock, no storage, no network, no randomness. New ids come from
-a function that is passed in. They cannot tell who may edit a document, nor whether a file
-that an image names exists and belongs to the caller.
+Modules with I/O:
 
-Around them stands what is not pure:
+- `servicer` is the gRPC service, with `codec`, `responses` and `errors`; `assembly` builds it
+  from settings.
+- `committer` applies edits and makes them durable; `loader` finds the documents of sessions in
+  `cache` or builds them from `operation_log`, and `snapshots` keeps the log short to replay.
+- `repository` holds lists of documents and access rights, `groups` groups and grants,
+  `sessions` open documents, `usage` quotas; `tables` their rows.
+- `files` asks the file store whether an image's file belongs to the caller.
+- `sweeper` and `retention` delete expired sessions, deleted documents and old operations.
 
-- `tables` are the rows; `log` keeps each document's operations and snapshots, `cache` holds
-  open documents in memory, and `desk` is the one way in which edits become durable.
-- `repository` has the documents as lists show them and who may do what with them, `groups`
-  the groups and grants, `sessions` who has which document open.
-- `files` asks the file store whether an image's file is the caller's.
-- `servicer` is gRPC, with `codec`, `reads` and `faults` for its forms; `sweeper` clears away
-  what is over; `assembly` builds it all from settings.
-
-An edit is in the log before it is answered. Any number of processes may serve one document:
-the log's key decides who was first, and the other applies its edit again.
+How an edit travels: `servicer` decodes the `Edit` message (`tree.edits`) into an operation and
+checks the files it names; `committer` applies it to the newest document, charges the owner and
+appends operation and inverse to the log. The edit is answered after the commit. Any number of
+processes may serve one document: the key of the log decides which came first, and the other
+applies its edits again.
 """

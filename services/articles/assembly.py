@@ -1,4 +1,4 @@
-"""Builds the document editor from settings."""
+"""Composition of the article service from settings."""
 
 import asyncio
 from typing import Self
@@ -7,12 +7,12 @@ import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.articles.cache import Cache
-from services.articles.desk import Desk
+from services.articles.cache import DocumentCache
+from services.articles.committer import DocumentCommitter
 from services.articles.files import FileStore
 from services.articles.groups import GroupRepository
-from services.articles.log import Log
 from services.articles.metrics import Metrics
+from services.articles.operation_log import OperationLog
 from services.articles.repository import ArticleRepository
 from services.articles.retention import Retention
 from services.articles.servicer import ArticleEditorServicer
@@ -26,17 +26,17 @@ from services.common.sweeping import sweeper_lease
 
 
 class Articles:
-    """The document editor of one process, its sweeper at work.
+    """The article service of one process, with its sweeper running.
 
     Attributes:
-        servicer: answers calls.
+        servicer: the gRPC servicer.
     """
 
     def __init__(
-        self, servicer: ArticleEditorServicer, desk: Desk, sweeper: ArticleSweeper
+        self, servicer: ArticleEditorServicer, committer: DocumentCommitter, sweeper: ArticleSweeper
     ) -> None:
         self.servicer = servicer
-        self._desk = desk
+        self._committer = committer
         self._sweeper = sweeper
         self._sweeping = asyncio.create_task(sweeper.run())
 
@@ -50,36 +50,36 @@ class Articles:
         channel: grpc.aio.Channel,
         reserve: DiskReserve,
     ) -> Self:
-        """Build it over a migrated database; `channel` reaches the file store."""
+        """Start the service on a migrated database; `channel` leads to the file store."""
         chosen = settings.articles
         metrics = Metrics(counters)
-        accounts = Usage(chosen)
-        articles = ArticleRepository(database, source, accounts=accounts)
+        owner_usage = Usage(chosen)
+        articles = ArticleRepository(database, source, owner_usage=owner_usage)
         sessions = SessionRepository(database, source, chosen)
-        desk = Desk(
+        committer = DocumentCommitter(
             database,
             sessions,
-            Log(database, source),
-            Cache(chosen.cache_bytes),
+            OperationLog(database, source),
+            DocumentCache(chosen.cache_bytes),
             metrics,
-            accounts,
+            owner_usage,
         )
         groups = GroupRepository(database, source) if chosen.require_grant else None
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "articles", every_s, source)
         return cls(
             ArticleEditorServicer(
-                articles, sessions, desk, FileStore(channel), groups, source, reserve
+                articles, sessions, committer, FileStore(channel), groups, source, reserve
             ),
-            desk,
+            committer,
             ArticleSweeper(
-                Retention(database, source, accounts), sessions, lease, chosen, every_s, metrics
+                Retention(database, source, owner_usage), sessions, lease, chosen, every_s, metrics
             ),
         )
 
     async def stop(self) -> None:
-        """End the sweeper, and what the desk has begun."""
+        """Stop the sweeper and wait for what the committer started."""
         self._sweeping.cancel()
         await asyncio.gather(self._sweeping, return_exceptions=True)
-        await self._desk.stop()
+        await self._committer.stop()
         await self._sweeper.stop()

@@ -1,27 +1,27 @@
-"""Documents held in memory, so that an edit need not read one."""
+"""Cache of documents, so that an edit does not read one from the database."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
 
 from services.articles.tree.document import Document
 
-# Bytes of memory that a document takes at least, and for each byte of its JSON. Long texts
-# take less, many small blocks as much.
-_LEAST = 4096
-_FOR_JSON = 8
+# Bytes of memory of an empty document, and for each byte of a document's JSON. Long texts take
+# less, many small blocks as much.
+_EMPTY_BYTES = 4096
+_BYTES_PER_JSON_BYTE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """A document as it is after a number of operations.
+class DocumentState:
+    """A document after a number of operations.
 
     Attributes:
         document: the tree.
-        revision: how many operations made it.
-        snapshot_bytes: size of the snapshot it was built on, or that was taken since.
+        revision: number of operations it has had.
+        snapshot_bytes: size of its newest snapshot.
         tail_operations: operations since that snapshot.
-        tail_bytes: their size.
-        log_bytes: of all operations from the first on, each with what undoes it.
+        tail_bytes: size of those.
+        log_bytes: size of all operations and their inverses from the first on.
     """
 
     document: Document
@@ -33,39 +33,39 @@ class Opened:
 
     @property
     def size(self) -> int:
-        """About how many bytes of memory it takes."""
-        return _LEAST + _FOR_JSON * (self.snapshot_bytes + self.tail_bytes)
+        """Approximate bytes of memory that the document takes."""
+        return _EMPTY_BYTES + _BYTES_PER_JSON_BYTE * (self.snapshot_bytes + self.tail_bytes)
 
 
-class Cache:
-    """The documents used last, up to a size in all; the one in use stays whatever it has."""
+class DocumentCache:
+    """LRU cache of documents up to a total size; the newest entry stays whatever its size."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
         # The least recently used first.
-        self._held: OrderedDict[str, Opened] = OrderedDict()
+        self._states: OrderedDict[str, DocumentState] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._states)
 
-    def get(self, article_id: str) -> Opened | None:
-        """Return a document as it was held last; the log may have more."""
-        held = self._held.get(article_id)
-        if held is not None:
-            self._held.move_to_end(article_id)
-        return held
+    def get(self, article_id: str) -> DocumentState | None:
+        """Return a cached document; the log may have newer operations."""
+        cached = self._states.get(article_id)
+        if cached is not None:
+            self._states.move_to_end(article_id)
+        return cached
 
-    def put(self, article_id: str, opened: Opened) -> None:
-        """Hold a document, unless a newer state of it is held."""
-        before = self._held.get(article_id)
+    def put(self, article_id: str, state: DocumentState) -> None:
+        """Cache a document, unless a newer state of it is cached."""
+        before = self._states.get(article_id)
         if before is not None:
-            if before.revision > opened.revision:
+            if before.revision > state.revision:
                 return
             self._bytes -= before.size
-        self._held[article_id] = opened
-        self._held.move_to_end(article_id)
-        self._bytes += opened.size
-        while self._bytes > self._max_bytes and len(self._held) > 1:
-            _, dropped = self._held.popitem(last=False)
+        self._states[article_id] = state
+        self._states.move_to_end(article_id)
+        self._bytes += state.size
+        while self._bytes > self._max_bytes and len(self._states) > 1:
+            _, dropped = self._states.popitem(last=False)
             self._bytes -= dropped.size

@@ -1,24 +1,27 @@
-"""Documents and operations as bytes, and the tree's refusals as failures."""
+"""Edits read and applied, and documents and operations as stored bytes."""
 
 from typing import NamedTuple
 
 import orjson
 
-from services.articles.faults import failure
+from gateway.articles.v1.edits_pb2 import Edit
+from services.articles.errors import failure
 from services.articles.tree.document import Document
+from services.articles.tree.edits import read_edit
+from services.articles.tree.errors import EditError
 from services.articles.tree.operations import Operation, from_json, to_json
-from services.articles.tree.refusal import Refusal
+from services.articles.tree.parsing import NewId
 from services.common.errors import GatewayError
 
 
-class Applied(NamedTuple):
-    """What an operation made of a document, ready for the log.
+class AppliedOperation(NamedTuple):
+    """The result of applying an operation, ready for the log.
 
     Attributes:
-        document: the document as it is now.
+        document: the document with the operation applied.
         operation: the operation as JSON.
-        inverse: what takes it back, as JSON.
-        ids: what was made: the roots of inserted blocks in order, or the added reference.
+        inverse: the operation that undoes it, as JSON.
+        ids: ids of what was made: the roots of inserted blocks in order, or the added reference.
     """
 
     document: Document
@@ -27,17 +30,29 @@ class Applied(NamedTuple):
     ids: tuple[str, ...]
 
 
-def apply(document: Document, operation: Operation) -> Applied:
+def decode_edit(edit: Edit, new_id: NewId) -> Operation:
+    """Return the operation that a caller's edit describes.
+
+    Raises:
+        GatewayError: the edit is wrong whatever the document.
+    """
+    try:
+        return read_edit(edit, new_id)
+    except EditError as error:
+        raise to_gateway_error(error) from None
+
+
+def apply(document: Document, operation: Operation) -> AppliedOperation:
     """Apply a caller's operation.
 
     Raises:
-        GatewayError: what the tree refuses; nothing has changed.
+        GatewayError: the operation does not fit the document, which is unchanged.
     """
     try:
         change = operation.apply(document)
-    except Refusal as refusal:
-        raise told(refusal) from None
-    return Applied(
+    except EditError as error:
+        raise to_gateway_error(error) from None
+    return AppliedOperation(
         change.document,
         orjson.dumps(to_json(operation)),
         orjson.dumps(to_json(change.inverse)),
@@ -56,11 +71,10 @@ def encode_document(document: Document) -> bytes:
 
 
 def decode_document(content: bytes) -> Document:
-    """Read what `encode_document` wrote."""
+    """Parse what `encode_document` wrote."""
     return Document.from_json(orjson.loads(content))
 
 
-def told(refusal: Refusal) -> GatewayError:
-    """Return the failure that a refusal of the tree is to a caller."""
-    problem = refusal.message.removeprefix(f"{refusal.pointer}: ")
-    return failure(int(refusal.code), refusal.pointer, problem)
+def to_gateway_error(error: EditError) -> GatewayError:
+    """Return an edit error as callers get it."""
+    return failure(int(error.code), error.pointer, error.problem)

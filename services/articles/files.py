@@ -1,4 +1,4 @@
-"""Whether the files that images show are the caller's, as the file store says."""
+"""Ownership of the files that images show, checked with the file store."""
 
 import asyncio
 from collections.abc import Mapping
@@ -8,8 +8,8 @@ import grpc
 
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1 import files_pb2, files_pb2_grpc
-from services.articles.faults import SCHEMA, failure
-from services.articles.tree.operations import Insert, Operation, ReplaceText
+from services.articles.errors import SCHEMA, failure
+from services.articles.tree.operations import InsertBlocks, Operation, ReplaceText
 from services.common import logs
 from services.common.authentication import caller_key
 from services.common.channels import call_metadata
@@ -19,7 +19,7 @@ _AT_ONCE = 4
 
 
 class Files(Protocol):
-    """Where files are looked up, for the caller whom the current task serves."""
+    """A look-up of files, for the caller of the current task."""
 
     async def has(self, file_id: str) -> bool:
         """Return whether the caller has a file with that id.
@@ -31,7 +31,7 @@ class Files(Protocol):
 
 
 class FileStore:
-    """Asks the FileStoreService, with the caller's own key."""
+    """Look-ups by the FileStoreService, with the caller's own key."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = files_pb2_grpc.FileStoreServiceStub(channel)
@@ -51,29 +51,29 @@ class FileStore:
         return True
 
 
-def named_files(operation: Operation) -> dict[str, str]:
-    """Return the files that an operation brings in, each with where it is named first."""
+def referenced_files(operation: Operation) -> dict[str, str]:
+    """Return the ids of the files that an operation names, each with its first JSON pointer."""
     found: dict[str, str] = {}
-    if isinstance(operation, Insert):
+    if isinstance(operation, InsertBlocks):
         for place, block in enumerate(operation.blocks):
-            _gather(block.content.get("image"), f"/blocks/{place}/image", found)
+            _collect(block.content.get("image"), f"/blocks/{place}/image", found)
     elif isinstance(operation, ReplaceText):
-        _gather(operation.content.get("image"), "/image", found)
+        _collect(operation.content.get("image"), "/image", found)
     return found
 
 
-def _gather(images: Any, pointer: str, found: dict[str, str]) -> None:
+def _collect(images: Any, pointer: str, found: dict[str, str]) -> None:
     for place, image in enumerate(images or ()):
         if "fileId" in image:
             found.setdefault(image["fileId"], f"{pointer}/{place}/fileId")
 
 
-async def must_own(files: Files, named: Mapping[str, str]) -> None:
-    """Refuse a file that is not the caller's.
+async def check_ownership(files: Files, named: Mapping[str, str]) -> None:
+    """Check that files belong to the caller.
 
     Args:
-        files: where they are looked up.
-        named: ids, each with the JSON pointer where it stands.
+        files: the look-up.
+        named: ids of files, each with its JSON pointer.
 
     Raises:
         GatewayError: 40003 at the first in order that is not the caller's;

@@ -1,6 +1,6 @@
 """Groups of users who share documents, and grants.
 
-Operators make groups and put users in through the `gateway` command. Every user has a
+Operators create groups and add users through the `gateway` command. Every user has a
 private group, 0, which no row holds.
 """
 
@@ -25,7 +25,7 @@ _ID_BITS = 53
 
 
 class GroupInfo(NamedTuple):
-    """A group as operators see it.
+    """A group, as lists for operators show it.
 
     Attributes:
         id: 1 to 2^53 - 1.
@@ -61,7 +61,7 @@ class GroupRepository:
         self._random_bits = random_bits
 
     async def create(self, name: str, creator_id: str) -> int:
-        """Make a group with its creator in it; return its id.
+        """Create a group with its creator as member; return its id.
 
         Raises:
             GatewayError: invalid_request, when the name is empty or too long.
@@ -81,7 +81,7 @@ class GroupRepository:
         return group_id
 
     async def add(self, group_id: int, user_id: str) -> None:
-        """Put a user in a group; one who is in stays in.
+        """Add a user to a group; adding a member again changes nothing.
 
         Raises:
             GatewayError: invalid_request, when there is no such group.
@@ -94,7 +94,7 @@ class GroupRepository:
             return
 
     async def remove(self, group_id: int, user_id: str) -> None:
-        """Take a user out of a group.
+        """Remove a user from a group.
 
         Raises:
             GatewayError: invalid_request, when there is no such group, or the user is not in it.
@@ -110,8 +110,8 @@ class GroupRepository:
     async def list_all(self) -> Sequence[GroupInfo]:
         """Return every group, oldest first."""
         of_group = groups.c.id
-        inside = select(func.count()).where(members.c.group_id == of_group).scalar_subquery()
-        holds = (
+        member_count = select(func.count()).where(members.c.group_id == of_group).scalar_subquery()
+        article_count = (
             select(func.count())
             .where(articles.c.group_id == of_group, articles.c.deleted_at_ms.is_(None))
             .scalar_subquery()
@@ -120,15 +120,15 @@ class GroupRepository:
             groups.c.id,
             groups.c.name,
             groups.c.creator_id,
-            inside,
-            holds,
+            member_count,
+            article_count,
             groups.c.created_at_ms,
         ).order_by(groups.c.created_at_ms, groups.c.id)
         async with reading_once(self._engine) as connection:
             return [GroupInfo(*row) for row in await connection.execute(query)]
 
     async def give_grant(self, user_id: str, name: str = EDIT_ARTICLES) -> None:
-        """Grant a user what the grant names; a second time changes nothing."""
+        """Give a user a grant; giving it again changes nothing."""
         try:
             async with writing(self._engine) as connection:
                 await connection.execute(
@@ -138,7 +138,7 @@ class GroupRepository:
             return
 
     async def take_grant(self, user_id: str, name: str = EDIT_ARTICLES) -> None:
-        """Take a grant away; a user who has none keeps none."""
+        """Remove a grant of a user, if there is one."""
         async with writing(self._engine) as connection:
             await connection.execute(
                 delete(grants).where(grants.c.user_id == user_id, grants.c.name == name)

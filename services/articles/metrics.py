@@ -1,4 +1,4 @@
-"""What the document editor counts, shown by the facades' /metrics."""
+"""Metrics of the article service, served by the facade's /metrics."""
 
 from prometheus_client import CollectorRegistry
 
@@ -6,7 +6,7 @@ from services.common.metrics import Counter, Gauge
 
 
 class Metrics:
-    """The counters of one process."""
+    """Metrics of one process."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.edits = Counter("gateway_article_edits", "Edits committed.", registry=registry)

@@ -1,12 +1,12 @@
-"""References: the shape of a bibliographic entry, and the numbers that citations show."""
+"""References: the fields of a bibliographic entry, and the numbers of citations."""
 
 import re
 from collections.abc import Callable, Mapping
 
-from services.articles.tree import limits
+from services.articles.tree.errors import Code, EditError, join_pointer
 from services.articles.tree.nodes import Json
-from services.articles.tree.refusal import Code, Refusal, inside
-from services.articles.tree.values import array, mapping, string, wrong
+from services.articles.tree.values import array, mapping, schema_error, string
+from services.common.articles import limits
 
 Reference = Mapping[str, Json]
 
@@ -18,10 +18,10 @@ _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 
 def parse_reference(value: object, pointer: str, new_id: Callable[[], str]) -> Reference:
-    """Read an ArticleReference to be added; without an id it gets a new one.
+    """Parse an ArticleReference to be added; without an id it gets a new one.
 
     Raises:
-        Refusal: a key or a value is wrong.
+        EditError: a key or a value is wrong.
     """
     given = _checked(value, pointer)
     identifier = given.get("id", None) if "id" in given else new_id()
@@ -29,23 +29,25 @@ def parse_reference(value: object, pointer: str, new_id: Callable[[], str]) -> R
 
 
 def parse_patch(value: object, pointer: str) -> tuple[str, Reference]:
-    """Read a change of a reference: its id, and a merge patch of the other fields.
+    """Parse a change of a reference into its id and a merge patch of the other fields.
 
     Raises:
-        Refusal: the id is missing, or a key or a value is wrong.
+        EditError: the id is missing, or a key or a value is wrong.
     """
     given = _checked(value, pointer)
     identifier = given.get("id")
     if not isinstance(identifier, str):
-        raise Refusal(Code.FIELDS, inside(pointer, "id"), "is required to update a reference")
+        raise EditError(
+            Code.FIELDS, join_pointer(pointer, "id"), "is required to update a reference"
+        )
     return identifier, {key: v for key, v in given.items() if key != "id"}
 
 
-def numbered(cites: tuple[str, ...]) -> dict[str, int]:
-    """Number the cited references, from 1 for the first that appears.
+def citation_numbers(cites: tuple[str, ...]) -> dict[str, int]:
+    """Return the number of each cited reference, 1 for the first that appears.
 
     Args:
-        cites: ids of references in order of first appearance, such as `Blocks.cites` gives.
+        cites: ids of references in order of first appearance, such as `BlockSequence.cites` gives.
     """
     return {reference_id: number for number, reference_id in enumerate(cites, 1)}
 
@@ -53,9 +55,11 @@ def numbered(cites: tuple[str, ...]) -> dict[str, int]:
 def _checked(value: object, pointer: str) -> Reference:
     made: dict[str, Json] = {}
     for key, entry in mapping(value, pointer).items():
-        place = inside(pointer, str(key))
+        place = join_pointer(pointer, str(key))
         if not isinstance(key, str) or not _KEY.fullmatch(key):
-            raise wrong(place, "is no name of a field: a letter, then letters, digits, _ or -")
+            raise schema_error(
+                place, "is no name of a field: a letter, then letters, digits, _ or -"
+            )
         if key == "id":
             made[key] = string(entry, place, limits.IDENTIFIER, empty=False)
         else:
@@ -66,9 +70,9 @@ def _checked(value: object, pointer: str) -> Reference:
 def _field(key: str, entry: object, pointer: str) -> Json:
     if key == "author" or (isinstance(entry, list | tuple) and key not in _STRINGS):
         return [
-            string(item, inside(pointer, place), limits.LEAF_TEXT)
+            string(item, join_pointer(pointer, place), limits.LEAF_TEXT)
             for place, item in enumerate(array(entry, pointer))
         ]
     if not isinstance(entry, str) and key not in _STRINGS:
-        raise wrong(pointer, "must be a string or an array of strings")
+        raise schema_error(pointer, "must be a string or an array of strings")
     return string(entry, pointer, limits.LEAF_TEXT)

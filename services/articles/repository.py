@@ -1,9 +1,9 @@
-"""Documents as lists show them, and who may do what with them.
+"""Repository of documents, apart from their content, and the access rights to them.
 
-A document in the private group is its creator's alone. In a group it is every member's to
-read and edit, or, while it is private, its creator's; its creator and the group's may
-delete it, if they may read it. Deleting only marks it: it can be brought back until the
-sweeper takes it away for good.
+A document in the private group can be read and edited by its creator alone. In another group
+every member may, or, while the document is private, its creator alone. Its creator and the
+group's may delete it, if they may read it. A deleted document is only marked: it can be
+restored until the sweeper purges it.
 """
 
 import secrets as randomness
@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.articles.v1 import articles_pb2
 from gateway.articles.v1.articles_pb2 import Article, ArticleGroup, Permission
-from services.articles.faults import NO_RIGHT, SCHEMA, failure, no_document, no_group
+from services.articles.errors import NO_RIGHT, SCHEMA, failure, no_document, no_group
 from services.articles.retention import PURGING_MS
 from services.articles.tables import (
     GROUP_ONLY,
@@ -47,8 +47,8 @@ _PERMISSIONS: dict[str, Permission.ValueType] = {
 }
 
 
-class Standing(NamedTuple):
-    """What decides on a user's rights to a document.
+class AccessRights(NamedTuple):
+    """The rights of a user to a document, and what they follow from.
 
     Attributes:
         creator_id: who made the document.
@@ -79,9 +79,9 @@ class Standing(NamedTuple):
         return self.is_creator or self.is_group_creator
 
 
-def standing_of(row: Row[Any], user_id: str) -> Standing:
-    """Return a user's standing from a row of `with_standing`."""
-    return Standing(
+def access_rights_of(row: Row[Any], user_id: str) -> AccessRights:
+    """Return a user's rights from a row of `with_access_columns`."""
+    return AccessRights(
         creator_id=row.creator_id,
         is_creator=row.creator_id == user_id,
         is_member=row.member_id is not None,
@@ -91,8 +91,8 @@ def standing_of(row: Row[Any], user_id: str) -> Standing:
     )
 
 
-def with_standing(query: Select[Any], user_id: ColumnElement[str] | str) -> Select[Any]:
-    """Add to a query on `articles` what `standing_of` reads."""
+def with_access_columns(query: Select[Any], user_id: ColumnElement[str] | str) -> Select[Any]:
+    """Return a query on `articles` with the columns that `access_rights_of` reads."""
     of_user = and_(members.c.group_id == articles.c.group_id, members.c.user_id == user_id)
     return (
         query.add_columns(
@@ -123,15 +123,15 @@ class ArticleRepository:
         engine: AsyncEngine,
         source: Source | None = None,
         random_bits: Callable[[int], int] = randomness.randbits,
-        accounts: Usage | None = None,
+        owner_usage: Usage | None = None,
     ) -> None:
-        self._accounts = accounts or Usage(Articles())
+        self._usage = owner_usage or Usage(Articles())
         self._engine = engine
         self._source = source or Source()
         self._random_bits = random_bits
 
     async def create(self, user_id: str, plan: str, group_id: int, name: str) -> Article:
-        """Make an empty document.
+        """Create an empty document.
 
         Raises:
             GatewayError: 40003, the name; 40303, the quota of the plan; 40406, the group.
@@ -152,7 +152,7 @@ class ArticleRepository:
         async with writing(self._engine) as connection:
             if group_id != PRIVATE_GROUP:
                 await _must_be_member(connection, group_id, user_id)
-            await self._accounts.add_document(connection, user_id, plan)
+            await self._usage.add_document(connection, user_id, plan)
             made = await connection.execute(insert(articles).values(row).returning(articles))
             return _to_article(made.one())
 
@@ -163,12 +163,12 @@ class ArticleRepository:
             GatewayError: 40402; 40301, the caller may read it but not delete it.
         """
         async with writing(self._engine) as connection:
-            standing = await find(connection, user_id, article_id)
-            if not standing.may_delete:
+            rights = await find(connection, user_id, article_id)
+            if not rights.may_delete:
                 raise failure(
                     NO_RIGHT, "/docId", "whoever made the document or its group may delete it"
                 )
-            await lock(connection, standing.creator_id)
+            await lock(connection, rights.creator_id)
             deleted = await connection.execute(
                 update(articles)
                 .where(articles.c.id == article_id, articles.c.deleted_at_ms.is_(None))
@@ -178,10 +178,10 @@ class ArticleRepository:
             size = deleted.scalar_one_or_none()
             if size is None:
                 raise no_document()  # another call was first
-            await self._accounts.move(connection, standing.creator_id, size, deleted=True)
+            await self._usage.move(connection, rights.creator_id, size, deleted=True)
 
     async def restore(self, article_id: str) -> None:
-        """Bring a deleted document back, whether or not its owner's quota has room for it.
+        """Restore a deleted document, even beyond its owner's quota.
 
         Raises:
             GatewayError: invalid_request, when no deleted document has that id.
@@ -200,10 +200,10 @@ class ArticleRepository:
             size = restored.scalar_one_or_none()
             if owner_id is None or size is None:
                 raise invalid("document", "document: no deleted document has that id")
-            await self._accounts.move(connection, owner_id, size, deleted=False)
+            await self._usage.move(connection, owner_id, size, deleted=False)
 
     async def set_permission(self, article_id: str, permission: str) -> None:
-        """Say who may read and edit a document: private or group-only.
+        """Set who may read and edit a document: private or group-only.
 
         Raises:
             GatewayError: invalid_request, when no document has that id.
@@ -222,7 +222,7 @@ class ArticleRepository:
         mine = select(groups).join(members).where(members.c.user_id == user_id)
         theirs = or_(articles.c.creator_id == user_id, articles.c.group_id.in_(_joined(user_id)))
         query = (
-            with_standing(
+            with_access_columns(
                 select(articles.c.id, articles.c.name, articles.c.created_at_ms).select_from(
                     articles
                 ),
@@ -238,7 +238,7 @@ class ArticleRepository:
             ).all()
         in_group: dict[int, list[Article]] = defaultdict(list)
         for row in rows:
-            if standing_of(row, user_id).may_read:
+            if access_rights_of(row, user_id).may_read:
                 in_group[row.group_id or PRIVATE_GROUP].append(_to_article(row))
         private = ArticleGroup(
             group_id=PRIVATE_GROUP,
@@ -261,21 +261,21 @@ class ArticleRepository:
         return int(self._source.now() * 1000)
 
 
-async def find(connection: AsyncConnection, user_id: str, article_id: str) -> Standing:
-    """Return a user's standing with a document that is there and that they may read.
+async def find(connection: AsyncConnection, user_id: str, article_id: str) -> AccessRights:
+    """Return a user's rights to a document that exists and that they may read.
 
     Raises:
         GatewayError: 40402.
     """
     if is_id(article_id):
-        query = with_standing(select(articles.c.id).select_from(articles), user_id)
+        query = with_access_columns(select(articles.c.id).select_from(articles), user_id)
         found = await connection.execute(
             query.where(articles.c.id == article_id, articles.c.deleted_at_ms.is_(None))
         )
         if row := found.one_or_none():
-            standing = standing_of(row, user_id)
-            if standing.may_read:
-                return standing
+            rights = access_rights_of(row, user_id)
+            if rights.may_read:
+                return rights
     raise no_document()
 
 

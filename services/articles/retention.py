@@ -1,6 +1,6 @@
-"""What of documents is given up, and when: deleted ones, and old operations.
+"""Retention: when deleted documents and old operations are removed for good.
 
-Deleted documents are purged when `articles.keep_deleted_s` is over, and the oldest of them
+Deleted documents are purged when `articles.deleted_retention_s` is over, and the oldest of them
 before that where an owner has more than the quota with them. Operations that a snapshot
 covers are only history; they are kept until an owner's documents take up half of the
 quota, and then the oldest of the largest documents go. The operation at the snapshot's
@@ -28,15 +28,15 @@ _PAGE = 100
 
 
 class Retention:
-    """Deletes what need not be kept any longer.
+    """Removes deleted documents and old operations.
 
     Every method raises `unavailable` when the database does not answer.
     """
 
-    def __init__(self, engine: AsyncEngine, source: Source, accounts: Usage) -> None:
+    def __init__(self, engine: AsyncEngine, source: Source, owner_usage: Usage) -> None:
         self._engine = engine
         self._source = source
-        self._accounts = accounts
+        self._usage = owner_usage
 
     async def purge(self, older_than_s: float) -> AsyncGenerator[str, None]:
         """Purge deleted documents, one after the other; yield their ids.
@@ -49,19 +49,19 @@ class Retention:
             for article_id in found:
                 await self._purge(article_id)
                 yield article_id
-        for owner_id in await self._owners(self._accounts.has_too_much_deleted()):
+        for owner_id in await self._owners(self._usage.has_too_much_deleted()):
             theirs = and_(articles.c.creator_id == owner_id, articles.c.deleted_at_ms.is_not(None))
             for article_id in await self._over(theirs):
-                if not await self._is(owner_id, self._accounts.has_too_much_deleted()):
+                if not await self._is(owner_id, self._usage.has_too_much_deleted()):
                     break
                 await self._purge(article_id)
                 yield article_id
 
     async def trim(self) -> AsyncGenerator[int, None]:
-        """Take away old history; yield how many operations went in each transaction."""
-        for owner_id in await self._owners(self._accounts.has_much_history()):
+        """Remove old operations; yield how many each transaction removed."""
+        for owner_id in await self._owners(self._usage.has_much_history()):
             for article_id, revision in await self._with_history(owner_id):
-                while await self._is(owner_id, self._accounts.has_much_history()):
+                while await self._is(owner_id, self._usage.has_much_history()):
                     gone = await self._trim(owner_id, article_id, revision)
                     if not gone:
                         break
@@ -115,7 +115,7 @@ class Retention:
             size = await connection.scalar(
                 delete(articles).where(articles.c.id == article_id).returning(articles.c.size_bytes)
             )
-            await self._accounts.free(connection, owner_id, deleted=size or 0)
+            await self._usage.free(connection, owner_id, deleted=size or 0)
 
     async def _with_history(self, owner_id: str) -> Sequence[tuple[str, int]]:
         """Return the owner's documents that have a snapshot, and its revision, largest first."""
@@ -149,7 +149,7 @@ class Retention:
                     operations.c.revision <= found[-1][0],
                 )
             )
-            await self._accounts.free(connection, owner_id, live=size)
+            await self._usage.free(connection, owner_id, live=size)
         return len(found)
 
 

@@ -1,8 +1,8 @@
-"""Sessions: who has which document open, and until when.
+"""Sessions: which user has which document open, and until when.
 
 One user has one live session on a document, whichever keys they use. Every call that
-names a session moves its end; one that has ended stays so, and is remembered so that the
-caller can be told.
+names a session moves its expiry. An expired session stays expired, and is remembered for a
+while so that callers learn what became of it.
 """
 
 from collections.abc import Collection, Iterable
@@ -12,14 +12,14 @@ from sqlalchemy import Row, delete, func, insert, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.articles.faults import (
+from services.articles.errors import (
     document_deleted,
     no_document,
     no_session,
     session_expired,
     too_many_sessions,
 )
-from services.articles.repository import find, standing_of, with_standing
+from services.articles.repository import access_rights_of, find, with_access_columns
 from services.articles.tables import articles, operations, sessions
 from services.articles.usage import Usage
 from services.common.database import reading_once, writing
@@ -39,21 +39,21 @@ def is_session_id(text: str) -> bool:
     return len(text) <= _MAX_ID and text.isascii() and text.isprintable()
 
 
-class Named(NamedTuple):
-    """A session as a call names it: whose call, and which session."""
+class SessionRef(NamedTuple):
+    """The session that a call names, and the user who calls."""
 
     session_id: str
     user_id: str
 
 
-class Live(NamedTuple):
+class LiveSession(NamedTuple):
     """A live session's document.
 
     Attributes:
-        article_id: its id.
-        owner_id: who made it.
-        revision: how many operations it has had.
-        charged_bytes: up to where its log is charged.
+        article_id: id of the document.
+        owner_id: user who created the document.
+        revision: number of operations the document has had.
+        charged_bytes: bytes of its log that the owner is charged for.
     """
 
     article_id: str
@@ -71,12 +71,12 @@ class SessionRepository:
     def __init__(self, engine: AsyncEngine, source: Source, settings: Articles) -> None:
         self._engine = engine
         self._source = source
-        self._length_ms = int(settings.session_s * 1000)
+        self._length_ms = int(settings.session_ttl_s * 1000)
         self._most = settings.max_sessions
-        self._accounts = Usage(settings)
+        self._usage = Usage(settings)
 
     async def open(self, user_id: str, plan: str, article_id: str) -> tuple[str, bool]:
-        """Return the user's session on a document, and whether it was there.
+        """Return the id of the user's session on a document, and whether it existed.
 
         Raises:
             GatewayError: 40402; 42901, when the user has too many others.
@@ -85,7 +85,7 @@ class SessionRepository:
             try:
                 async with writing(self._engine) as connection:
                     await find(connection, user_id, article_id)
-                    await self._accounts.set_plan(connection, user_id, plan)
+                    await self._usage.set_plan(connection, user_id, plan)
                     return await self._find_or_make(connection, user_id, article_id)
             except IntegrityError:
                 # Another call made it, or took the document away for good.
@@ -93,32 +93,37 @@ class SessionRepository:
                     raise
         raise no_document()
 
-    async def end(self, named: Named) -> None:
+    async def end(self, session: SessionRef) -> None:
         """End a session.
 
         Raises:
             GatewayError: 40401, 40402, 41001, 41002.
         """
         async with writing(self._engine) as connection:
-            found = (await self.touch(connection, [named]))[named]
-            if isinstance(found, Live):
-                await connection.execute(delete(sessions).where(sessions.c.id == named.session_id))
+            found = (await self.touch(connection, [session]))[session]
+            if isinstance(found, LiveSession):
+                await connection.execute(
+                    delete(sessions).where(sessions.c.id == session.session_id)
+                )
         if isinstance(found, GatewayError):
             raise found
 
-    async def article_of(self, named: Named) -> str | None:
+    async def article_of(self, session: SessionRef) -> str | None:
         """Return the document of a session, live or not; None when it is not the caller's."""
         query = select(sessions.c.article_id).where(
-            sessions.c.id == named.session_id, sessions.c.user_id == named.user_id
+            sessions.c.id == session.session_id, sessions.c.user_id == session.user_id
         )
         async with reading_once(self._engine) as connection:
             article_id: str | None = await connection.scalar(query)
         return article_id
 
     async def touch(
-        self, connection: AsyncConnection, which: Collection[Named]
-    ) -> dict[Named, Live | GatewayError]:
-        """Move the ends of sessions, within the caller's transaction; return what each one is.
+        self, connection: AsyncConnection, refs: Collection[SessionRef]
+    ) -> dict[SessionRef, LiveSession | GatewayError]:
+        """Move the expiry of sessions, within the caller's transaction.
+
+        Returns:
+            Each session, or the error that it is answered with.
 
         Sessions come before anything else that a transaction changes, always in one
         order, so that two of them never wait for each other.
@@ -127,7 +132,7 @@ class SessionRepository:
         ours = (
             select(sessions.c.id)
             .where(
-                tuple_(sessions.c.id, sessions.c.user_id).in_(sorted(which)),
+                tuple_(sessions.c.id, sessions.c.user_id).in_(sorted(refs)),
                 sessions.c.expires_at_ms > now_ms,
             )
             .order_by(sessions.c.id)
@@ -138,12 +143,12 @@ class SessionRepository:
             .where(sessions.c.id.in_(ours))
             .values(expires_at_ms=now_ms + self._length_ms)
         )
-        rows = await connection.execute(_described({named.session_id for named in which}))
+        rows = await connection.execute(_session_query({ref.session_id for ref in refs}))
         by_id = {row.session_id: row for row in rows}
-        return {named: _told(by_id.get(named.session_id), named.user_id, now_ms) for named in which}
+        return {ref: _live_or_error(by_id.get(ref.session_id), ref.user_id, now_ms) for ref in refs}
 
     async def forget_ended(self, older_than_s: float) -> int:
-        """Forget sessions that ended so long ago; return how many."""
+        """Delete sessions that expired so long ago; return how many."""
         until_ms = self._now_ms() - int(older_than_s * 1000)
         async with writing(self._engine) as connection:
             gone = await connection.execute(
@@ -212,7 +217,7 @@ class SessionRepository:
         return int(self._source.now() * 1000)
 
 
-def _described(session_ids: Iterable[str]) -> Any:
+def _session_query(session_ids: Iterable[str]) -> Any:
     revision = (
         select(func.coalesce(func.max(operations.c.revision), 0))
         .where(operations.c.article_id == articles.c.id)
@@ -227,17 +232,17 @@ def _described(session_ids: Iterable[str]) -> Any:
         articles.c.charged_bytes,
         revision.label("revision"),
     ).select_from(sessions.join(articles, articles.c.id == sessions.c.article_id))
-    return with_standing(query, sessions.c.user_id).where(sessions.c.id.in_(session_ids))
+    return with_access_columns(query, sessions.c.user_id).where(sessions.c.id.in_(session_ids))
 
 
-def _told(row: Row[Any] | None, user_id: str, now_ms: int) -> Live | GatewayError:
+def _live_or_error(row: Row[Any] | None, user_id: str, now_ms: int) -> LiveSession | GatewayError:
     if row is None or row.user_id != user_id:
         return no_session()
     if row.deleted_at_ms is not None:
         return document_deleted()
     if row.expires_at_ms <= now_ms:
         return session_expired()
-    if not standing_of(row, user_id).may_read:
+    if not access_rights_of(row, user_id).may_read:
         # The session was opened while it was so.
         return no_document("/sessionId")
-    return Live(row.article_id, row.creator_id, row.revision, row.charged_bytes)
+    return LiveSession(row.article_id, row.creator_id, row.revision, row.charged_bytes)

@@ -1,4 +1,4 @@
-"""Clears away what is over: deleted documents, old history, sessions that ended long ago."""
+"""Sweeper of documents: purges deleted ones, old operations and expired sessions."""
 
 import logging
 from contextlib import aclosing
@@ -35,11 +35,11 @@ class ArticleSweeper(Sweeper):
         self._metrics = metrics
 
     async def clear(self) -> None:
-        """Clear away ended sessions, deleted documents, and history without room for it."""
+        """Purge expired sessions, deleted documents, and operations beyond the quota."""
         forgotten = await self._sessions.forget_ended(self._settings.session_remembered_s)
         self._metrics.swept.labels("session").inc(forgotten)
         purged = trimmed = 0
-        async with aclosing(self._retention.purge(self._settings.keep_deleted_s)) as ids:
+        async with aclosing(self._retention.purge(self._settings.deleted_retention_s)) as ids:
             async for _ in ids:
                 self._metrics.swept.labels("document").inc()
                 purged += 1

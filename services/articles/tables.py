@@ -119,7 +119,7 @@ snapshots = Table(
 )
 
 # A session is `latest` until it expired and its user opened the document again; it is
-# remembered for a while after that, so that callers are told what became of it.
+# remembered for a while after that, so that callers learn what became of it.
 sessions = Table(
     "article_sessions",
     metadata,

@@ -1,16 +1,14 @@
-"""How much each owner's documents take up, and the quota that holds it.
+"""Storage usage of each owner's documents, and the quotas on it.
 
-A document's bytes are its log's: every operation with what undoes it. They belong to the
-user who made the document, whoever edits it. An owner's row changes in the transaction of
-what it counts, and the statement that adds to it also holds the quota, so that two
-processes cannot exceed it together. A document is charged for its log block by block, so
-that few edits touch the row. In a transaction the owners' rows are locked after
-sessions, and before documents and operations.
+The size of a document is the size of its log: every operation and its inverse. It counts for the
+user who created the document, whoever edits it. An owner's row changes in the transaction of
+what it counts, and the statement that adds to it also checks the quota, so that two processes
+cannot exceed it together. A document is charged for its log in blocks, so that few edits touch
+the row. A transaction locks owners' rows after sessions, and before documents and operations.
 
-Deleting a document frees its bytes and its place at once. Deleted documents are still on
-disk until they are purged, so live and deleted ones together are held to twice the quota:
-whoever fills and deletes without end waits for the sweeper, which purges the oldest
-deleted documents of an owner who has more than the quota in all.
+Deleting a document frees its bytes at once. Deleted documents stay on disk until they are
+purged, so live and deleted ones together are limited to twice the quota; the sweeper purges
+the oldest deleted documents of an owner who has more than the quota in all.
 """
 
 from collections.abc import Mapping
@@ -19,7 +17,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, and_, case, func, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.articles.faults import quota_reached
+from services.articles.errors import quota_reached
 from services.articles.tables import articles, usage
 from services.common.database import insert_into
 from services.common.errors import GatewayError
@@ -35,7 +33,7 @@ _PLANS = tuple(PlanLimits.model_fields)
 
 
 class Account(NamedTuple):
-    """An owner's documents.
+    """The usage of one owner.
 
     Attributes:
         plan: name of the owner's plan.
@@ -51,12 +49,12 @@ class Account(NamedTuple):
 
 
 def length_of(connection: AsyncConnection) -> Any:
-    """Return the SQL function that tells how many bytes a value has."""
+    """Return the SQL function of the length of a value in bytes."""
     return func.octet_length if connection.dialect.name == "postgresql" else func.length
 
 
 def size_of(operation: bytes, inverse: bytes) -> int:
-    """Return how many bytes an operation has in its document's log."""
+    """Return the size in bytes of an operation in its document's log."""
     return len(operation) + len(inverse) + OPERATION_BYTES
 
 
@@ -66,7 +64,7 @@ def blocks_for(size: int) -> int:
 
 
 class Usage:
-    """The accounts of all owners; every method works in the caller's transaction."""
+    """Usage of all owners; every method works in the caller's transaction."""
 
     def __init__(self, settings: Articles) -> None:
         self._quota = settings.quota
@@ -81,7 +79,7 @@ class Usage:
         return Account(*row) if row else Account(_PLANS[0], 0, 0, 0)
 
     async def set_plan(self, connection: AsyncConnection, owner_id: str, plan: str) -> None:
-        """Note the plan of an owner, if they have documents and it has changed."""
+        """Store the plan of an owner who has documents, if it has changed."""
         await connection.execute(
             update(usage)
             .where(usage.c.owner_id == owner_id, usage.c.plan != plan)
@@ -140,7 +138,7 @@ class Usage:
         return done.rowcount == len(sizes)
 
     async def refusal(self, connection: AsyncConnection, owner_id: str, size: int) -> GatewayError:
-        """Return the error that says why `size` more bytes, or a document, do not fit."""
+        """Return the error of `size` more bytes, or of a document, that exceed a limit."""
         account = await self.account(connection, owner_id)
         quota = getattr(self._quota, account.plan)
         if account.size_bytes + size <= quota:
@@ -180,7 +178,7 @@ class Usage:
     async def free(
         self, connection: AsyncConnection, owner_id: str, *, live: int = 0, deleted: int = 0
     ) -> None:
-        """Take bytes off an owner's account: of a log that was cut, or of what was purged."""
+        """Subtract the bytes of removed operations or purged documents from an owner's usage."""
         await connection.execute(
             update(usage)
             .where(usage.c.owner_id == owner_id)
@@ -191,12 +189,12 @@ class Usage:
         )
 
     def has_too_much_deleted(self) -> ColumnElement[bool]:
-        """Return whether a row of `usage` has more than the quota, deleted documents included."""
+        """Return the condition that live and deleted documents exceed the quota."""
         total = usage.c.size_bytes + usage.c.deleted_bytes
         return and_(usage.c.deleted_bytes > 0, total > _by_plan(self._quota))
 
     def has_much_history(self) -> ColumnElement[bool]:
-        """Return whether a row of `usage` has more than half of the quota."""
+        """Return the condition that a row of `usage` has more than half of the quota."""
         return 2 * usage.c.size_bytes > _by_plan(self._quota)
 
     def _fits(self, added: ColumnElement[int]) -> ColumnElement[bool]:
@@ -206,14 +204,14 @@ class Usage:
 
 
 async def lock(connection: AsyncConnection, owner_id: str) -> None:
-    """Lock an owner's row to the transaction's end."""
+    """Lock an owner's row until the end of the transaction."""
     await connection.execute(
         select(usage.c.owner_id).where(usage.c.owner_id == owner_id).with_for_update()
     )
 
 
 async def add_to_documents(connection: AsyncConnection, sizes: Mapping[str, int]) -> bool:
-    """Add blocks to documents by their ids; return whether all of them are there still."""
+    """Add sizes to documents by their ids; return whether all of them still exist."""
     ordered = (
         select(articles.c.id)
         .where(articles.c.id.in_(sorted(sizes)), articles.c.deleted_at_ms.is_(None))
@@ -244,7 +242,7 @@ def _each(key: ColumnElement[str], sizes: Mapping[str, int]) -> ColumnElement[in
 
 
 def _by_plan(limits: PlanLimits) -> ColumnElement[int]:
-    """Return the bound of a row's plan."""
+    """Return the limit of a row's plan."""
     return case(
         {plan: literal(getattr(limits, plan), usage.c.size_bytes.type) for plan in _PLANS},
         value=usage.c.plan,

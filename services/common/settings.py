@@ -312,10 +312,10 @@ class Articles(_Section):
     """Document editing."""
 
     require_grant: bool = False
-    session_s: Annotated[float, Field(gt=0)] = 600
+    session_ttl_s: Annotated[float, Field(gt=0)] = 600
     session_remembered_s: Annotated[float, Field(gt=0)] = 86_400
     max_sessions: Annotated[int, Field(ge=1)] = 1000
-    keep_deleted_s: Annotated[float, Field(gt=0)] = 30 * 86_400
+    deleted_retention_s: Annotated[float, Field(gt=0)] = 30 * 86_400
     cache_bytes: Annotated[int, Field(ge=0)] = 128 << 20
     quota: ArticleQuota = ArticleQuota()
     documents: ArticleDocuments = ArticleDocuments()

@@ -136,9 +136,9 @@ max_held_bytes_per_user = 167772160   # of the messages of one user's calls toge
 
 [articles]                    # document editing
 require_grant = false         # only for users with `gateway grants add`
-session_s = 600               # how long a session lasts without a call
+session_ttl_s = 600           # how long a session lasts without a call
 session_remembered_s = 86400  # how long a caller is told that a session expired
-keep_deleted_s = 2592000      # how long a deleted document can be brought back, if the quota
+deleted_retention_s = 2592000 # how long a deleted document can be brought back, if the quota
                               # has room for it
 max_sessions = 1000           # sessions that a user may have open at once
 cache_bytes = 134217728       # of memory, about, that open documents are held in

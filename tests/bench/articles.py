@@ -16,15 +16,23 @@ from pathlib import Path
 from statistics import median
 
 import orjson
+from google.protobuf.message import Message
 
 from gateway.articles.v1 import articles_pb2 as wire
 from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceStub
+from gateway.articles.v1.edits_pb2 import (
+    AppendText,
+    DeleteBlock,
+    Edit,
+    InsertBlocks,
+    SetBlockStyle,
+)
 from services.accounts.repository import AccountRepository
 from services.common.channels import Metadata, call_metadata, open_channel
 from services.common.database import migrate, open_engine
 from services.common.settings import Storage
-from tests.services.articles.editing import paragraph
-from tests.services.articles.killed import editing
+from tests.services.articles.editor_services import paragraph
+from tests.services.articles.killed_processes import editor_process
 
 SMALL, LARGE = 100, 9_900
 _AN_INSERT = 500
@@ -46,7 +54,7 @@ BUDGETS = {
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured.
+    """Measured figures.
 
     Attributes:
         p50_ratio: median time of an edit on the large document, by that on the small one.
@@ -100,12 +108,8 @@ class _Writer:
 
     async def append(self) -> None:
         """Append to some block."""
-        await self._stub.AppendText(
-            wire.AppendTextRequest(
-                session_id=self._session_id, block_id=self._chance.choice(self._ids), text=b'" x"'
-            ),
-            metadata=self._metadata,
-        )
+        block_id = self._chance.choice(self._ids)
+        await self._apply(append_text=AppendText(block_id=block_id, text=b'" x"'))
 
     async def edit(self, number: int) -> None:
         """Append, change a style, insert or delete, in turn."""
@@ -113,31 +117,25 @@ class _Writer:
             case 0:
                 await self.append()
             case 1:
-                await self._stub.SetBlockStyle(
-                    wire.SetBlockStyleRequest(
-                        session_id=self._session_id,
-                        block_id=self._chance.choice(self._ids),
-                        properties=b'{"style":{"color":"red"}}',
-                    ),
-                    metadata=self._metadata,
+                block_id = self._chance.choice(self._ids)
+                style = b'{"style":{"color":"red"}}'
+                await self._apply(
+                    set_block_style=SetBlockStyle(block_id=block_id, properties=style)
                 )
             case 2:
                 await self._insert(self._chance.randrange(len(self._ids)), 1)
             case _:
-                await self._stub.DeleteBlock(
-                    wire.DeleteBlockRequest(session_id=self._session_id, block_id=self._ids.pop()),
-                    metadata=self._metadata,
-                )
+                await self._apply(delete_block=DeleteBlock(block_id=self._ids.pop()))
 
     async def _insert(self, at: int, count: int) -> None:
         blocks = [paragraph(f"A block of a line or so of plain text, {at}. " * 2)] * count
-        done = await self._stub.InsertBlocks(
-            wire.InsertBlocksRequest(
-                session_id=self._session_id, path=[at], blocks=orjson.dumps(blocks)
-            ),
-            metadata=self._metadata,
-        )
+        done = await self._apply(insert_blocks=InsertBlocks(path=[at], blocks=orjson.dumps(blocks)))
         self._ids += done.ids
+
+    async def _apply(self, **edit: Message) -> wire.ApplyEditResponse:
+        request = wire.ApplyEditRequest(session_id=self._session_id, edit=Edit(**edit))
+        done: wire.ApplyEditResponse = await self._stub.ApplyEdit(request, metadata=self._metadata)
+        return done
 
 
 async def measure() -> Figures:
@@ -182,7 +180,7 @@ async def _prepared(folder: Path) -> str:
 @asynccontextmanager
 async def _editor(folder: Path) -> AsyncIterator[ArticleEditorServiceStub]:
     async with (
-        editing(folder, "s") as (_, address),
+        editor_process(folder, "s") as (_, address),
         open_channel(address, max_message=_MAX_MESSAGE) as channel,
     ):
         await channel.channel_ready()
@@ -200,7 +198,7 @@ async def _ms(call: Awaitable[None]) -> float:
 
 
 async def _rate(writers: list[_Writer]) -> float:
-    """Give the edits a second that were answered, one caller a document."""
+    """Return the edits a second that were answered, one caller a document."""
     until, done = time.perf_counter() + _FOR_S, 0
 
     async def work(writer: _Writer) -> None:

@@ -30,7 +30,7 @@ async def gateway(tmp_path_factory):
 
 
 def learn(example, real, names, key=""):
-    """Note what the server calls what the example names, wherever both have something."""
+    """Record which ids of the server stand for those of an example."""
     if isinstance(example, dict) and isinstance(real, dict):
         for name in example.keys() & real.keys():
             learn(example[name], real[name], names, name)
@@ -58,7 +58,7 @@ def operation(path):
     return DOCUMENT["paths"][PREFIX + path]["post"]
 
 
-async def test_the_examples_work_in_their_order_and_answer_what_they_say(gateway):
+async def test_examples_work_in_order_with_the_documented_answers(gateway):
     names = {}
     for path, example in EXAMPLES.items():
         body = translated(example.body, names)

@@ -1,4 +1,4 @@
-"""Document editing over HTTP: what is refused, with which number, always in the envelope."""
+"""Document editing over HTTP: refused requests, their codes and their envelope."""
 
 import asyncio
 import gzip
@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
-from tests.facade.article_desk import HEADERS, JSON, KEY, PREFIX, running_desk
+from tests.facade.article_service import HEADERS, JSON, KEY, PREFIX, running_article_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -41,13 +41,13 @@ EDITS = [path for path in GOOD if path.startswith(("block/", "reference/", "styl
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running():
-    async with running_desk() as front:
+    async with running_article_service() as front:
         yield front
 
 
 @pytest.fixture
 def front(running):
-    running.desk.clear()
+    running.service.clear()
     return running
 
 
@@ -65,7 +65,7 @@ NEEDED = [row for row in NEEDED if row not in OPTIONAL]
 
 
 @pytest.mark.parametrize(("path", "name"), NEEDED)
-async def test_a_needed_field_that_is_missing(front, path, name):
+async def test_a_required_field_that_is_missing(front, path, name):
     body = {key: value for key, value in GOOD[path].items() if key != name}
     code, message = await front.refused(path, body)
     assert code == 40004
@@ -82,7 +82,7 @@ TEXTS = [
 
 @pytest.mark.parametrize(("path", "name"), [*TEXTS, ("doc/create", "name")])
 @pytest.mark.parametrize("value", [1, 0, True, 1.5, [], ["s"], {}])
-async def test_a_text_of_another_type(front, path, name, value):
+async def test_a_string_field_of_another_type(front, path, name, value):
     code, message = await front.refused(path, {**GOOD[path], name: value})
     assert code == 40003
     assert message == f"/{name}: must be a string"
@@ -96,7 +96,7 @@ async def test_null_is_no_session(front, path, name):
 
 @pytest.mark.parametrize("path", EDITS)
 @pytest.mark.parametrize("value", ["1", -1, 1.0, True, [], {}, 2**63, 10**30])
-async def test_a_revision_that_is_none(front, path, value):
+async def test_an_invalid_revision(front, path, value):
     body = orjson.dumps({**GOOD[path], "ifRevision": None})
     body = body.replace(b":null", b":" + (str(value).encode() if value == 10**30 else b"null"))
     if value != 10**30:
@@ -108,7 +108,7 @@ async def test_a_revision_that_is_none(front, path, value):
 
 
 @pytest.mark.parametrize("value", ["0", 1.0, True, [], {}, 2**63, -(2**63) - 1])
-async def test_a_group_that_is_no_number(front, value):
+async def test_an_invalid_group(front, value):
     code, message = await front.refused("doc/create", {"group": value})
     assert code == 40003
     assert message.startswith("/group: must be ")
@@ -142,19 +142,19 @@ BAD_PATHS = [
         ("style/leaf", "leafPath", {"bold": True}),
     ],
 )
-async def test_a_path_that_is_no_list_of_indices(front, path, name, others, value):
+async def test_an_invalid_path(front, path, name, others, value):
     code, message = await front.refused(path, {**S, **others, name: value})
     assert code == 40002
     assert message.startswith(f"/{name}")
 
 
-async def test_an_insert_without_a_path_to_be(front):
+async def test_an_insert_at_a_null_path(front):
     code, _ = await front.refused("block/insert", {**GOOD["block/insert"], "path": None})
     assert code == 40002
 
 
 @pytest.mark.parametrize("path", ["block/cite", "style/leaf"])
-async def test_an_empty_path_is_a_bad_path_even_beside_a_block(front, path):
+async def test_an_empty_path_is_invalid_even_beside_a_block_id(front, path):
     code, _ = await front.refused(path, {**GOOD[path], "leafPath": []})
     assert code == 40002
 
@@ -164,14 +164,14 @@ class TestSessions:
     async def test_a_refused_request_keeps_its_session_alive(self, front, path):
         body = {**GOOD[path], "sessionId": "mine", "blockId": 1, "ifRevision": -1}
         await front.refused(path, body)
-        assert front.desk.kept == ["mine"]
+        assert front.service.kept == ["mine"]
 
     @pytest.mark.parametrize("session_id", [None, 1, ["s"], {}])
-    async def test_one_without_a_session_keeps_none(self, front, session_id):
+    async def test_a_request_without_a_session_keeps_none_alive(self, front, session_id):
         await front.refused("block/delete", {"sessionId": session_id, "blockId": 1})
         await front.refused("block/delete", {"blockId": 1})
         await front.refused("session/create", {"docId": 1})
-        assert not front.desk.kept
+        assert not front.service.kept
 
     @pytest.mark.parametrize(
         ("reason", "status", "code"),
@@ -181,17 +181,17 @@ class TestSessions:
             (errors_pb2.REASON_GONE, 410, 41002),
         ],
     )
-    async def test_a_session_that_is_over_is_told_first(self, front, reason, status, code):
-        front.desk.session_failure = GatewayError(reason, "/sessionId: no", article_code=code)
+    async def test_an_ended_session_is_reported_first(self, front, reason, status, code):
+        front.service.session_failure = GatewayError(reason, "/sessionId: no", article_code=code)
         assert await front.refused("block/delete", {**S, "blockId": 1}) == (code, "/sessionId: no")
 
-    async def test_a_service_that_is_gone_is_told_first(self, front):
-        front.desk.session_failure = GatewayError(errors_pb2.REASON_UNAVAILABLE, "not now")
+    async def test_an_unavailable_service_is_reported_first(self, front):
+        front.service.session_failure = GatewayError(errors_pb2.REASON_UNAVAILABLE, "not now")
         assert await front.refused("block/delete", {**S, "blockId": 1}) == (50301, "not now")
 
 
 @pytest.mark.parametrize("name", ["unknown", "blockId", "a/b~c", "x" * 100_000])
-async def test_an_unknown_field_beside_the_articles_style(front, name):
+async def test_an_unknown_field_of_style_article(front, name):
     code, message = await front.refused("style/article", {**S, "style": {}, name: 1})
     assert code == 40003
     assert message.startswith("/" + name.replace("~", "~0").replace("/", "~1")[:100])
@@ -222,7 +222,7 @@ class TestBodies:
             b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         ],
     )
-    async def test_no_json_object(self, front, path, body):
+    async def test_a_body_that_is_not_a_json_object(self, front, path, body):
         answer, told = await front.ask("POST", PREFIX + path, data=body)
         code, message = front.told(answer.status, told)
         assert (answer.status, code) == (400, 40001)
@@ -262,7 +262,7 @@ class TestBodies:
         (rb'{"a":{"\udfff":1}}', "/a"),
     ],
 )
-async def test_half_a_surrogate_pair_is_refused_by_its_place(front, written, place):
+async def test_a_lone_surrogate_is_refused_with_its_pointer(front, written, place):
     answer, told = await front.ask("POST", PREFIX + "doc/read", data=written)
     code, message = front.told(answer.status, told)
     assert code == 40003
@@ -270,13 +270,13 @@ async def test_half_a_surrogate_pair_is_refused_by_its_place(front, written, pla
 
 
 @pytest.mark.parametrize("written", [rb'{"a":"\ud800"', rb'{"a":"\ud800","b":NaN}'])
-async def test_half_a_surrogate_pair_in_what_is_no_json_is_no_json(front, written):
+async def test_a_lone_surrogate_in_invalid_json_is_invalid_json(front, written):
     answer, told = await front.ask("POST", PREFIX + "doc/read", data=written)
     assert front.told(answer.status, told)[0] == 40001
 
 
 @pytest.mark.parametrize("depth", [300, 1000])
-async def test_blocks_nested_beyond_all_measure(front, depth):
+async def test_blocks_nested_too_deeply(front, depth):
     deep = b'{"sessionId":"s","path":[0],"blocks":' + b"[" * depth + b"]" * depth + b"}"
     answer, told = await front.ask("POST", PREFIX + "block/insert", data=deep)
     assert front.told(answer.status, told) == (40003, "/blocks: is nested too deeply")
@@ -300,7 +300,7 @@ BOTH = {"x-api-key": KEY, "Authorization": f"Bearer {KEY}"}
         ({**HEADERS, "compat-version": "2020-01-01"}, 40001),
     ],
 )
-async def test_a_key_that_is_not_there_or_no_good(front, path, headers, code):
+async def test_a_missing_or_invalid_key(front, path, headers, code):
     for data in (b"{}", b"not JSON", io.BytesIO(b" " * (3 << 20))):
         answer, told = await front.ask("POST", PREFIX + path, data=data, headers=headers)
         found, message = front.told(answer.status, told)
@@ -310,13 +310,13 @@ async def test_a_key_that_is_not_there_or_no_good(front, path, headers, code):
 
 @pytest.mark.parametrize("headers", [{}, HEADERS, {"Authorization": f"Bearer {KEY}"}])
 @pytest.mark.parametrize("path", ["", "nothing", "doc/list/", "doc//list", "session", "../v1/x%00"])
-async def test_a_path_that_leads_nowhere(front, path, headers):
+async def test_an_unknown_url_path(front, path, headers):
     answer, told = await front.ask("POST", PREFIX + path, headers=headers)
     assert (answer.status, front.told(answer.status, told)[0]) == (404, 40400)
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])
-async def test_another_method(front, method):
+async def test_a_method_other_than_post(front, method):
     answer, told = await front.ask(method, PREFIX + "doc/list")
     code, message = front.told(answer.status, told)
     assert (answer.status, code) == (405, 40501)
@@ -328,7 +328,7 @@ def failed(reason, **fields):
 
 
 class Unforeseen(Exception):
-    """What nobody foresaw."""
+    """An unexpected error."""
 
 
 @pytest.mark.parametrize(
@@ -354,8 +354,8 @@ class Unforeseen(Exception):
         (failed(errors_pb2.REASON_TIMEOUT), 504, 50401),
     ],
 )
-async def test_a_failure_of_the_service_keeps_its_number(front, failure, status, code):
-    front.desk.failure = failure
+async def test_an_error_of_the_service_keeps_its_code(front, failure, status, code):
+    front.service.failure = failure
     answer, told = await front.ask("POST", PREFIX + "block/delete", json=B)
     assert (answer.status, told["code"], told["data"]) == (status, code, {})
     assert "a secret" not in told["message"]
@@ -366,14 +366,14 @@ async def test_a_failure_of_the_service_keeps_its_number(front, failure, status,
         assert answer.headers["Retry-After"] == "9"
 
 
-async def test_an_answer_that_nobody_foresaw_is_an_internal_error(front, caplog):
+async def test_an_unexpected_answer_is_an_internal_error(front, caplog):
     # A permission that this facade has no word for.
     answer, told = await front.ask("POST", PREFIX + "doc/create", json={})
     assert (answer.status, told["code"], told["data"]) == (500, 50001, {})
 
 
-async def test_a_service_that_is_gone_is_told_as_unavailable():
-    async with running_desk() as front:
+async def test_an_unreachable_service_is_unavailable():
+    async with running_article_service() as front:
         await front.ask("POST", PREFIX + "doc/list", json={})
         await front.server.stop(0)
         answer, told = await front.ask("POST", PREFIX + "doc/list", json={})
@@ -381,8 +381,8 @@ async def test_a_service_that_is_gone_is_told_as_unavailable():
         assert answer.headers["Retry-After"].isdigit()
 
 
-async def test_a_service_that_does_not_know_the_call(front):
-    front.desk.failure = grpc.aio.AioRpcError(
+async def test_a_service_without_the_rpc(front):
+    front.service.failure = grpc.aio.AioRpcError(
         grpc.StatusCode.UNIMPLEMENTED, grpc.aio.Metadata(), grpc.aio.Metadata(), "secret"
     )
     answer, told = await front.ask("POST", PREFIX + "doc/list", json={})
@@ -397,7 +397,7 @@ async def test_a_service_that_does_not_know_the_call(front):
         ("style/article", {**S, "style": {}, **dict.fromkeys(map(str, range(100_000)), 1)}),
     ],
 )
-async def test_a_hundred_thousand_faults_are_told_as_quickly_as_one(front, path, body):
+async def test_a_hundred_thousand_errors_take_as_long_as_one(front, path, body):
     data = io.BytesIO(orjson.dumps(body))
     async with asyncio.timeout(2):
         answer, told = await front.ask("POST", PREFIX + path, data=data)

@@ -81,7 +81,7 @@ BLOCKS = [
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def editors(tmp_path_factory):
-    """Give one who has a document open, and a stranger who has one of their own."""
+    """Return an editor with an open document, and a stranger with another."""
     folder = tmp_path_factory.mktemp("gateway")
     clock = Clock()
     async with running(folder, source=Source(now=clock.now)) as gateway:
@@ -209,7 +209,7 @@ def with_ids(body, ids):
 
 
 @pytest.mark.parametrize(("path", "body", "code"), WRONG)
-async def test_a_wrong_call_has_its_number_and_changes_nothing(editors, path, body, code):
+async def test_an_invalid_call_has_its_code_and_changes_nothing(editors, path, body, code):
     editor, _ = editors
     before = await editor.read()
     told = await editor.call(path, {"sessionId": editor.session, **with_ids(body, editor.ids)})
@@ -226,7 +226,7 @@ SESSION_CALLS = {
 
 
 @pytest.mark.parametrize("path", SESSION_CALLS)
-async def test_a_session_of_somebody_else_is_as_unknown_as_one_that_never_was(editors, path):
+async def test_a_foreign_session_is_answered_as_an_unknown_one(editors, path):
     editor, stranger = editors
     for body in (SESSION_CALLS[path], {**SESSION_CALLS[path], "ifRevision": -1}):
         told = [
@@ -237,7 +237,7 @@ async def test_a_session_of_somebody_else_is_as_unknown_as_one_that_never_was(ed
         assert told[0]["code"] == 40401
 
 
-async def test_a_document_of_somebody_else_is_as_unknown_as_one_that_never_was(editors):
+async def test_a_foreign_document_is_answered_as_an_unknown_one(editors):
     editor, stranger = editors
     for path in ("session/create", "doc/delete"):
         told = [await stranger.call(path, {"docId": one}) for one in (editor.document, "17")]
@@ -273,7 +273,7 @@ async def test_hostile_ids_name_nothing(editors, text):
         ({"name": 7}, 40003),
     ],
 )
-async def test_a_document_that_cannot_be(editors, body, code):
+async def test_an_invalid_document_is_not_created(editors, body, code):
     editor, _ = editors
     assert (await editor.call("doc/create", body))["code"] == code
 
@@ -337,7 +337,7 @@ async def test_revisions_count_edits_and_a_fresh_one_passes(editors):
     assert deleted == {"ok": True, "revision": revision + 2}
 
 
-async def test_numbers_of_a_style_come_back_as_they_were_sent(editors):
+async def test_numbers_of_a_style_are_returned_as_sent(editors):
     _, stranger = editors
     style = {"global": {"lineHeight": 1.5, "fontSize": 12, "fontWeight": "bold"}}
     await stranger.done("style/article", style=style)

@@ -1,4 +1,4 @@
-"""Document editing over HTTP: what reaches the service, and what comes back."""
+"""Document editing over HTTP: calls of the service, and answers."""
 
 import io
 import threading
@@ -9,7 +9,8 @@ import pytest_asyncio
 
 from facade.dialects import articles
 from gateway.articles.v1 import articles_pb2 as pb
-from tests.facade.article_desk import JSON, PREFIX, RPCS, running_desk
+from gateway.articles.v1 import edits_pb2
+from tests.facade.article_service import JSON, PREFIX, RPCS, running_article_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -40,18 +41,22 @@ DONE = {"ok": True, "revision": 7}
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running():
-    async with running_desk() as front:
+    async with running_article_service() as front:
         yield front
 
 
 @pytest.fixture
 def front(running):
-    running.desk.clear()
+    running.service.clear()
     return running
 
 
-def done(rpc):
-    return getattr(pb, f"{rpc}Response")(revision=7)
+def call_of(if_revision=None, **edit):
+    """Return the call that applies an edit."""
+    return pb.ApplyEditRequest(session_id="s", if_revision=if_revision, edit=edits_pb2.Edit(**edit))
+
+
+EDITED = pb.ApplyEditResponse(revision=7)
 
 
 # path, body, the call that it makes, the service's answer, the data of ours
@@ -192,32 +197,33 @@ ROWS = [
     (
         "block/insert",
         {**S, "path": [0, 2**40], "blocks": BLOCKS, "ifRevision": 6},
-        pb.InsertBlocksRequest(
-            session_id="s", path=[0, 2**32 - 1], blocks=orjson.dumps(BLOCKS), if_revision=6
+        call_of(
+            if_revision=6,
+            insert_blocks=edits_pb2.InsertBlocks(path=[0, 2**32 - 1], blocks=orjson.dumps(BLOCKS)),
         ),
-        pb.InsertBlocksResponse(ids=["b", "c"], revision=7),
+        pb.ApplyEditResponse(ids=["b", "c"], revision=7),
         {"ids": ["b", "c"], "revision": 7},
     ),
     (
         "block/delete",
         {**B, "ifRevision": 0},
-        pb.DeleteBlockRequest(session_id="s", block_id="b", if_revision=0),
-        done("DeleteBlock"),
+        call_of(if_revision=0, delete_block=edits_pb2.DeleteBlock(block_id="b")),
+        EDITED,
         DONE,
     ),
     (
         "block/delete",
         {**B, "ifRevision": None},
-        pb.DeleteBlockRequest(session_id="s", block_id="b"),
-        done("DeleteBlock"),
+        call_of(delete_block=edits_pb2.DeleteBlock(block_id="b")),
+        EDITED,
         DONE,
     ),
     *(
         (
             "block/text/replace",
             {**B, "ignored": 1, **fields},
-            pb.ReplaceTextRequest(session_id="s", block_id="b", fields=orjson.dumps(fields)),
-            done("ReplaceText"),
+            call_of(replace_text=edits_pb2.ReplaceText(block_id="b", fields=orjson.dumps(fields))),
+            EDITED,
             DONE,
         )
         for fields in (
@@ -236,14 +242,14 @@ ROWS = [
         (
             "block/text/append",
             {**B, "text": text},
-            pb.AppendTextRequest(session_id="s", block_id="b", text=orjson.dumps(text)),
-            done("AppendText"),
+            call_of(append_text=edits_pb2.AppendText(block_id="b", text=orjson.dumps(text))),
+            EDITED,
             DONE,
         )
         for text in ("text", LEAVES, None)
     ),
     *(
-        ("block/cite", {**S, **body}, pb.CiteRequest(session_id="s", **call), done("Cite"), DONE)
+        ("block/cite", {**S, **body}, call_of(cite=edits_pb2.Cite(**call)), EDITED, DONE)
         for body, call in (
             ({"blockId": "b", "cite": "r"}, {"block_id": "b", "reference_id": "r"}),
             ({"blockId": "b", "cite": None}, {"block_id": "b"}),
@@ -254,38 +260,46 @@ ROWS = [
             ({}, {}),
             ({"leafPath": [1, 0], "cite": "r"}, {"leaf_path": [1, 0], "reference_id": "r"}),
             ({"leafPath": [1] * 1000}, {"leaf_path": [1] * 64}),
-            ({"leafPath": [0], "ifRevision": 3}, {"leaf_path": [0], "if_revision": 3}),
         )
+    ),
+    (
+        "block/cite",
+        {**S, "leafPath": [0], "ifRevision": 3},
+        call_of(if_revision=3, cite=edits_pb2.Cite(leaf_path=[0])),
+        EDITED,
+        DONE,
     ),
     (
         "reference/add",
         {**S, "reference": {"title": "t", "x-y": ["z"]}},
-        pb.AddReferenceRequest(session_id="s", reference=b'{"title":"t","x-y":["z"]}'),
-        pb.AddReferenceResponse(reference_id="r", revision=7),
+        call_of(add_reference=edits_pb2.AddReference(reference=b'{"title":"t","x-y":["z"]}')),
+        pb.ApplyEditResponse(ids=["r"], revision=7),
         {"id": "r", "revision": 7},
     ),
     (
         "reference/update",
         {**S, "reference": {"id": "r", "year": None}},
-        pb.UpdateReferenceRequest(session_id="s", reference=b'{"id":"r","year":null}'),
-        done("UpdateReference"),
+        call_of(update_reference=edits_pb2.UpdateReference(reference=b'{"id":"r","year":null}')),
+        EDITED,
         DONE,
     ),
     (
         "reference/delete",
         {**S, "referenceId": "r"},
-        pb.DeleteReferenceRequest(session_id="s", reference_id="r"),
-        done("DeleteReference"),
+        call_of(delete_reference=edits_pb2.DeleteReference(reference_id="r")),
+        EDITED,
         DONE,
     ),
     *(
         (
             "block/style",
             {**B, **properties},
-            pb.SetBlockStyleRequest(
-                session_id="s", block_id="b", properties=orjson.dumps(properties)
+            call_of(
+                set_block_style=edits_pb2.SetBlockStyle(
+                    block_id="b", properties=orjson.dumps(properties)
+                )
             ),
-            done("SetBlockStyle"),
+            EDITED,
             DONE,
         )
         for properties in (
@@ -301,8 +315,8 @@ ROWS = [
         (
             "style/leaf",
             {**S, **place, **marks},
-            pb.SetLeafStyleRequest(session_id="s", marks=orjson.dumps(marks), **call),
-            done("SetLeafStyle"),
+            call_of(set_leaf_style=edits_pb2.SetLeafStyle(marks=orjson.dumps(marks), **call)),
+            EDITED,
             DONE,
         )
         for place, call, marks in (
@@ -317,12 +331,13 @@ ROWS = [
     (
         "style/article",
         {**S, "style": {"title": None, "global": {"margin": {"top": 1}}}, "ifRevision": 2**63 - 1},
-        pb.SetArticleStyleRequest(
-            session_id="s",
-            style=b'{"title":null,"global":{"margin":{"top":1}}}',
+        call_of(
             if_revision=2**63 - 1,
+            set_article_style=edits_pb2.SetArticleStyle(
+                style=b'{"title":null,"global":{"margin":{"top":1}}}'
+            ),
         ),
-        done("SetArticleStyle"),
+        EDITED,
         DONE,
     ),
 ]
@@ -330,12 +345,10 @@ STRICT = {"block/style", "style/leaf", "style/article"}
 
 
 @pytest.mark.parametrize(("path", "body", "call", "answer", "data"), ROWS)
-async def test_a_request_becomes_a_call_and_its_answer_an_envelope(
-    front, path, body, call, answer, data
-):
-    front.desk.answer = answer
+async def test_requests_become_calls_and_responses_answers(front, path, body, call, answer, data):
+    front.service.answer = answer
     assert await front.post(path, body) == (200, {"code": 1, "data": data})
-    assert front.desk.calls == [call]
+    assert front.service.calls == [call]
 
 
 @pytest.mark.parametrize(("blocks", "is_apart"), [(501, True), (500, False)])
@@ -349,7 +362,7 @@ async def test_a_long_document_is_rendered_in_a_thread(front, monkeypatch, block
     render = articles.render
     monkeypatch.setattr(articles, "render", noting)
     summary = pb.BlockSummary(id="b", type="code", text="x")
-    front.desk.answer = pb.ReadArticleResponse(
+    front.service.answer = pb.ReadArticleResponse(
         blocks=[summary] * blocks, style=b"{}", references=b"[]"
     )
     status, _ = await front.post("doc/read", S)
@@ -358,17 +371,21 @@ async def test_a_long_document_is_rendered_in_a_thread(front, monkeypatch, block
 
 async def test_every_endpoint_and_every_call_has_a_row():
     assert {row[0] for row in ROWS} == {endpoint.path for endpoint in articles.ENDPOINTS}
-    assert {endpoint.rpc for endpoint in articles.ENDPOINTS} == set(RPCS)
+    called = {endpoint.rpc for endpoint in articles.ENDPOINTS}
+    assert called == set(RPCS) - {"KeepSessionAlive"}
+    applied = [row[2].edit for row in ROWS if isinstance(row[2], pb.ApplyEditRequest)]
+    edits = {edit.WhichOneof("kind") for edit in applied}
+    assert edits == {field.name for field in edits_pb2.Edit.DESCRIPTOR.fields}
     assert len(articles.ENDPOINTS) == 18
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row[0] not in STRICT])
 async def test_unknown_fields_are_ignored(front, row):
     path, body, call, answer, _ = row
-    front.desk.answer = answer
+    front.service.answer = answer
     unknown = {"unknown": 1, "session_id": "x", "style ": {}, "__proto__": None, "": []}
     status, _ = await front.post(path, {**unknown, **body})
-    assert (status, front.desk.calls) == (200, [call])
+    assert (status, front.service.calls) == (200, [call])
 
 
 HOSTILE = [
@@ -391,16 +408,16 @@ async def test_any_text_reaches_the_service_unharmed(front, text):
     await front.post("block/delete", {"sessionId": text, "blockId": text})
     await front.post("reference/add", {**S, "reference": {"title": text, text: [text]}})
     await front.post("block/style", {**B, text + "!": text})
-    deleted, added, styled = front.desk.calls
-    assert (deleted.session_id, deleted.block_id) == (text, text)
-    assert orjson.loads(added.reference) == {"title": text, text: [text]}
-    assert orjson.loads(styled.properties) == {text + "!": text}
+    deleted, added, styled = front.service.calls
+    assert (deleted.session_id, deleted.edit.delete_block.block_id) == (text, text)
+    assert orjson.loads(added.edit.add_reference.reference) == {"title": text, text: [text]}
+    assert orjson.loads(styled.edit.set_block_style.properties) == {text + "!": text}
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_any_text_reaches_the_caller_unharmed(front, text):
     block = orjson.dumps({"id": text})
-    front.desk.answer = pb.ReadBlockResponse(block=block, style=b"{}", text=text)
+    front.service.answer = pb.ReadBlockResponse(block=block, style=b"{}", text=text)
     _, told = await front.post("doc/read-block", B)
     assert (told["data"]["text"], told["data"]["block"]) == (text, {"id": text})
 
@@ -408,7 +425,7 @@ async def test_any_text_reaches_the_caller_unharmed(front, text):
 async def test_numbers_in_styles_keep_their_kind(front):
     given = {"a": 1, "b": 1.0, "c": 1e300, "d": -0.0, "e": 2**64 - 1}
     await front.post("style/article", {**S, "style": given})
-    assert repr(orjson.loads(front.desk.calls[0].style)) == repr(given)
+    assert repr(orjson.loads(front.service.calls[0].edit.set_article_style.style)) == repr(given)
 
 
 async def test_a_body_of_the_limit_passes_and_its_blocks_arrive(front):
@@ -419,7 +436,7 @@ async def test_a_body_of_the_limit_passes_and_its_blocks_arrive(front):
         "POST", PREFIX + "block/insert", data=io.BytesIO(body), headers=JSON
     )
     assert answer.status == 200
-    assert len(front.desk.calls[0].blocks) > (2 << 20) - 100
+    assert len(front.service.calls[0].edit.insert_blocks.blocks) > (2 << 20) - 100
 
 
 async def test_no_version_is_needed_and_a_charset_may_be_named(front):

@@ -89,7 +89,7 @@ def test_a_group_is_made_joined_listed_and_left(tmp_path: Path, users: dict[str,
         (("articles", "restore", "7"), "document"),
     ],
 )
-def test_what_is_wrong_is_named(
+def test_error_messages_name_the_mistake(
     tmp_path: Path, users: dict[str, str], words: tuple[str, ...], named: str
 ) -> None:
     assert named in run(tmp_path, *words, status=1)

@@ -1,8 +1,8 @@
-"""Document editing: its JSON to the calls of the ArticleEditorService and back."""
+"""Document editing: translation between its JSON and the calls of the article service."""
 
 from facade.dialects.articles.answers import render
 from facade.dialects.articles.endpoints import ENDPOINTS, PREFIX, Endpoint
-from facade.dialects.articles.errors import Code, refused, render_error
+from facade.dialects.articles.errors import Code, render_error, request_error
 from facade.dialects.articles.openapi import paths, schemas
 from facade.dialects.articles.reading import read, read_object
 
@@ -14,8 +14,8 @@ __all__ = [
     "paths",
     "read",
     "read_object",
-    "refused",
     "render",
     "render_error",
+    "request_error",
     "schemas",
 ]

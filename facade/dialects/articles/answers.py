@@ -1,6 +1,6 @@
-"""The wire types of the `data` of answers, and how the service's answers become them.
+"""Wire types of the `data` of answers, and their translation from responses.
 
-Blocks, styles and references come as JSON and go into the answer as they are.
+Blocks, styles and references are JSON already, and are passed on as they are.
 """
 
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from facade.dialects.articles import bodies
-from facade.dialects.articles.blocks import Block, Reference, TableCell
-from facade.dialects.articles.styles import ArticleStyle
 from gateway.articles.v1 import articles_pb2 as pb
+from services.common.articles.blocks import Block, Reference, TableCell
+from services.common.articles.styles import ArticleStyle
 
 OK = 1
 
@@ -166,7 +166,7 @@ def done(_: bodies.OfSession, answer: pb.DestroySessionResponse) -> Data:
     return {"ok": True}
 
 
-def edited(_: bodies.OfSession, answer: Any) -> Data:
+def edited(_: bodies.EditBody, answer: pb.ApplyEditResponse) -> Data:
     """Return the data of an edit that makes nothing new."""
     return {"ok": True, "revision": answer.revision}
 
@@ -211,14 +211,14 @@ def whole_block(_: bodies.ReadBlock, answer: pb.ReadBlockResponse) -> Data:
     }
 
 
-def inserted(_: bodies.InsertBlocks, answer: pb.InsertBlocksResponse) -> Data:
+def inserted(_: bodies.InsertBlocks, answer: pb.ApplyEditResponse) -> Data:
     """Return the data of block/insert."""
     return {"ids": list(answer.ids), "revision": answer.revision}
 
 
-def reference_added(_: bodies.AddReference, answer: pb.AddReferenceResponse) -> Data:
+def reference_added(_: bodies.AddReference, answer: pb.ApplyEditResponse) -> Data:
     """Return the data of reference/add."""
-    return {"id": answer.reference_id, "revision": answer.revision}
+    return {"id": answer.ids[0], "revision": answer.revision}
 
 
 def _group(group: pb.ArticleGroup) -> Data:

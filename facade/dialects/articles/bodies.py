@@ -1,7 +1,7 @@
-"""The wire types of the eighteen requests: they check a request's own fields, and document it.
+"""Wire types of the eighteen requests, for checks and for the OpenAPI document.
 
 Fields marked `SkipValidation` travel to the service as JSON and are checked there
-(`facade.dialects.articles.reading` says who checks what); their types are for readers.
+(see `facade.dialects.articles.reading`); here their types only describe them.
 Unknown fields are ignored, except where a request's fields are themselves the change.
 
 Source: the service interface, Document editing.
@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
-from facade.dialects.articles import styles
-from facade.dialects.articles.blocks import (
+from services.common.articles import styles
+from services.common.articles.blocks import (
     AuthorItem,
     Block,
     Children,
@@ -76,13 +76,15 @@ class ReadBlock(OfSession):
     blockId: BlockId
 
 
-class _Edit(OfSession):
+class EditBody(OfSession):
+    """Names a session, and the revision of its document that is to be edited."""
+
     ifRevision: Annotated[int, Field(ge=0, lt=_INT64)] | None = Field(
         None, description="The revision the caller has seen: 409 when there is a newer one."
     )
 
 
-class InsertBlocks(_Edit):
+class InsertBlocks(EditBody):
     """Describes blocks to insert, all or none."""
 
     path: Path = Field(
@@ -91,13 +93,13 @@ class InsertBlocks(_Edit):
     blocks: SkipValidation[Annotated[list[Block], Field(min_length=1, max_length=500)]]
 
 
-class DeleteBlock(_Edit):
+class DeleteBlock(EditBody):
     """Names the element to delete."""
 
     blockId: BlockId
 
 
-class ReplaceText(_Edit):
+class ReplaceText(EditBody):
     """Describes what a block is to hold, by at least one field that fits its type."""
 
     blockId: BlockId
@@ -112,14 +114,14 @@ class ReplaceText(_Edit):
     institution: SkipValidation[list[Institution]] = Field(_ABSENT, description="author alone.")
 
 
-class AppendText(_Edit):
+class AppendText(EditBody):
     """Describes text to append."""
 
     blockId: BlockId
     text: SkipValidation[str | list[TextLeaf]]
 
 
-class Cite(_Edit):
+class Cite(EditBody):
     """Describes a citation to set or clear, under a block or on one leaf."""
 
     blockId: BlockId | None = Field(None, description="This or `leafPath`.")
@@ -127,19 +129,19 @@ class Cite(_Edit):
     cite: str | None = Field(None, description="Id of a reference; null clears the citation.")
 
 
-class AddReference(_Edit):
+class AddReference(EditBody):
     """Describes a reference to add."""
 
     reference: SkipValidation[Reference]
 
 
-class UpdateReference(_Edit):
+class UpdateReference(EditBody):
     """Describes changes to the reference with that `id`; null removes a field."""
 
     reference: SkipValidation[Reference]
 
 
-class DeleteReference(_Edit):
+class DeleteReference(EditBody):
     """Names the reference to delete; its citations go too."""
 
     referenceId: str
@@ -150,7 +152,7 @@ class DeleteReference(_Edit):
 _CHANGE = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
 
 
-class SetBlockStyle(_Edit):
+class SetBlockStyle(EditBody):
     """Describes changes to a block's own properties; null removes one."""
 
     model_config = _CHANGE
@@ -191,7 +193,7 @@ class SetBlockStyle(_Edit):
     isTemplate: SkipValidation[styles.IsTemplate] = None
 
 
-class SetLeafStyle(_Edit):
+class SetLeafStyle(EditBody):
     """Describes changes to the marks of a block's plain leaves, or of one; null removes one."""
 
     model_config = _CHANGE
@@ -204,7 +206,7 @@ class SetLeafStyle(_Edit):
     color: SkipValidation[Color] = None
 
 
-class SetArticleStyle(_Edit):
+class SetArticleStyle(EditBody):
     """Describes changes to the document's style, merged as RFC 7396 says."""
 
     model_config = _CHANGE

@@ -1,32 +1,36 @@
-"""The eighteen endpoints of document editing: what each takes, calls and gives."""
+"""The eighteen endpoints of document editing: what each takes, calls and answers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from google.protobuf.message import Message
 from pydantic import BaseModel
 
 from facade.dialects.articles import answers, bodies, requests
+from gateway.articles.v1.edits_pb2 import Edit
 
 PREFIX = "/article/v1/"
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One endpoint; its functions fit its types.
+    """One endpoint; the functions take what the types before them describe.
 
     Attributes:
         path: below `PREFIX`.
-        rpc: the call of the ArticleEditorService it makes.
-        summary: what it does, for readers.
+        operation_id: its name in the OpenAPI document.
+        rpc: name of the RPC of the ArticleEditorService that it calls.
+        summary: what it does, for the OpenAPI document.
         body: wire type of the request.
-        request: makes the call's request of a body; raises GatewayError.
+        request: returns the RPC's request; raises GatewayError.
         answer: wire type of the answer's `data`.
-        data: makes that of the body and the call's response.
+        data: returns `data` for the body and the RPC's response.
     """
 
     path: str
+    operation_id: str
     rpc: str
     summary: str
     body: type[BaseModel]
@@ -35,9 +39,28 @@ class Endpoint:
     data: Callable[[Any, Any], answers.Data]
 
 
+def _edit_request(edit: Callable[[Any], Edit], body: bodies.EditBody) -> Message:
+    return requests.apply_edit(body, edit(body))
+
+
+def _edit(
+    path: str,
+    operation_id: str,
+    summary: str,
+    body: type[bodies.EditBody],
+    edit: Callable[[Any], Edit],
+    answer: type[BaseModel] = answers.Edited,
+    data: Callable[[Any, Any], answers.Data] = answers.edited,
+) -> Endpoint:
+    """Return the endpoint of an edit; `edit` returns the edit that a body describes."""
+    request = partial(_edit_request, edit)
+    return Endpoint(path, operation_id, "ApplyEdit", summary, body, request, answer, data)
+
+
 ENDPOINTS = (
     Endpoint(
         "session/create",
+        "createSession",
         "CreateSession",
         "Open a document, for 10 minutes after the last call",
         bodies.CreateSession,
@@ -47,6 +70,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         "session/destroy",
+        "destroySession",
         "DestroySession",
         "End a session",
         bodies.OfSession,
@@ -56,6 +80,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         "doc/list",
+        "listArticles",
         "ListArticles",
         "The caller's groups and their documents",
         bodies.ListArticles,
@@ -65,6 +90,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         "doc/create",
+        "createArticle",
         "CreateArticle",
         "Make an empty document",
         bodies.CreateArticle,
@@ -74,6 +100,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         "doc/delete",
+        "deleteArticle",
         "DeleteArticle",
         "Delete a document",
         bodies.DeleteArticle,
@@ -83,6 +110,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         "doc/read",
+        "readArticle",
         "ReadArticle",
         "A whole document as Markdown, with its style and references",
         bodies.OfSession,
@@ -92,6 +120,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         "doc/read-block",
+        "readBlock",
         "ReadBlock",
         "One block, raw and as Markdown",
         bodies.ReadBlock,
@@ -99,103 +128,85 @@ ENDPOINTS = (
         answers.WholeBlock,
         answers.whole_block,
     ),
-    Endpoint(
+    _edit(
         "block/insert",
-        "InsertBlocks",
+        "insertBlocks",
         "Insert blocks, all or none",
         bodies.InsertBlocks,
         requests.insert_blocks,
         answers.Inserted,
         answers.inserted,
     ),
-    Endpoint(
+    _edit(
         "block/delete",
-        "DeleteBlock",
+        "deleteBlock",
         "Delete an element with all it holds",
         bodies.DeleteBlock,
         requests.delete_block,
-        answers.Edited,
-        answers.edited,
     ),
-    Endpoint(
+    _edit(
         "block/text/replace",
-        "ReplaceText",
+        "replaceText",
         "Replace what a block holds",
         bodies.ReplaceText,
         requests.replace_text,
-        answers.Edited,
-        answers.edited,
     ),
-    Endpoint(
+    _edit(
         "block/text/append",
-        "AppendText",
+        "appendText",
         "Append text to a title, paragraph, abstract, heading or label",
         bodies.AppendText,
         requests.append_text,
-        answers.Edited,
-        answers.edited,
     ),
-    Endpoint(
+    _edit(
         "block/cite",
-        "Cite",
+        "cite",
         "Cite a reference, or clear a citation",
         bodies.Cite,
         requests.cite,
-        answers.Edited,
-        answers.edited,
     ),
-    Endpoint(
+    _edit(
         "reference/add",
-        "AddReference",
+        "addReference",
         "Add a reference",
         bodies.AddReference,
         requests.add_reference,
         answers.ReferenceAdded,
         answers.reference_added,
     ),
-    Endpoint(
+    _edit(
         "reference/update",
-        "UpdateReference",
+        "updateReference",
         "Change the supplied fields of a reference; null removes one",
         bodies.UpdateReference,
         requests.update_reference,
-        answers.Edited,
-        answers.edited,
     ),
-    Endpoint(
+    _edit(
         "reference/delete",
-        "DeleteReference",
+        "deleteReference",
         "Delete a reference, and its citations",
         bodies.DeleteReference,
         requests.delete_reference,
-        answers.Edited,
-        answers.edited,
     ),
-    Endpoint(
+    _edit(
         "block/style",
-        "SetBlockStyle",
+        "setBlockStyle",
         "Change the properties of a block; null removes one",
         bodies.SetBlockStyle,
         requests.set_block_style,
-        answers.Edited,
-        answers.edited,
     ),
-    Endpoint(
+    _edit(
         "style/leaf",
-        "SetLeafStyle",
+        "setLeafStyle",
         "Change the marks of text; null removes one",
         bodies.SetLeafStyle,
         requests.set_leaf_style,
-        answers.Edited,
-        answers.edited,
     ),
-    Endpoint(
+    _edit(
         "style/article",
-        "SetArticleStyle",
+        "setArticleStyle",
         "Merge a style into the document's; null removes a part",
         bodies.SetArticleStyle,
         requests.set_article_style,
-        answers.Edited,
-        answers.edited,
     ),
 )

@@ -1,8 +1,8 @@
-"""Failures in the envelope of document editing, and the numbers they carry there.
+"""Errors in the envelope of document editing, and their numbers.
 
 `{"code": …, "message": …, "data": {}}` with a true HTTP status; the code is the status
-times 100 and a number. The service numbers its own failures; here are those of a request
-that does not reach it.
+times 100 and a number. The service numbers its own errors; here are those of requests
+that do not reach it.
 """
 
 from enum import IntEnum
@@ -14,7 +14,7 @@ from services.common.errors import GatewayError
 
 
 class Code(IntEnum):
-    """What can be wrong with a request before anybody has looked at its document."""
+    """Numbers of errors that are found without the document."""
 
     BODY = 40001
     PATH = 40002
@@ -28,15 +28,15 @@ _BY_STATUS = {401: 40102, 404: 40400}
 
 
 def render_error(error: GatewayError) -> tuple[int, bytes]:
-    """Return the HTTP status and the body that tell of a failure."""
+    """Return the HTTP status and the body of an error."""
     status = error.http_status
     code = error.article_code or _BY_STATUS.get(status, status * 100 + 1)
     return status, orjson.dumps({"code": code, "message": error.message, "data": {}})
 
 
-def refused(code: Code, pointer: str, said: str) -> GatewayError:
-    """A request breaks a rule: 400, its message naming the place at `pointer`."""
-    message = f"{pointer or 'the body'}: {said}"
+def request_error(code: Code, pointer: str, problem: str) -> GatewayError:
+    """Return the 400 of a request that is wrong at `pointer`."""
+    message = f"{pointer or 'the body'}: {problem}"
     return GatewayError(
         errors_pb2.REASON_INVALID_REQUEST, message, param=pointer, article_code=code
     )

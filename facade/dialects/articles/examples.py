@@ -1,4 +1,4 @@
-"""One request and its answer for each endpoint: one session with one document, in order.
+"""An example of each endpoint, in the order of one session with one document.
 
 Ids stand for those a server makes; a test plays the session against a gateway and
 compares the answers. The document is deleted at the end.

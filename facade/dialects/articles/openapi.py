@@ -50,7 +50,7 @@ def schemas() -> dict[str, Any]:
 def _operation(endpoint: Endpoint, example: Example) -> dict[str, Any]:
     return {
         "summary": endpoint.summary,
-        "operationId": endpoint.rpc[0].lower() + endpoint.rpc[1:],
+        "operationId": endpoint.operation_id,
         "security": [{"apiKey": []}],
         "requestBody": {
             "required": True,

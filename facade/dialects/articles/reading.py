@@ -1,4 +1,4 @@
-"""From the bytes of a request to its fields.
+"""Parsing of requests: from bytes to checked fields.
 
 Who checks what, so that each rule has one place. Here: that the body is a JSON object
 (40001), that the fields an endpoint always needs are there (40004), that paths are lists of
@@ -17,7 +17,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from facade.dialects.articles.errors import Code, refused
+from facade.dialects.articles.errors import Code, request_error
 from facade.dialects.validation import words
 from services.common.errors import GatewayError
 
@@ -37,10 +37,10 @@ def read_object(body: bytes) -> dict[str, Any]:
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        _refuse_surrogates(body)
-        raise refused(Code.BODY, "", f"is not valid JSON: {error}") from None
+        _check_surrogates(body)
+        raise request_error(Code.BODY, "", f"is not valid JSON: {error}") from None
     if not isinstance(found, dict):
-        raise refused(Code.BODY, "", "must be a JSON object")
+        raise request_error(Code.BODY, "", "must be a JSON object")
     return found
 
 
@@ -53,11 +53,11 @@ def read(model: type[_Body], found: dict[str, Any]) -> _Body:
     try:
         return model.model_validate(found)
     except ValidationError as error:
-        raise _told(error.errors(include_url=False, include_input=False)[0]) from None
+        raise _to_gateway_error(error.errors(include_url=False, include_input=False)[0]) from None
 
 
 def to_json(value: object, at: str) -> bytes:
-    """Write a value that came from JSON as JSON again.
+    """Return a value that came from JSON as JSON again.
 
     Raises:
         GatewayError: 40003, when it is nested beyond what JSON can be written of.
@@ -65,41 +65,41 @@ def to_json(value: object, at: str) -> bytes:
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:
-        raise refused(Code.SCHEMA, at, "is nested too deeply") from None
+        raise request_error(Code.SCHEMA, at, "is nested too deeply") from None
 
 
 def pointer(location: Sequence[int | str]) -> str:
-    """Write a place as a JSON pointer."""
+    """Return a location as a JSON pointer."""
     steps = (str(step)[:_LONGEST_NAME] for step in location)
     return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
 
 
-def _told(detail: ErrorDetails) -> GatewayError:
+def _to_gateway_error(detail: ErrorDetails) -> GatewayError:
     location = detail["loc"]
     if detail["type"] == "missing":
-        return refused(Code.FIELDS, pointer(location), "is required")
+        return request_error(Code.FIELDS, pointer(location), "is required")
     if location[0] in _PATHS:
         takes = "takes a list of indices, whole numbers from 0 on, and not an empty one"
-        return refused(Code.PATH, pointer(location), takes)
-    return refused(Code.SCHEMA, pointer(location), words(detail))
+        return request_error(Code.PATH, pointer(location), takes)
+    return request_error(Code.SCHEMA, pointer(location), words(detail))
 
 
-def _refuse_surrogates(body: bytes) -> None:
-    """Return where half of a surrogate pair stands, which JSON can write and UTF-8 cannot.
+def _check_surrogates(body: bytes) -> None:
+    """Check for half of a surrogate pair, which JSON can express and UTF-8 cannot.
 
     Raises:
         GatewayError: 40003, when that is all that is wrong with the body.
     """
     try:
-        place = _half_pair(json.loads(body, parse_constant=_no_constant))
+        place = _find_lone_surrogate(json.loads(body, parse_constant=_no_constant))
     except (ValueError, RecursionError):
         return
     if place is not None:
-        raise refused(Code.SCHEMA, pointer(place[::-1]), "holds half of a surrogate pair")
+        raise request_error(Code.SCHEMA, pointer(place[::-1]), "holds half of a surrogate pair")
 
 
-def _half_pair(value: object) -> list[int | str] | None:
-    """Return where in a value half of a surrogate pair stands, the last step first."""
+def _find_lone_surrogate(value: object) -> list[int | str] | None:
+    """Return the location of half of a surrogate pair in a value, the last step first."""
     if isinstance(value, str):
         return None if value.isascii() or _printable(value) == value else []
     items: Iterable[tuple[int | str, object]] = ()
@@ -108,9 +108,9 @@ def _half_pair(value: object) -> list[int | str] | None:
     elif isinstance(value, list):
         items = enumerate(value)
     for step, inner in items:
-        if isinstance(step, str) and _half_pair(step) is not None:
+        if isinstance(step, str) and _find_lone_surrogate(step) is not None:
             return []
-        place = _half_pair(inner)
+        place = _find_lone_surrogate(inner)
         if place is not None:
             place.append(step)
             return place

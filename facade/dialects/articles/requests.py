@@ -1,7 +1,7 @@
-"""From checked requests to calls of the service.
+"""From checked requests to the messages of the article service.
 
 Where fields are themselves the change, those that were sent go on as they are: null is not
-absence. Whether they are enough, or too many, is the service's to say.
+absence. Whether they are enough, or too many, is checked by the service.
 """
 
 from collections.abc import Sequence
@@ -10,173 +10,152 @@ from typing import Any
 from pydantic import BaseModel
 
 from facade.dialects.articles import bodies
-from facade.dialects.articles.errors import Code, refused
+from facade.dialects.articles.errors import Code, request_error
 from facade.dialects.articles.reading import pointer, to_json
-from gateway.articles.v1 import articles_pb2 as pb
+from gateway.articles.v1 import articles_pb2, edits_pb2
+from gateway.articles.v1.edits_pb2 import Edit
 
 # The fields of text/replace that say what the block is to hold.
 _CONTENT = ("children", "equation", "code", "language", "image", "author", "institution")
 _BLOCK_STYLE = frozenset({"sessionId", "blockId", "ifRevision"})
 _LEAF_STYLE = _BLOCK_STYLE | {"leafPath"}
-# No document is as wide and as deep as that, so what lies beyond means the same.
-_WIDEST = 2**32 - 1
-_DEEPEST = 64
+# No document is as wide or as deep: indices beyond lead to nothing just the same.
+_MAX_INDEX = 2**32 - 1
+_MAX_DEPTH = 64
 
 
-def create_session(body: bodies.CreateSession) -> pb.CreateSessionRequest:
-    """Open a document."""
-    return pb.CreateSessionRequest(article_id=body.docId)
+def create_session(body: bodies.CreateSession) -> articles_pb2.CreateSessionRequest:
+    """Return the request to open a document."""
+    return articles_pb2.CreateSessionRequest(article_id=body.docId)
 
 
-def destroy_session(body: bodies.OfSession) -> pb.DestroySessionRequest:
-    """End a session."""
-    return pb.DestroySessionRequest(session_id=body.sessionId)
+def destroy_session(body: bodies.OfSession) -> articles_pb2.DestroySessionRequest:
+    """Return the request to end a session."""
+    return articles_pb2.DestroySessionRequest(session_id=body.sessionId)
 
 
-def list_articles(body: bodies.ListArticles) -> pb.ListArticlesRequest:
-    """List groups and documents."""
-    return pb.ListArticlesRequest()
+def list_articles(body: bodies.ListArticles) -> articles_pb2.ListArticlesRequest:
+    """Return the request to list groups and documents."""
+    return articles_pb2.ListArticlesRequest()
 
 
-def create_article(body: bodies.CreateArticle) -> pb.CreateArticleRequest:
-    """Make a document."""
-    return pb.CreateArticleRequest(group_id=body.group or 0, name=body.name or "")
+def create_article(body: bodies.CreateArticle) -> articles_pb2.CreateArticleRequest:
+    """Return the request to make a document."""
+    return articles_pb2.CreateArticleRequest(group_id=body.group or 0, name=body.name or "")
 
 
-def delete_article(body: bodies.DeleteArticle) -> pb.DeleteArticleRequest:
-    """Delete a document."""
-    return pb.DeleteArticleRequest(article_id=body.docId)
+def delete_article(body: bodies.DeleteArticle) -> articles_pb2.DeleteArticleRequest:
+    """Return the request to delete a document."""
+    return articles_pb2.DeleteArticleRequest(article_id=body.docId)
 
 
-def read_article(body: bodies.OfSession) -> pb.ReadArticleRequest:
-    """Read a document."""
-    return pb.ReadArticleRequest(session_id=body.sessionId)
+def read_article(body: bodies.OfSession) -> articles_pb2.ReadArticleRequest:
+    """Return the request to read a document."""
+    return articles_pb2.ReadArticleRequest(session_id=body.sessionId)
 
 
-def read_block(body: bodies.ReadBlock) -> pb.ReadBlockRequest:
-    """Read a block."""
-    return pb.ReadBlockRequest(session_id=body.sessionId, block_id=body.blockId)
+def read_block(body: bodies.ReadBlock) -> articles_pb2.ReadBlockRequest:
+    """Return the request to read a block."""
+    return articles_pb2.ReadBlockRequest(session_id=body.sessionId, block_id=body.blockId)
 
 
-def insert_blocks(body: bodies.InsertBlocks) -> pb.InsertBlocksRequest:
-    """Insert blocks."""
-    return pb.InsertBlocksRequest(
-        session_id=body.sessionId,
-        path=_indices(body.path),
-        blocks=to_json(body.blocks, "/blocks"),
-        if_revision=body.ifRevision,
+def apply_edit(body: bodies.EditBody, edit: Edit) -> articles_pb2.ApplyEditRequest:
+    """Return the request to apply an edit in the session that a body names."""
+    return articles_pb2.ApplyEditRequest(
+        session_id=body.sessionId, if_revision=body.ifRevision, edit=edit
     )
 
 
-def delete_block(body: bodies.DeleteBlock) -> pb.DeleteBlockRequest:
-    """Delete an element."""
-    return pb.DeleteBlockRequest(
-        session_id=body.sessionId, block_id=body.blockId, if_revision=body.ifRevision
+def insert_blocks(body: bodies.InsertBlocks) -> Edit:
+    """Return the edit of block/insert."""
+    blocks = to_json(body.blocks, "/blocks")
+    return Edit(insert_blocks=edits_pb2.InsertBlocks(path=_indices(body.path), blocks=blocks))
+
+
+def delete_block(body: bodies.DeleteBlock) -> Edit:
+    """Return the edit of block/delete."""
+    return Edit(delete_block=edits_pb2.DeleteBlock(block_id=body.blockId))
+
+
+def replace_text(body: bodies.ReplaceText) -> Edit:
+    """Return the edit of block/text/replace."""
+    sent = _sent(body)
+    fields = to_json({name: sent[name] for name in _CONTENT if name in sent}, "")
+    return Edit(replace_text=edits_pb2.ReplaceText(block_id=body.blockId, fields=fields))
+
+
+def append_text(body: bodies.AppendText) -> Edit:
+    """Return the edit of block/text/append."""
+    text = to_json(body.text, "/text")
+    return Edit(append_text=edits_pb2.AppendText(block_id=body.blockId, text=text))
+
+
+def cite(body: bodies.Cite) -> Edit:
+    """Return the edit of block/cite."""
+    return Edit(
+        cite=edits_pb2.Cite(
+            block_id=body.blockId,
+            leaf_path=_indices(body.leafPath or ()),
+            reference_id=body.cite,
+        )
     )
 
 
-def replace_text(body: bodies.ReplaceText) -> pb.ReplaceTextRequest:
-    """Replace what a block holds."""
-    given = _given(body)
-    content = {name: given[name] for name in _CONTENT if name in given}
-    return pb.ReplaceTextRequest(
-        session_id=body.sessionId,
-        block_id=body.blockId,
-        fields=to_json(content, ""),
-        if_revision=body.ifRevision,
+def add_reference(body: bodies.AddReference) -> Edit:
+    """Return the edit of reference/add."""
+    reference = to_json(body.reference, "/reference")
+    return Edit(add_reference=edits_pb2.AddReference(reference=reference))
+
+
+def update_reference(body: bodies.UpdateReference) -> Edit:
+    """Return the edit of reference/update."""
+    reference = to_json(body.reference, "/reference")
+    return Edit(update_reference=edits_pb2.UpdateReference(reference=reference))
+
+
+def delete_reference(body: bodies.DeleteReference) -> Edit:
+    """Return the edit of reference/delete."""
+    return Edit(delete_reference=edits_pb2.DeleteReference(reference_id=body.referenceId))
+
+
+def set_block_style(body: bodies.SetBlockStyle) -> Edit:
+    """Return the edit of block/style."""
+    properties = to_json(_changes(body, _BLOCK_STYLE), "")
+    return Edit(
+        set_block_style=edits_pb2.SetBlockStyle(block_id=body.blockId, properties=properties)
     )
 
 
-def append_text(body: bodies.AppendText) -> pb.AppendTextRequest:
-    """Append text to a block."""
-    return pb.AppendTextRequest(
-        session_id=body.sessionId,
-        block_id=body.blockId,
-        text=to_json(body.text, "/text"),
-        if_revision=body.ifRevision,
+def set_leaf_style(body: bodies.SetLeafStyle) -> Edit:
+    """Return the edit of style/leaf."""
+    return Edit(
+        set_leaf_style=edits_pb2.SetLeafStyle(
+            block_id=body.blockId,
+            leaf_path=_indices(body.leafPath or ()),
+            marks=to_json(_changes(body, _LEAF_STYLE), ""),
+        )
     )
 
 
-def cite(body: bodies.Cite) -> pb.CiteRequest:
-    """Set or clear citations."""
-    return pb.CiteRequest(
-        session_id=body.sessionId,
-        block_id=body.blockId,
-        leaf_path=_indices(body.leafPath or ()),
-        reference_id=body.cite,
-        if_revision=body.ifRevision,
-    )
-
-
-def add_reference(body: bodies.AddReference) -> pb.AddReferenceRequest:
-    """Add a reference."""
-    return pb.AddReferenceRequest(
-        session_id=body.sessionId,
-        reference=to_json(body.reference, "/reference"),
-        if_revision=body.ifRevision,
-    )
-
-
-def update_reference(body: bodies.UpdateReference) -> pb.UpdateReferenceRequest:
-    """Change a reference."""
-    return pb.UpdateReferenceRequest(
-        session_id=body.sessionId,
-        reference=to_json(body.reference, "/reference"),
-        if_revision=body.ifRevision,
-    )
-
-
-def delete_reference(body: bodies.DeleteReference) -> pb.DeleteReferenceRequest:
-    """Delete a reference."""
-    return pb.DeleteReferenceRequest(
-        session_id=body.sessionId, reference_id=body.referenceId, if_revision=body.ifRevision
-    )
-
-
-def set_block_style(body: bodies.SetBlockStyle) -> pb.SetBlockStyleRequest:
-    """Change a block's properties."""
-    return pb.SetBlockStyleRequest(
-        session_id=body.sessionId,
-        block_id=body.blockId,
-        properties=to_json(_changes(body, _BLOCK_STYLE), ""),
-        if_revision=body.ifRevision,
-    )
-
-
-def set_leaf_style(body: bodies.SetLeafStyle) -> pb.SetLeafStyleRequest:
-    """Change the marks of leaves."""
-    return pb.SetLeafStyleRequest(
-        session_id=body.sessionId,
-        block_id=body.blockId,
-        leaf_path=_indices(body.leafPath or ()),
-        marks=to_json(_changes(body, _LEAF_STYLE), ""),
-        if_revision=body.ifRevision,
-    )
-
-
-def set_article_style(body: bodies.SetArticleStyle) -> pb.SetArticleStyleRequest:
-    """Merge a style into the document's.
+def set_article_style(body: bodies.SetArticleStyle) -> Edit:
+    """Return the edit of style/article.
 
     Raises:
-        GatewayError: 40003, there is a field that nobody knows.
+        GatewayError: 40003, a field is unknown.
     """
     for unknown in body.model_extra or ():
-        raise refused(Code.SCHEMA, pointer([unknown]), "is not a known field")
-    return pb.SetArticleStyleRequest(
-        session_id=body.sessionId,
-        style=to_json(body.style, "/style"),
-        if_revision=body.ifRevision,
-    )
+        raise request_error(Code.SCHEMA, pointer([unknown]), "is not a known field")
+    return Edit(set_article_style=edits_pb2.SetArticleStyle(style=to_json(body.style, "/style")))
 
 
 def _indices(path: Sequence[int]) -> list[int]:
-    return [min(index, _WIDEST) for index in path[:_DEEPEST]]
+    return [min(index, _MAX_INDEX) for index in path[:_MAX_DEPTH]]
 
 
 def _changes(body: BaseModel, own: frozenset[str]) -> dict[str, Any]:
-    return {name: value for name, value in _given(body).items() if name not in own}
+    return {name: value for name, value in _sent(body).items() if name not in own}
 
 
-def _given(body: BaseModel) -> dict[str, Any]:
+def _sent(body: BaseModel) -> dict[str, Any]:
     declared = (name for name in type(body).model_fields if name in body.model_fields_set)
     return {**{name: getattr(body, name) for name in declared}, **(body.model_extra or {})}

@@ -1,8 +1,7 @@
 """Blocks and documents as Markdown: CommonMark with the tables and strikethrough of GFM.
 
-`escape` makes text inert, `inline` renders leaves, `lines` closes a paragraph, `html` renders
-what GFM has no words for, `blocks` knows the types. `render_block` and `render_document` are
-what callers need.
+`render_block` and `render_document` are the API. `escape` escapes text, `inline` renders leaves,
+`lines` the lines of a paragraph, `tables` tables, as HTML where GFM cannot, `blocks` each type.
 """
 
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ __all__ = ["Rendered", "render_block", "render_document"]
 
 
 class Rendered(NamedTuple):
-    """A top-level block as a reader of the document gets it.
+    """A rendered top-level block.
 
     Attributes:
         id: of the block.

@@ -1,4 +1,4 @@
-"""Each block type's Markdown. A block in which there is nothing to show renders to ""."""
+"""Markdown of each block type; an empty block renders to ""."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from services.articles.markdown.escape import (
 from services.articles.markdown.inline import Numbers, inline
 from services.articles.markdown.lines import heading, paragraph
 from services.articles.markdown.tables import cell_markdown, row_markdown, table
-from services.articles.style import Style, computed
+from services.articles.style import Style, computed_style
 from services.articles.tree.nodes import Element, Leaf
 
 # Where a file of the caller's is read from: the contract's download endpoint.
@@ -27,14 +27,14 @@ _BLANK_LINES = re.compile(r"\n\s*\n")
 
 
 class Context(NamedTuple):
-    """What a block's Markdown needs of its document: the article's style, citation numbers."""
+    """The style and the citation numbers of the document that blocks are rendered in."""
 
     style: Style
     numbers: Numbers
 
 
 def block_markdown(element: Element, context: Context) -> str:
-    """Render any element."""
+    """Return the Markdown of an element of any type."""
     return _RENDERERS[element.type](element, context)
 
 
@@ -56,7 +56,7 @@ def _paragraph(element: Element, context: Context) -> str:
 
 def _abstract(element: Element, context: Context) -> str:
     source = _source(element, context)
-    name = _ABSTRACT_NAMES.get(str(computed(context.style, element).get("language")))
+    name = _ABSTRACT_NAMES.get(str(computed_style(context.style, element).get("language")))
     return paragraph(f"**{name}** {source}" if name and source else source)
 
 
@@ -130,7 +130,7 @@ def _one_author(author: Mapping[str, Any], numbers: Mapping[int, int]) -> str:
 
 
 def _list(element: Element, context: Context) -> str:
-    ordered = computed(context.style, element).get("orderType") != "disc"
+    ordered = computed_style(context.style, element).get("orderType") != "disc"
     items = []
     for number, item in enumerate(element.elements, 1):
         marker = f"{number}." if ordered else "-"

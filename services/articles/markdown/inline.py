@@ -47,7 +47,7 @@ def with_markers(leaves: Sequence[Leaf], numbers: Numbers) -> Iterator[tuple[Lea
 
 
 def inline(leaves: Sequence[Leaf], numbers: Numbers, pipe: str = "|") -> str:
-    """Render leaves.
+    """Return leaves as inline Markdown.
 
     Args:
         leaves: in normal form.
@@ -86,7 +86,7 @@ def _is_linked(leaf: Leaf) -> bool:
 
 
 def _joined(before: str, source: str) -> tuple[str, str]:
-    """Return two pieces that are not empty, escaped where they would mean something together."""
+    """Return two adjacent pieces, escaped where they would form other syntax together."""
     if source.startswith("[") and before.endswith("!"):
         # An exclamation mark would make the link an image.
         return f"{before[:-1]}\\!", source
@@ -205,7 +205,7 @@ def _is_symbol(character: str) -> bool:
 
 
 def inline_html(leaves: Sequence[Leaf], numbers: Numbers) -> str:
-    """Render leaves as HTML, for a table that Markdown cannot write."""
+    """Return leaves as HTML, for a table that Markdown cannot express."""
     made = ""
     for leaf, number in with_markers(leaves, numbers):
         made += _html(leaf)

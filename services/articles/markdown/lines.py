@@ -1,4 +1,4 @@
-"""Inline source into the lines of a block.
+"""Lines of a block from inline Markdown.
 
 White space at the edge of a line would be lost and the beginning of a line might read as a
 heading or a list: the one is written as character references, the other is escaped.
@@ -38,7 +38,7 @@ def cell(source: str) -> str:
 
 
 def kept_edges(line: str) -> str:
-    """Write white space at the edges of a line as character references."""
+    """Return a line with white space at its edges as character references."""
     if not line[:1].isspace() and not line[-1:].isspace():
         return line
     # Not by a pattern: one that ends with the line looks at long runs of white space inside

@@ -1,4 +1,4 @@
-"""Tables: GFM where it can write them, HTML where cells span."""
+"""Markdown of tables: GFM, or HTML where cells span."""
 
 from services.articles.markdown.inline import Numbers, inline, inline_html
 from services.articles.markdown.lines import cell
@@ -9,7 +9,7 @@ _PIPE = "\\|"
 
 
 def table(element: Element, numbers: Numbers) -> str:
-    """Render a table; one without rows is nothing."""
+    """Return the Markdown of a table; "" without rows."""
     rows = element.elements
     if not rows:
         return ""
@@ -21,13 +21,13 @@ def table(element: Element, numbers: Numbers) -> str:
 
 
 def row_markdown(row: Element, numbers: Numbers) -> str:
-    """Render a row of a GFM table."""
+    """Return a row of a GFM table."""
     cells = [cell_markdown(one, numbers) for one in row.elements]
     return f"| {' | '.join(cells)} |"
 
 
 def cell_markdown(one: Element, numbers: Numbers) -> str:
-    """Render the content of a cell of a GFM table."""
+    """Return the content of a cell of a GFM table."""
     return cell(inline(one.leaves, numbers, _PIPE))
 
 

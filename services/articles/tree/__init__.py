@@ -1,7 +1,7 @@
 """The document tree as pure values.
 
-In the order of dependence: `refusal` and `limits`; `values` (checks on single JSON values);
-`nodes` (leaves, elements, their JSON form); `normalise`; `parsing` (what a caller sent, into
-nodes); `sequence` and `index` (what makes an edit of a long document cheap); `document`;
-`operations` (the edits); `requests` (request bodies into operations).
+In the order of dependence: `errors`; `values` and `schema` (checks of JSON); `nodes` (leaves,
+elements, their JSON form); `normalise`; `parsing` (callers' JSON into nodes); `sequence` and
+`index` (persistent structures that keep edits of long documents cheap); `document`;
+`operations` (applied to documents, logged); `edits` (`Edit` messages into operations).
 """

@@ -1,12 +1,12 @@
-"""A whole document at one moment: an immutable value."""
+"""The document: an immutable tree of blocks, with its style and references."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from services.articles.references import Reference, numbered
+from services.articles.references import Reference, citation_numbers
 from services.articles.style import Style
-from services.articles.tree.index import Parents
+from services.articles.tree.index import ParentIndex
 from services.articles.tree.nodes import (
     Element,
     Json,
@@ -16,7 +16,7 @@ from services.articles.tree.nodes import (
     element_to_json,
     walk,
 )
-from services.articles.tree.sequence import Blocks
+from services.articles.tree.sequence import BlockSequence
 
 Path = tuple[int, ...]
 
@@ -29,8 +29,8 @@ class Document:
     """Blocks, the style of the article, and its references.
 
     A path lists child positions from the top: `(2,)` is the third block, `(2, 0)` its first
-    child. Methods that give a document share with this one all that stays the same; they check
-    nothing, that is what operations do.
+    child. Methods that return a document share with this one whatever is unchanged. They check
+    nothing: operations do.
 
     Attributes:
         blocks: the top-level blocks.
@@ -40,14 +40,14 @@ class Document:
         parents: which element holds which.
     """
 
-    blocks: Blocks = field(default_factory=Blocks)
+    blocks: BlockSequence = field(default_factory=BlockSequence)
     style: Style = field(default_factory=dict)
     references: Mapping[str, Reference] = field(default_factory=dict)
     version: str = FORMAT_VERSION
-    parents: Parents = field(default_factory=Parents, compare=False, repr=False)
+    parents: ParentIndex = field(default_factory=ParentIndex, compare=False, repr=False)
 
     def path_of(self, element_id: str) -> Path | None:
-        """Return where an element stands, or None when it is not in the document."""
+        """Return the path of an element, or None when it is not in the document."""
         chain = [element_id]
         holder = self.parents.get(element_id)
         while holder:
@@ -67,7 +67,7 @@ class Document:
         return tuple(path)
 
     def node_at(self, path: Sequence[int]) -> Node | None:
-        """Return what stands at a path that is not empty, or None where there is nothing."""
+        """Return the node at a path that is not empty, or None."""
         if not path[0] < len(self.blocks):
             return None
         node: Node = self.blocks[path[0]]
@@ -85,7 +85,7 @@ class Document:
 
     def numbers(self) -> dict[str, int]:
         """Return the number of each cited reference, 1 for the first that appears."""
-        return numbered(self.blocks.cites())
+        return citation_numbers(self.blocks.cites())
 
     def spliced(self, start: int, stop: int, elements: Sequence[Element]) -> "Document":
         """Return the document with `elements` for its top blocks from start to before stop."""
@@ -112,7 +112,7 @@ class Document:
             parents=self._parents(element.id, old.elements, element.elements),
         )
 
-    def _parents(self, holder: str, old: Sequence[Element], new: Sequence[Element]) -> Parents:
+    def _parents(self, holder: str, old: Sequence[Element], new: Sequence[Element]) -> ParentIndex:
         # Children that both sides share, the very same objects, need no look at what is below.
         kept = {id(element) for element in old} & {id(element) for element in new}
         gone = [e for element in old if id(element) not in kept for e in walk(element)]
@@ -133,12 +133,12 @@ class Document:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Document":
-        """Read what `to_json` wrote; nothing is checked."""
+        """Parse what `to_json` wrote; nothing is checked."""
         blocks = [element_from_json(block) for block in stored["blocks"]]
         references = {reference["id"]: reference for reference in stored["reference"]}
         pairs = [pair for block in blocks for pair in parent_pairs(block, "")]
-        parents = Parents().changed((), pairs)
-        return cls(Blocks(blocks), stored["style"], references, stored["version"], parents)
+        parents = ParentIndex().changed((), pairs)
+        return cls(BlockSequence(blocks), stored["style"], references, stored["version"], parents)
 
 
 def parent_pairs(element: Element, holder: str) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Which element holds which: an immutable map that shares what a change left alone."""
+"""Index of parents: an immutable map that shares unchanged parts between versions."""
 
 from collections.abc import Iterable
 
@@ -8,8 +8,8 @@ _BUCKETS = 256
 _EMPTY: tuple[dict[str, str], ...] = ({},) * _BUCKETS
 
 
-class Parents:
-    """The id of each element to the id of the one that holds it ("" at the top)."""
+class ParentIndex:
+    """Map from the id of each element to the id of its parent ("" at the top)."""
 
     __slots__ = ("_buckets", "_length")
 
@@ -24,7 +24,7 @@ class Parents:
         """Return the holder's id, or None for an id that is not in the document."""
         return self._buckets[hash(element_id) % _BUCKETS].get(element_id)
 
-    def changed(self, gone: Iterable[str], new: Iterable[tuple[str, str]]) -> "Parents":
+    def changed(self, gone: Iterable[str], new: Iterable[tuple[str, str]]) -> "ParentIndex":
         """Return the map without the ids `gone` and with the pairs `new`.
 
         Raises:
@@ -50,6 +50,6 @@ class Parents:
                 raise ValueError(f"two elements with the id {element_id}")
             target[element_id] = parent
             length += 1
-        made = object.__new__(Parents)
+        made = object.__new__(ParentIndex)
         made._buckets, made._length = tuple(buckets), length
         return made

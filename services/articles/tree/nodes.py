@@ -10,8 +10,6 @@ from typing import Any, TypeAlias
 
 Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
 
-LEAF_TYPES = ("default", "latex", "inlinecode", "url")
-TEXT_DECORATIONS = ("underline", "line-through")
 
 # The types that may stand at the top of a document.
 VOID_TYPES = ("equation", "code", "image", "author")
@@ -50,8 +48,8 @@ class Leaf:
 
     Attributes:
         text: the text; LaTeX for type `latex`.
-        type: one of `LEAF_TYPES`.
-        decoration: one of `TEXT_DECORATIONS`, or None.
+        type: default, latex, inlinecode or url.
+        decoration: underline or line-through, or None.
         color: a CSS colour, or None.
         url: where a leaf of type `url` leads; None for the others.
         cite: the id of a reference, or None.
@@ -176,7 +174,7 @@ def leaf_to_json(leaf: Leaf) -> dict[str, Json]:
 
 
 def leaf_from_json(stored: Mapping[str, Any]) -> Leaf:
-    """Read what `leaf_to_json` wrote; nothing is checked."""
+    """Parse what `leaf_to_json` wrote; nothing is checked."""
     return Leaf(
         stored["text"],
         stored["type"],
@@ -200,7 +198,7 @@ def element_to_json(element: Element) -> dict[str, Json]:
 
 
 def element_from_json(stored: Mapping[str, Any]) -> Element:
-    """Read what `element_to_json` wrote; nothing is checked."""
+    """Parse what `element_to_json` wrote; nothing is checked."""
     kind: str = stored["type"]
     keys = CONTENT_KEYS.get(kind, ())
     return Element(
@@ -218,5 +216,5 @@ def node_to_json(node: Node) -> dict[str, Json]:
 
 
 def node_from_json(stored: Mapping[str, Any]) -> Node:
-    """Read what `node_to_json` wrote; nothing is checked."""
+    """Parse what `node_to_json` wrote; nothing is checked."""
     return element_from_json(stored) if "id" in stored else leaf_from_json(stored)

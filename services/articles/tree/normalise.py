@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from services.articles.tree import limits
 from services.articles.tree.nodes import EMPTY_LEAF, LEAVES_ONLY_TYPES, Element, Json, Leaf, Node
-from services.articles.tree.values import wrong
+from services.articles.tree.values import schema_error
+from services.common.articles import limits
 
 
 def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
-    """Join neighbours that differ in text alone, and drop empty leaves.
+    """Return leaves with equal neighbours joined and empty ones dropped.
 
     Never empty: where there is no text the first leaf stays, or a plain one is made.
     """
@@ -43,23 +43,23 @@ def normal_children(kind: str, children: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def grid(rows: Sequence[Element], pointer: str) -> dict[str, Json]:
-    """Lay the cells of a table out and give its lengths.
+    """Return the lengths of a table, with its cells laid out.
 
     Every slot is taken by exactly one cell: its own, or one that spans over it.
 
     Raises:
-        Refusal: a span overlaps or leaves the table, a row is too short or too long, or the
+        EditError: a span overlaps or leaves the table, a row is too short or too long, or the
             table is larger than the limits.
     """
     if not rows:
         return {"rowLength": 0, "colLength": 0}
     if len(rows) > limits.TABLE_ROWS:
-        raise wrong(pointer, f"a table has at most {limits.TABLE_ROWS} rows")
+        raise schema_error(pointer, f"a table has at most {limits.TABLE_ROWS} rows")
     width = sum(_spans(cell)[0] for cell in rows[0].elements)
     if width == 0:
-        raise wrong(pointer, "the first row of a table needs a cell")
+        raise schema_error(pointer, "the first row of a table needs a cell")
     if width > limits.TABLE_COLUMNS:
-        raise wrong(pointer, f"a table has at most {limits.TABLE_COLUMNS} columns")
+        raise schema_error(pointer, f"a table has at most {limits.TABLE_COLUMNS} columns")
     # Of each column, the first row that no cell above reaches into.
     free_from = [0] * width
     for y, row in enumerate(rows):
@@ -75,16 +75,18 @@ def _lay_row(row: Element, y: int, height: int, free_from: list[int], pointer: s
         columns, down = _spans(cell)
         place = f"the cell at row {y}, column {x} of the table"
         if x + columns > width:
-            raise wrong(pointer, f"{place} reaches beyond column {width - 1}, the last one")
+            raise schema_error(pointer, f"{place} reaches beyond column {width - 1}, the last one")
         if y + down > height:
-            raise wrong(pointer, f"{place} spans beyond the last row")
+            raise schema_error(pointer, f"{place} spans beyond the last row")
         for column in range(x, x + columns):
             if free_from[column] > y:
-                raise wrong(pointer, f"{place} overlaps one that spans down from above")
+                raise schema_error(pointer, f"{place} overlaps one that spans down from above")
             free_from[column] = y + down
         x += columns
     if any(free <= y for free in free_from):
-        raise wrong(pointer, f"row {y} of the table leaves columns empty; {width} are needed")
+        raise schema_error(
+            pointer, f"row {y} of the table leaves columns empty; {width} are needed"
+        )
 
 
 def _spans(cell: Element) -> tuple[int, int]:

@@ -1,18 +1,18 @@
-"""What a caller sent, read into nodes: every rule that needs no document is checked here."""
+"""Parsing of callers' JSON into nodes, with every check that needs no document."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from services.articles.style import check_element_style, merged_style
-from services.articles.tree import limits
+from services.articles.style import apply_style_patch, check_element_style
+from services.articles.tree import schema
 from services.articles.tree.colours import is_colour
+from services.articles.tree.errors import Code, EditError, join_pointer
 from services.articles.tree.nodes import (
     CONTENT_KEYS,
     ELEMENT_TYPES,
     HOLDS,
-    LEAF_TYPES,
     LEAVES_ONLY_TYPES,
-    TEXT_DECORATIONS,
     VOID_TYPES,
     Element,
     Json,
@@ -20,96 +20,76 @@ from services.articles.tree.nodes import (
     Node,
 )
 from services.articles.tree.normalise import grid, normal_children
-from services.articles.tree.refusal import Code, Refusal, inside
-from services.articles.tree.values import (
-    array,
-    boolean,
-    choice,
-    integer,
-    mapping,
-    number,
-    string,
-    wrong,
-)
+from services.articles.tree.values import array, mapping, schema_error
+from services.common.articles import limits
+from services.common.articles.blocks import ELEMENTS, Marks, TextLeaf, VoidContent
 
 NewId = Callable[[], str]
 
-_LEAF_KEYS = frozenset("type text bold italic textDecoration color cite url".split())
-_IMAGE_KEYS = frozenset("url fileId alt title width height".split())
-_AUTHOR_KEYS = frozenset("id name institutionId isStar".split())
-_INSTITUTION_KEYS = frozenset(["id", "name"])
-_ELEMENT_KEYS = {
-    kind: frozenset(["id", "type", "children", "style", *CONTENT_KEYS.get(kind, ())])
-    for kind in ELEMENT_TYPES
+# Content of void blocks where it is left out.
+_EMPTY: Mapping[str, Json] = {
+    "equation": "",
+    "code": "",
+    "language": "",
+    "image": (),
+    "author": (),
+    "institution": (),
 }
-_LARGEST_INTEGER = 2**53 - 1
 _WEB_ADDRESS = re.compile(r"https?://[^\s/?#]", re.IGNORECASE)
 _DATA_IMAGE = re.compile(r"data:image/[a-z0-9.+-]+[;,]", re.IGNORECASE | re.ASCII)
 
 
-def parse_leaf(value: object, pointer: str) -> Leaf:
-    """Read a TextLeaf. False and null marks are dropped."""
-    given = mapping(value, pointer, _LEAF_KEYS)
-    kind = choice(given.get("type", "default"), inside(pointer, "type"), LEAF_TYPES)
-    if "text" not in given:
-        raise wrong(inside(pointer, "text"), "is required")
-    cite, url = given.get("cite"), None
-    if kind == "url":
-        url = string(given.get("url"), inside(pointer, "url"), limits.URL, empty=False)
-    elif given.get("url") is not None:
-        raise wrong(inside(pointer, "url"), "belongs to a leaf of type url")
-    if cite is not None:
-        cite = string(cite, inside(pointer, "cite"), limits.IDENTIFIER)
-    marks = {key: parse_mark(key, given[key], inside(pointer, key)) for key in MARKS & given.keys()}
+def parse_leaf(value: Any, pointer: str) -> Leaf:
+    """Parse a TextLeaf. False and null marks are dropped."""
+    schema.check(TextLeaf, value, pointer)
+    kind, url, color = value.get("type", "default"), value.get("url"), value.get("color")
+    if kind == "url" and url is None:
+        raise schema_error(join_pointer(pointer, "url"), "is required for a leaf of type url")
+    if kind != "url" and url is not None:
+        raise schema_error(join_pointer(pointer, "url"), "belongs to a leaf of type url")
+    _check_colour(color, pointer)
     return Leaf(
-        string(given["text"], inside(pointer, "text"), limits.LEAF_TEXT),
+        value["text"],
         kind,
-        bool(marks.get("bold")),
-        bool(marks.get("italic")),
-        _text_or_none(marks.get("textDecoration")),
-        _text_or_none(marks.get("color")),
+        bool(value.get("bold")),
+        bool(value.get("italic")),
+        value.get("textDecoration"),
+        color,
         url,
-        cite,
+        value.get("cite"),
     )
 
 
-MARKS = frozenset(["bold", "italic", "textDecoration", "color"])
+def parse_marks(value: Mapping[str, Any]) -> Mapping[str, bool | str | None]:
+    """Return marks, checked; null takes one away."""
+    schema.check(Marks, value, "")
+    _check_colour(value.get("color"), "")
+    return value
 
 
-def parse_mark(key: str, value: object, pointer: str) -> bool | str | None:
-    """Read one of `MARKS`; null takes it away."""
-    if value is None:
-        return None
-    if key in ("bold", "italic"):
-        return boolean(value, pointer)
-    if key == "textDecoration":
-        return choice(value, pointer, TEXT_DECORATIONS)
-    if not is_colour(string(value, pointer, limits.CSS_VALUE)):
-        raise wrong(pointer, "must be a CSS colour such as #c00, tomato or rgb(200, 0, 0)")
-    return str(value)
-
-
-def _text_or_none(value: bool | str | None) -> str | None:
-    return value if isinstance(value, str) else None
+def _check_colour(color: str | None, pointer: str) -> None:
+    if color is not None and not is_colour(color):
+        problem = "must be a CSS colour such as #c00, tomato or rgb(200, 0, 0)"
+        raise schema_error(join_pointer(pointer, "color"), problem)
 
 
 def parse_children(
-    value: object, pointer: str, depth: int, new_id: NewId, claims: dict[str, str]
+    value: object, pointer: str, depth: int, new_id: NewId, sent_ids: dict[str, str]
 ) -> tuple[Node, ...]:
-    """Read an array of TextLeaf and ElementBlock, told apart by `type`.
+    """Parse an array of TextLeaf and ElementBlock, told apart by `type`.
 
     Args:
         value: what the caller sent.
         pointer: where.
         depth: of the elements among the children; 1 is the top of the document.
         new_id: gives the id of each element.
-        claims: filled with the new ids of elements that were sent with an id, and that id.
+        sent_ids: filled with the new id of each element that was sent with an id, and that id.
     """
     return tuple(
         [
-            parse_element(child, inside(pointer, place), depth, new_id, claims)
+            parse_element(child, join_pointer(pointer, place), depth, new_id, sent_ids)
             if _is_element(child)
-            else parse_leaf(child, inside(pointer, place))
+            else parse_leaf(child, join_pointer(pointer, place))
             for place, child in enumerate(array(value, pointer))
         ]
     )
@@ -120,39 +100,40 @@ def _is_element(value: object) -> bool:
 
 
 def parse_element(
-    value: object, pointer: str, depth: int, new_id: NewId, claims: dict[str, str]
+    value: Any, pointer: str, depth: int, new_id: NewId, sent_ids: dict[str, str]
 ) -> Element:
-    """Read an ElementBlock into its normal form, under a new id; see `parse_children`."""
+    """Parse an ElementBlock into its normal form, under a new id; see `parse_children`."""
     if depth > limits.DEPTH:
-        raise wrong(pointer, f"is nested deeper than {limits.DEPTH} elements")
+        raise schema_error(pointer, f"is nested deeper than {limits.DEPTH} elements")
     kind = mapping(value, pointer).get("type")
     if not isinstance(kind, str) or kind not in ELEMENT_TYPES:
-        raise wrong(inside(pointer, "type"), f"must be one of {', '.join(ELEMENT_TYPES)}")
-    given = mapping(value, pointer, _ELEMENT_KEYS[kind])
+        problem = f"must be one of {', '.join(ELEMENT_TYPES)}"
+        raise schema_error(join_pointer(pointer, "type"), problem)
+    # A style is checked by itself, and null means that there is no id.
+    fields = {
+        key: field
+        for key, field in value.items()
+        if key != "style" and not (key == "id" and field is None)
+    }
+    schema.check(ELEMENTS[kind], fields, pointer)
     made_id = new_id()
-    if given.get("id") is not None:
-        claims[made_id] = string(given["id"], inside(pointer, "id"), limits.IDENTIFIER)
+    if "id" in fields:
+        sent_ids[made_id] = fields["id"]
     style: Mapping[str, Json] = {}
-    if given.get("style") is not None:
-        place = inside(pointer, "style")
-        check_element_style(kind, given["style"], place)
-        style = merged_style({}, _as_json(given["style"]))
-    place = inside(pointer, "children")
-    children = parse_children(given.get("children", ()), place, depth + 1, new_id, claims)
-    content = parse_content(kind, given, pointer)
-    return built(Element(made_id, kind, (), style, content), children, place)
+    if value.get("style") is not None:
+        check_element_style(kind, value["style"], join_pointer(pointer, "style"))
+        style = apply_style_patch({}, value["style"])
+    place = join_pointer(pointer, "children")
+    children = parse_children(fields.get("children", ()), place, depth + 1, new_id, sent_ids)
+    content = _content(kind, fields, pointer)
+    return with_checked_children(Element(made_id, kind, (), style, content), children, place)
 
 
-def _as_json(value: object) -> Mapping[str, Json]:
-    assert isinstance(value, Mapping)
-    return value
-
-
-def built(element: Element, children: Sequence[Node], pointer: str) -> Element:
+def with_checked_children(element: Element, children: Sequence[Node], pointer: str) -> Element:
     """Return the element around other children, in normal form.
 
     Raises:
-        Refusal: the children don't fit the type, or don't make a table.
+        EditError: the children don't fit the type, or don't make a table.
     """
     _fit(element.type, children, pointer)
     content = element.content
@@ -167,141 +148,90 @@ def _fit(kind: str, children: Sequence[Node], pointer: str) -> None:
     held = HOLDS.get(kind)
     leaves = sum(isinstance(child, Leaf) for child in children)
     if kind in VOID_TYPES and children:
-        raise wrong(pointer, f"a block of type {kind} has no children")
+        raise schema_error(pointer, f"a block of type {kind} has no children")
     for place, child in enumerate(children):
         if isinstance(child, Element) and child.type != held:
-            raise wrong(inside(pointer, place), f"{kind} cannot hold {child.type}")
+            raise schema_error(join_pointer(pointer, place), f"{kind} cannot hold {child.type}")
     if kind == "list-item":
         if any(isinstance(child, Element) for child in children[:-1]):
-            raise wrong(pointer, "a list-item holds leaves, then at most one nested list")
+            raise schema_error(pointer, "a list-item holds leaves, then at most one nested list")
     elif kind == "label":
         if 0 < leaves < len(children):
-            raise wrong(pointer, "a label holds either leaves or label-items, not both")
+            raise schema_error(pointer, "a label holds either leaves or label-items, not both")
     elif leaves and kind not in LEAVES_ONLY_TYPES:
-        raise wrong(pointer, f"{kind} holds {held}, and no text of its own")
+        raise schema_error(pointer, f"{kind} holds {held}, and no text of its own")
 
 
-def parse_content(kind: str, given: Mapping[str, object], pointer: str) -> dict[str, Json]:
-    """Read the fields that belong to a type alone, and fill in those left out."""
+def _content(kind: str, fields: Mapping[str, Any], pointer: str) -> dict[str, Json]:
+    """Return the fields that belong to a type alone, with those left out filled in."""
     match kind:
         case "label-item":
-            return {"name": _string(given, "name", pointer, limits.LEAF_TEXT)}
+            return {"name": fields.get("name", "")}
         case "table-cell":
-            return {
-                "colSpan": _span(given, "colSpan", pointer, limits.TABLE_COLUMNS),
-                "rowSpan": _span(given, "rowSpan", pointer, limits.TABLE_ROWS),
-            }
+            return {"colSpan": fields.get("colSpan", 1), "rowSpan": fields.get("rowSpan", 1)}
         case "table":
-            for key in CONTENT_KEYS["table"]:
-                if key in given:
-                    integer(given[key], inside(pointer, key), 0, _LARGEST_INTEGER)
             return {"rowLength": 0, "colLength": 0}
         case _:
-            empty: dict[str, object] = {"image": [], "author": [], "institution": []}
             return {
-                key: parse_field(key, given.get(key, empty.get(key, "")), inside(pointer, key))
+                key: _field(key, fields.get(key, _EMPTY[key]), pointer)
                 for key in CONTENT_KEYS.get(kind, ())
             }
 
 
-def parse_field(key: str, value: object, pointer: str) -> Json:
-    """Read one content field of a void block, named as in `CONTENT_KEYS`."""
-    match key:
-        case "equation":
-            return string(value, pointer, limits.EQUATION)
-        case "code":
-            return string(value, pointer, limits.CODE)
-        case "language":
-            return string(value, pointer, limits.CODE_LANGUAGE)
-        case "image":
-            return _each(parse_image, value, pointer)
-        case "author":
-            return _each(_author, value, pointer)
-        case _:
-            return _institutions(value, pointer)
+def parse_void_content(fields: Mapping[str, Any], pointer: str) -> dict[str, Json]:
+    """Return fields of void blocks, checked and filled in."""
+    schema.check(VoidContent, fields, pointer)
+    return {key: _field(key, value, pointer) for key, value in fields.items()}
 
 
-def _each(parse: Callable[[object, str, int], Json], value: object, pointer: str) -> list[Json]:
-    return [
-        parse(item, inside(pointer, place), place)
-        for place, item in enumerate(array(value, pointer))
-    ]
+def _field(key: str, value: Any, pointer: str) -> Json:
+    """Return a content field of a void block, whose shape is checked, in its normal form."""
+    pointer = join_pointer(pointer, key)
+    if key == "image":
+        return [_image(item, join_pointer(pointer, place)) for place, item in enumerate(value)]
+    if key == "author":
+        return [_author(item, place) for place, item in enumerate(value)]
+    if key == "institution":
+        return _institutions(value, pointer)
+    checked: Json = value
+    return checked
 
 
-def parse_image(value: object, pointer: str, place: int) -> Json:
-    """Read an Image: exactly one of url and fileId, and what describes it."""
-    given = mapping(value, pointer, _IMAGE_KEYS)
-    if (given.get("url") is None) == (given.get("fileId") is None):
-        raise Refusal(Code.FIELDS, pointer, "takes exactly one of url and fileId")
-    made: dict[str, Json] = {}
-    if given.get("url") is not None:
-        made["url"] = _image_url(given["url"], inside(pointer, "url"))
-    else:
-        made["fileId"] = string(
-            given["fileId"], inside(pointer, "fileId"), limits.IDENTIFIER, empty=False
-        )
-    for key in ("alt", "title"):
-        if given.get(key) is not None:
-            made[key] = string(given[key], inside(pointer, key), limits.LEAF_TEXT)
-    for key in ("width", "height"):
-        if given.get(key) is not None:
-            made[key] = _length(given[key], inside(pointer, key))
-    return made
+def _image(item: Mapping[str, Json], pointer: str) -> Json:
+    """Return an image with exactly one of url and fileId, and what describes it."""
+    url = item.get("url")
+    if (url is None) == (item.get("fileId") is None):
+        raise EditError(Code.FIELDS, pointer, "takes exactly one of url and fileId")
+    if isinstance(url, str):
+        _check_image_url(url, join_pointer(pointer, "url"))
+    names = ("url", "fileId", "alt", "title", "width", "height")
+    return {name: item[name] for name in names if item.get(name) is not None}
 
 
-def _image_url(value: object, pointer: str) -> str:
-    url = string(value, pointer, limits.DATA_URL)
+def _check_image_url(url: str, pointer: str) -> None:
     if _DATA_IMAGE.match(url):
-        return url
+        return
     if not _WEB_ADDRESS.match(url):
-        raise wrong(pointer, "must be an http or https address or a data:image URL")
-    return string(value, pointer, limits.URL)
+        raise schema_error(pointer, "must be an http or https address or a data:image URL")
+    if len(url) > limits.URL:
+        raise schema_error(pointer, f"must have at most {limits.URL} characters, has {len(url)}")
 
 
-def _length(value: object, pointer: str) -> Json:
-    if isinstance(value, str):
-        return string(value, pointer, limits.CSS_VALUE)
-    if number(value, pointer) < 0:
-        raise wrong(pointer, "must not be negative")
-    return number(value, pointer)
-
-
-def _author(value: object, pointer: str, place: int) -> Json:
-    given = mapping(value, pointer, _AUTHOR_KEYS)
-    institution = given.get("institutionId", 0)
+def _author(item: Mapping[str, Json], place: int) -> Json:
     return {
-        "id": _number_id(given.get("id", place + 1), inside(pointer, "id")),
-        "name": _name(given, pointer),
-        "institutionId": _number_id(institution, inside(pointer, "institutionId")),
-        "isStar": boolean(given.get("isStar", False), inside(pointer, "isStar")),
+        "id": item.get("id", place + 1),
+        "name": item["name"],
+        "institutionId": item.get("institutionId", 0),
+        "isStar": item.get("isStar", False),
     }
 
 
-def _institutions(value: object, pointer: str) -> list[Json]:
-    made: list[Json] = []
-    seen: set[int] = set()
-    for place, item in enumerate(array(value, pointer)):
-        here = inside(pointer, place)
-        given = mapping(item, here, _INSTITUTION_KEYS)
-        identifier = _number_id(given.get("id", place + 1), inside(here, "id"))
-        if identifier in seen:
-            raise wrong(inside(here, "id"), "is the id of another institution here")
-        seen.add(identifier)
-        made.append({"id": identifier, "name": _name(given, here)})
-    return made
-
-
-def _number_id(value: object, pointer: str) -> int:
-    return integer(value, pointer, 0, _LARGEST_INTEGER)
-
-
-def _name(given: Mapping[str, object], pointer: str) -> str:
-    return string(given.get("name"), inside(pointer, "name"), limits.LEAF_TEXT)
-
-
-def _span(given: Mapping[str, object], key: str, pointer: str, most: int) -> int:
-    return integer(given.get(key, 1), inside(pointer, key), 1, most)
-
-
-def _string(given: Mapping[str, object], key: str, pointer: str, limit: int) -> str:
-    return string(given.get(key, ""), inside(pointer, key), limit)
+def _institutions(items: Sequence[Mapping[str, Json]], pointer: str) -> list[Json]:
+    made: dict[Json, Json] = {}
+    for place, item in enumerate(items):
+        identifier = item.get("id", place + 1)
+        if identifier in made:
+            where = join_pointer(join_pointer(pointer, place), "id")
+            raise schema_error(where, "is the id of another institution here")
+        made[identifier] = {"id": identifier, "name": item["name"]}
+    return list(made.values())

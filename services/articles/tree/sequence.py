@@ -1,4 +1,4 @@
-"""The top-level blocks of a document: a sequence that shares what an edit left alone.
+"""The top-level blocks of a document: an immutable sequence that shares unchanged parts.
 
 A tuple of 10,000 blocks would be copied whole by every edit. Here it is cut into runs of at
 most 128; an edit copies the run it touches and the short tuple of runs. Each run knows where
@@ -26,7 +26,7 @@ def _run(elements: tuple[Element, ...]) -> _Run:
     return _Run(elements, places, joined_cites(elements))
 
 
-class Blocks:
+class BlockSequence:
     """An immutable sequence of elements, found by position or by id."""
 
     __slots__ = ("_runs", "_starts")
@@ -47,7 +47,7 @@ class Blocks:
             yield from run.elements
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Blocks) and tuple(self) == tuple(other)
+        return isinstance(other, BlockSequence) and tuple(self) == tuple(other)
 
     __hash__ = None  # type: ignore[assignment]  # elements hold mappings, which have no hash
 
@@ -64,23 +64,23 @@ class Blocks:
                 return start + place
         raise KeyError(element_id)
 
-    def spliced(self, start: int, stop: int, elements: Sequence[Element]) -> "Blocks":
+    def spliced(self, start: int, stop: int, elements: Sequence[Element]) -> "BlockSequence":
         """Return the sequence with `elements` in place of those from `start` to before `stop`."""
         if not self._runs:
-            return Blocks(elements)
+            return BlockSequence(elements)
         last = len(self._runs) - 1
         first_run = min(bisect_right(self._starts, start) - 1, last)
         last_run = max(first_run, bisect_left(self._starts, stop) - 1)
         head = self._runs[first_run].elements[: start - self._starts[first_run]]
         tail = self._runs[last_run].elements[stop - self._starts[last_run] :]
-        made = object.__new__(Blocks)
+        made = object.__new__(BlockSequence)
         cut = _cut((*head, *elements, *tail))
         made._set((*self._runs[:first_run], *cut, *self._runs[last_run + 1 :]))
         return made
 
-    def updated(self, changed: Mapping[str, Element]) -> "Blocks":
+    def updated(self, changed: Mapping[str, Element]) -> "BlockSequence":
         """Return the sequence with other states of some elements, by id; each run is made once."""
-        made = object.__new__(Blocks)
+        made = object.__new__(BlockSequence)
         made._set(tuple([_updated(run, changed) for run in self._runs]))
         return made
 

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.settings import Articles
-from tests.services.articles.editing import Clock, Editing
+from tests.services.articles.editor_services import Clock, EditorServices
 
 
 @pytest.fixture
@@ -21,9 +21,11 @@ def settings() -> Articles:
 
 
 @pytest.fixture
-async def editing(engine: AsyncEngine, clock: Clock, settings: Articles) -> AsyncIterator[Editing]:
+async def editors(
+    engine: AsyncEngine, clock: Clock, settings: Articles
+) -> AsyncIterator[EditorServices]:
     """One editor that serves; tests start others beside it."""
-    editing = Editing(engine, clock, settings)
-    await editing.start()
-    yield editing
-    await editing.stop()
+    editors = EditorServices(engine, clock, settings)
+    await editors.start()
+    yield editors
+    await editors.stop()

@@ -11,21 +11,21 @@ from services.articles.tables import articles, operations
 from services.common.database import reading
 from services.common.errors import GatewayError
 from services.common.settings import Articles
-from tests.services.articles.editing import Editing, code_of
+from tests.services.articles.editor_services import EditorServices, code_of
 from tests.services.articles.test_sessions import code
 
 MONTH_S = 30 * 86_400
 
 
-async def lab(editing: Editing) -> int:
+async def lab(editors: EditorServices) -> int:
     """Make a group of ada's with bob in it."""
-    group = await editing.groups.create("lab", "user_ada")
-    await editing.groups.add(group, "user_bob")
+    group = await editors.groups.create("lab", "user_ada")
+    await editors.groups.add(group, "user_bob")
     return group
 
 
-async def test_a_document_is_made_with_what_was_said(editing: Editing) -> None:
-    ada = editing.client()
+async def test_a_document_is_created_with_the_fields_given(editors: EditorServices) -> None:
+    ada = editors.client()
     named, unnamed = await ada.create("Paper"), await ada.create()
     assert named == wire.Article(
         id=named.id,
@@ -34,15 +34,15 @@ async def test_a_document_is_made_with_what_was_said(editing: Editing) -> None:
         may_edit=True,
         permission=wire.PERMISSION_GROUP_ONLY,
         depth=0,
-        created_at=int(editing.clock.now_s),
+        created_at=int(editors.clock.now_s),
     )
     assert named.id.isdecimal()
     assert unnamed.name == "Untitled"
-    assert int(named.id) >> 22 == int(editing.clock.now_s * 1000)
+    assert int(named.id) >> 22 == int(editors.clock.now_s * 1000)
 
 
-async def test_a_name_has_at_most_200_characters(editing: Editing) -> None:
-    ada = editing.client()
+async def test_a_name_has_at_most_200_characters(editors: EditorServices) -> None:
+    ada = editors.client()
     assert (await ada.create("é" * 200)).name == "é" * 200
     for name in ("é" * 201, "a\0b"):
         with pytest.raises(GatewayError) as raised:
@@ -51,14 +51,14 @@ async def test_a_name_has_at_most_200_characters(editing: Editing) -> None:
     assert len((await ada.groups())[0].articles) == 1
 
 
-async def test_the_private_group_is_always_there_and_first(editing: Editing) -> None:
-    ada = editing.client()
+async def test_the_private_group_is_always_there_and_first(editors: EditorServices) -> None:
+    ada = editors.client()
     (private,) = await ada.groups()
     assert (private.group_id, private.is_creator, list(private.articles)) == (0, True, [])
-    group = await lab(editing)
-    editing.clock.now_s += 1
+    group = await lab(editors)
+    editors.clock.now_s += 1
     first = await ada.create("1")
-    editing.clock.now_s += 1
+    editors.clock.now_s += 1
     second = await ada.create("2")
     shared = await ada.create("3", group)
     private, theirs = await ada.groups()
@@ -67,8 +67,8 @@ async def test_the_private_group_is_always_there_and_first(editing: Editing) -> 
     assert theirs.created_at == 1_700_000_000
 
 
-async def test_what_is_in_a_private_group_is_seen_by_nobody_else(editing: Editing) -> None:
-    ada, bob = editing.client("ada"), editing.client("bob")
+async def test_private_group_documents_are_hidden_from_others(editors: EditorServices) -> None:
+    ada, bob = editors.client("ada"), editors.client("bob")
     article = await ada.create()
     told = []
     for named in (article.id, "123", "x", "9" * 30, "", "²"):
@@ -81,9 +81,11 @@ async def test_what_is_in_a_private_group_is_seen_by_nobody_else(editing: Editin
     await ada.open(article.id)
 
 
-async def test_members_share_a_groups_documents_and_others_see_none(editing: Editing) -> None:
-    group = await lab(editing)
-    ada, bob, eve = (editing.client(user) for user in ("ada", "bob", "eve"))
+async def test_members_share_a_groups_documents_and_others_see_none(
+    editors: EditorServices,
+) -> None:
+    group = await lab(editors)
+    ada, bob, eve = (editors.client(user) for user in ("ada", "bob", "eve"))
     article = await ada.create("shared", group)
     session_id = (await bob.open(article.id)).session_id
     await bob.insert(session_id, "by bob")
@@ -96,9 +98,9 @@ async def test_members_share_a_groups_documents_and_others_see_none(editing: Edi
     assert await code(eve.open(article.id)) == 40402
 
 
-async def test_a_group_that_one_is_not_in_is_unknown(editing: Editing) -> None:
-    group = await lab(editing)
-    eve = editing.client("eve")
+async def test_a_group_of_others_is_unknown(editors: EditorServices) -> None:
+    group = await lab(editors)
+    eve = editors.client("eve")
     told = set()
     for named in (group, 5, -1, (1 << 63) - 1):
         with pytest.raises(GatewayError) as raised:
@@ -107,12 +109,12 @@ async def test_a_group_that_one_is_not_in_is_unknown(editing: Editing) -> None:
     assert [(number, param) for number, _, param in told] == [(40406, "/group")]
 
 
-async def test_a_private_document_in_a_group_is_its_creators_alone(editing: Editing) -> None:
-    group = await lab(editing)
-    ada, bob = editing.client("ada"), editing.client("bob")
+async def test_a_private_document_in_a_group_is_its_creators_alone(editors: EditorServices) -> None:
+    group = await lab(editors)
+    ada, bob = editors.client("ada"), editors.client("bob")
     article = await bob.create("mine", group)
     session_id = (await ada.open(article.id)).session_id
-    await editing.articles.set_permission(article.id, "private")
+    await editors.articles.set_permission(article.id, "private")
     assert await code(ada.insert(session_id, "x")) == 40402
     assert await code(ada.open(article.id)) == 40402
     assert await code(ada.call("DeleteArticle", article_id=article.id)) == 40402
@@ -122,13 +124,13 @@ async def test_a_private_document_in_a_group_is_its_creators_alone(editing: Edit
     await bob.insert((await bob.open(article.id)).session_id, "x")
 
 
-async def test_who_made_neither_document_nor_group_may_not_delete(editing: Editing) -> None:
-    group = await lab(editing)
-    ada, bob = editing.client("ada"), editing.client("bob")
-    await editing.groups.add(group, "user_cy")
+async def test_other_members_may_not_delete_a_document(editors: EditorServices) -> None:
+    group = await lab(editors)
+    ada, bob = editors.client("ada"), editors.client("bob")
+    await editors.groups.add(group, "user_cy")
     article = await bob.create("by bob", group)
     with pytest.raises(GatewayError) as raised:
-        await editing.client("cy").call("DeleteArticle", article_id=article.id)
+        await editors.client("cy").call("DeleteArticle", article_id=article.id)
     assert (code_of(raised), raised.value.http_status) == (40301, 403)
     assert await code(bob.call("DeleteArticle", article_id="1")) == 40402
     await ada.call("DeleteArticle", article_id=article.id)
@@ -137,65 +139,65 @@ async def test_who_made_neither_document_nor_group_may_not_delete(editing: Editi
     assert list((await bob.groups())[1].articles) == []
 
 
-async def test_a_deleted_document_is_gone_and_can_be_brought_back(editing: Editing) -> None:
-    ada = editing.client()
+async def test_a_deleted_document_is_gone_and_can_be_brought_back(editors: EditorServices) -> None:
+    ada = editors.client()
     article = await ada.create("Paper")
     session_id = (await ada.open(article.id)).session_id
     await ada.insert(session_id, "kept")
     await ada.call("DeleteArticle", article_id=article.id)
     assert list((await ada.groups())[0].articles) == []
     assert await code(ada.call("DeleteArticle", article_id=article.id)) == 40402
-    editing.clock.now_s += MONTH_S - 1
-    await editing.sweeper().sweep()
-    await editing.articles.restore(article.id)
+    editors.clock.now_s += MONTH_S - 1
+    await editors.sweeper().sweep()
+    await editors.articles.restore(article.id)
     assert await ada.texts((await ada.open(article.id)).session_id) == ["kept"]
     with pytest.raises(GatewayError):
-        await editing.articles.restore(article.id)
+        await editors.articles.restore(article.id)
 
 
-async def test_after_a_month_a_deleted_document_is_gone_for_good(editing: Editing) -> None:
-    ada = editing.client()
+async def test_after_a_month_a_deleted_document_is_gone_for_good(editors: EditorServices) -> None:
+    ada = editors.client()
     kept, gone = await ada.create("kept"), await ada.create("gone")
     for article in (kept, gone):
         await ada.insert((await ada.open(article.id)).session_id, "x")
     await ada.call("DeleteArticle", article_id=gone.id)
-    editing.clock.now_s += MONTH_S
-    await editing.sweeper().sweep()
+    editors.clock.now_s += MONTH_S
+    await editors.sweeper().sweep()
     with pytest.raises(GatewayError):
-        await editing.articles.restore(gone.id)
-    async with reading(editing.engine) as connection:
+        await editors.articles.restore(gone.id)
+    async with reading(editors.engine) as connection:
         assert list(await connection.scalars(select(articles.c.id))) == [kept.id]
         left = await connection.scalars(select(operations.c.article_id))
         assert list(left) == [kept.id]
 
 
-async def test_one_sweeper_works_at_a_time_through_any_number_of_documents(
-    editing: Editing,
+async def test_one_sweeper_at_a_time_purges_all_documents(
+    editors: EditorServices,
 ) -> None:
-    ada = editing.client()
+    ada = editors.client()
     for _ in range(41):
         article = await ada.create()
         await ada.call("DeleteArticle", article_id=article.id)
-    editing.clock.now_s += MONTH_S
-    first, second = editing.sweeper(), editing.sweeper()
+    editors.clock.now_s += MONTH_S
+    first, second = editors.sweeper(), editors.sweeper()
     assert await first.sweep()
     assert not await second.sweep()
-    async with reading(editing.engine) as connection:
+    async with reading(editors.engine) as connection:
         assert await connection.scalar(select(func.count()).select_from(articles)) == 0
     await first.stop()
     assert await second.sweep()
 
 
-async def test_ids_of_one_moment_differ_and_tell_no_number(editing: Editing) -> None:
-    ada = editing.client()
+async def test_ids_of_one_moment_differ_and_tell_no_number(editors: EditorServices) -> None:
+    ada = editors.client()
     ids = {(await ada.create()).id for _ in range(20)}
     assert len(ids) == 20
     low = sorted(int(one) & ((1 << 22) - 1) for one in ids)
     assert max(after - before for before, after in pairwise(low)) > 1000
 
 
-async def test_the_random_bits_of_ids_come_from_outside(editing: Editing) -> None:
-    made = ArticleRepository(editing.engine, editing.source, lambda bits: bits)
+async def test_the_random_bits_of_ids_come_from_outside(editors: EditorServices) -> None:
+    made = ArticleRepository(editors.engine, editors.source, lambda bits: bits)
     article = await made.create("user_ada", "personal_free", 0, "")
     assert int(article.id) == (1_700_000_000_000 << 22) + 22
 
@@ -205,8 +207,10 @@ class TestGrants:
     def settings(self) -> Articles:
         return Articles(require_grant=True)
 
-    async def test_a_grant_is_asked_for_where_the_settings_say_so(self, editing: Editing) -> None:
-        ada = editing.client()
+    async def test_a_grant_is_required_where_the_settings_say_so(
+        self, editors: EditorServices
+    ) -> None:
+        ada = editors.client()
         for call in (
             ada.groups(),
             ada.create(),
@@ -217,8 +221,8 @@ class TestGrants:
             ada.call("DestroySession", session_id="s"),
         ):
             assert await code(call) == 40302
-        await editing.groups.give_grant("user_ada")
-        await editing.groups.give_grant("user_ada")
+        await editors.groups.give_grant("user_ada")
+        await editors.groups.give_grant("user_ada")
         await ada.insert(await ada.begin(), "x")
-        await editing.groups.take_grant("user_ada")
+        await editors.groups.take_grant("user_ada")
         assert await code(ada.groups()) == 40302

@@ -8,6 +8,7 @@ import pytest
 
 from gateway.articles.v1 import articles_pb2 as wire
 from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceStub
+from gateway.articles.v1.edits_pb2 import Edit, InsertBlocks
 from gateway.files.v1.files_pb2 import (
     PURPOSE_ASSISTANTS,
     CreateFileRequest,
@@ -16,7 +17,7 @@ from gateway.files.v1.files_pb2 import (
 )
 from gateway.files.v1.files_pb2_grpc import FileStoreServiceStub
 from services.accounts.repository import AccountRepository
-from services.articles.files import must_own
+from services.articles.files import check_ownership
 from services.assembly import Services
 from services.common.channels import call_metadata, open_channel
 from services.common.database import migrate, open_engine
@@ -60,11 +61,10 @@ async def insert(channel: grpc.aio.Channel, key: str, files_key: str) -> int | N
         wire.CreateSessionRequest(article_id=made.article.id), metadata=metadata
     )
     blocks = [{"type": "image", "image": [{"fileId": kept.file.id}]}]
-    request = wire.InsertBlocksRequest(
-        session_id=opened.session_id, path=[0], blocks=orjson.dumps(blocks)
-    )
+    edit = Edit(insert_blocks=InsertBlocks(path=[0], blocks=orjson.dumps(blocks)))
+    request = wire.ApplyEditRequest(session_id=opened.session_id, edit=edit)
     try:
-        await stub.InsertBlocks(request, metadata=metadata)
+        await stub.ApplyEdit(request, metadata=metadata)
     except grpc.aio.AioRpcError as error:
         return from_rpc_error(error).article_code
     return None
@@ -77,5 +77,5 @@ class _Down:
 
 async def test_a_store_that_does_not_answer_is_no_missing_file() -> None:
     with pytest.raises(GatewayError) as raised:
-        await must_own(_Down(), {"file-a": "/image/0/fileId", "file-b": "/image/1/fileId"})
+        await check_ownership(_Down(), {"file-a": "/image/0/fileId", "file-b": "/image/1/fileId"})
     assert (raised.value.http_status, raised.value.article_code) == (503, None)

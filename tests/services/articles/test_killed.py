@@ -13,10 +13,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.accounts.repository import AccountRepository
 from services.common.database import migrate, open_engine
 from services.common.settings import Storage
-from tests.services.articles.killed import (
+from tests.services.articles.killed_processes import (
     Known,
     assert_consistent,
-    editing,
+    editor_process,
     make_article,
     work_until_killed,
 )
@@ -26,7 +26,7 @@ _DOCUMENTS = 3
 
 @asynccontextmanager
 async def _data() -> AsyncIterator[tuple[Path, AsyncEngine, str]]:
-    """Give a folder, the engine of its database and a key."""
+    """Return a folder, the engine of its database and a key."""
     with tempfile.TemporaryDirectory(prefix="gw-") as name:
         folder = Path(name)
         engine = open_engine(Storage(data_dir=folder))
@@ -38,10 +38,10 @@ async def _data() -> AsyncIterator[tuple[Path, AsyncEngine, str]]:
 async def _kill_often(times: int, seed: int) -> None:
     chance = random.Random(seed)
     async with _data() as (folder, engine, key):
-        async with editing(folder, "s") as (_, address):
+        async with editor_process(folder, "s") as (_, address):
             known = [Known(await make_article(address, key)) for _ in range(_DOCUMENTS)]
         for _ in range(times):
-            async with editing(folder, "s") as (process, address):
+            async with editor_process(folder, "s") as (process, address):
                 await work_until_killed(address, process, key, known, chance)
             for one in known:
                 await assert_consistent(engine, one)
@@ -50,19 +50,19 @@ async def _kill_often(times: int, seed: int) -> None:
     assert any(one.gone for one in known)
 
 
-async def test_ten_kills_lose_no_edit_and_leave_none_half_done() -> None:
+async def test_ten_kills_lose_no_edit_and_tear_none() -> None:
     await _kill_often(10, seed=1)
 
 
 @pytest.mark.soak
-async def test_two_hundred_kills_lose_no_edit_and_leave_none_half_done() -> None:
+async def test_two_hundred_kills_lose_no_edit_and_tear_none() -> None:
     await _kill_often(200, seed=2)
 
 
-async def test_what_one_process_leaves_when_killed_another_goes_on_with() -> None:
+async def test_another_process_continues_after_a_kill() -> None:
     chance = random.Random(3)
-    async with _data() as (folder, engine, key), editing(folder, "b") as (second, other):
-        async with editing(folder, "a") as (first, address):
+    async with _data() as (folder, engine, key), editor_process(folder, "b") as (second, other):
+        async with editor_process(folder, "a") as (first, address):
             article_id = await make_article(address, key)
             # Two callers of one user, each through a process of its own, on one document.
             known = [Known(article_id), Known(article_id)]

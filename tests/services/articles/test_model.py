@@ -1,4 +1,4 @@
-"""Two users edit one document through two processes: it is what a plain list would be."""
+"""Random edits of two users through two processes, compared with a list of blocks."""
 
 import random
 from dataclasses import dataclass, field
@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from services.articles import log
+from services.articles import snapshots
 from services.common.errors import GatewayError
-from tests.services.articles.editing import Client, Editing, stored_and_replayed
+from tests.services.articles.editor_services import Client, EditorServices, stored_and_replayed
 
 _STEPS = 60
 
 
 @dataclass
 class Model:
-    """What the document must be: the id and text of each block, and how many edits there were."""
+    """The expected document: id and text of each block, and the number of edits."""
 
     blocks: list[tuple[str, str]] = field(default_factory=list)
     revision: int = 0
@@ -49,28 +49,28 @@ async def change(
 ) -> Any:
     """Change or delete the block at a place."""
     block_id, text = model.blocks[at]
-    named = {"session_id": session_id, "block_id": block_id}
     if kind == "delete":
         del model.blocks[at]
-        return await client.call("DeleteBlock", **named)
+        return await client.edit(session_id, "delete_block", block_id=block_id)
     if kind == "append":
         model.blocks[at] = block_id, text + word
-        return await client.call("AppendText", **named, text=word)
+        return await client.edit(session_id, "append_text", block_id=block_id, text=word)
     model.blocks[at] = block_id, word
-    return await client.call("ReplaceText", **named, fields={"children": word})
+    fields = {"children": word}
+    return await client.edit(session_id, "replace_text", block_id=block_id, fields=fields)
 
 
 @pytest.mark.parametrize("seed", range(2))
 async def test_any_sequence_of_edits_leaves_what_the_model_has(
-    editing: Editing, seed: int, monkeypatch: pytest.MonkeyPatch
+    editors: EditorServices, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "SNAPSHOT_EVERY", 7)
+    monkeypatch.setattr(snapshots, "SNAPSHOT_EVERY", 7)
     chance = random.Random(seed)
-    await editing.start()
-    group = await editing.groups.create("lab", "user_ada")
-    await editing.groups.add(group, "user_bob")
-    article = await editing.client("ada").create(group_id=group)
-    users = [editing.client("ada", 0), editing.client("bob", 1)]
+    await editors.start()
+    group = await editors.groups.create("lab", "user_ada")
+    await editors.groups.add(group, "user_bob")
+    article = await editors.client("ada").create(group_id=group)
+    users = [editors.client("ada", 0), editors.client("bob", 1)]
     sessions = [(await user.open(article.id)).session_id for user in users]
     model = Model()
     for _ in range(_STEPS):
@@ -81,5 +81,5 @@ async def test_any_sequence_of_edits_leaves_what_the_model_has(
         assert [(block.id, block.text) for block in read.blocks] == model.blocks
         assert read.revision == model.revision
         assert read.text == "\n\n".join(text for _, text in model.blocks)
-    stored, replayed = await stored_and_replayed(editing.engine, article.id)
+    stored, replayed = await stored_and_replayed(editors.engine, article.id)
     assert stored == replayed

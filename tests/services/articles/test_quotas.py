@@ -1,4 +1,4 @@
-"""What documents may take up by plan, and how deleting frees it: on both engines."""
+"""Quotas of documents by plan, and how deleting frees them, on both engines."""
 
 import asyncio
 
@@ -6,13 +6,18 @@ import pytest
 from sqlalchemy import func, select
 
 from gateway.errors.v1 import errors_pb2
-from services.articles import log as logs
+from services.articles import snapshots
 from services.articles.tables import articles, operations
 from services.articles.usage import BLOCK, DOCUMENT_BYTES, OPERATION_BYTES, Account
 from services.common.database import reading
 from services.common.errors import GatewayError
 from services.common.settings import ArticleDocuments, ArticleQuota, Articles
-from tests.services.articles.editing import Client, Editing, code_of, snapshot_revision
+from tests.services.articles.editor_services import (
+    Client,
+    EditorServices,
+    code_of,
+    snapshot_revision,
+)
 
 QUOTA = 100_000
 TEXT = "x" * 20_000
@@ -27,14 +32,14 @@ def settings() -> Articles:
     )
 
 
-async def account(editing: Editing, user: str = "ada") -> Account:
-    async with reading(editing.engine) as connection:
-        return await editing.accounts.account(connection, f"user_{user}")
+async def account(editors: EditorServices, user: str = "ada") -> Account:
+    async with reading(editors.engine) as connection:
+        return await editors.owner_usage.account(connection, f"user_{user}")
 
 
-async def counted(editing: Editing) -> tuple[int, int]:
+async def counted(editors: EditorServices) -> tuple[int, int]:
     """Count what live documents are charged for: how many there are, and their bytes."""
-    size = func.octet_length if editing.engine.dialect.name == "postgresql" else func.length
+    size = func.octet_length if editors.engine.dialect.name == "postgresql" else func.length
     logged = select(
         func.coalesce(
             func.sum(size(operations.c.operation) + size(operations.c.inverse) + OPERATION_BYTES), 0
@@ -45,7 +50,7 @@ async def counted(editing: Editing) -> tuple[int, int]:
     live = select(func.count(), func.coalesce(func.sum(articles.c.size_bytes), 0)).where(
         articles.c.deleted_at_ms.is_(None)
     )
-    async with reading(editing.engine) as connection:
+    async with reading(editors.engine) as connection:
         documents, size_bytes = (await connection.execute(live)).one()
         in_logs = await connection.scalar(logged)
     least = documents * DOCUMENT_BYTES + int(in_logs or 0)
@@ -61,8 +66,10 @@ async def fill(ada: Client, session_id: str) -> GatewayError:
     return raised.value
 
 
-async def test_edits_beyond_the_quota_are_refused_and_change_nothing(editing: Editing) -> None:
-    ada = editing.client()
+async def test_edits_beyond_the_quota_are_refused_and_change_nothing(
+    editors: EditorServices,
+) -> None:
+    ada = editors.client()
     session_id = await ada.begin()
     refusal = await fill(ada, session_id)
     assert (refusal.reason, refusal.article_code) == (
@@ -75,11 +82,11 @@ async def test_edits_beyond_the_quota_are_refused_and_change_nothing(editing: Ed
     assert before == [TEXT] * 4
     await fill(ada, session_id)
     assert await ada.texts(session_id) == before
-    assert (await account(editing)).size_bytes == (await counted(editing))[1] <= QUOTA
+    assert (await account(editors)).size_bytes == (await counted(editors))[1] <= QUOTA
 
 
-async def test_a_small_edit_fits_beside_one_that_does_not(editing: Editing) -> None:
-    ada = editing.client()
+async def test_a_small_edit_fits_beside_one_that_does_not(editors: EditorServices) -> None:
+    ada = editors.client()
     session_id = await ada.begin()
     outcomes = await asyncio.gather(
         *(ada.insert(session_id, "small") for _ in range(5)),
@@ -92,9 +99,9 @@ async def test_a_small_edit_fits_beside_one_that_does_not(editing: Editing) -> N
     assert await ada.texts(session_id) == ["small"] * 10
 
 
-async def test_two_processes_do_not_exceed_the_quota_together(editing: Editing) -> None:
-    await editing.start()
-    ada = [editing.client("ada", at) for at in (0, 1)]
+async def test_two_processes_do_not_exceed_the_quota_together(editors: EditorServices) -> None:
+    await editors.start()
+    ada = [editors.client("ada", at) for at in (0, 1)]
     sessions = [await ada[0].begin() for _ in range(3)]
     outcomes = await asyncio.gather(
         *(ada[number % 2].insert(sessions[number % 3], TEXT) for number in range(24)),
@@ -106,12 +113,12 @@ async def test_two_processes_do_not_exceed_the_quota_together(editing: Editing) 
     assert 3 <= len(done) <= 4
     assert len(refused) == 24 - len(done)
     assert {one.article_code for one in refused} == {40303}
-    assert (await account(editing))[1:3] == await counted(editing)
-    assert (await account(editing)).size_bytes <= QUOTA
+    assert (await account(editors))[1:3] == await counted(editors)
+    assert (await account(editors)).size_bytes <= QUOTA
 
 
-async def test_deleting_frees_bytes_and_places_at_once(editing: Editing) -> None:
-    ada = editing.client()
+async def test_deleting_frees_bytes_and_places_at_once(editors: EditorServices) -> None:
+    ada = editors.client()
     made = [await ada.create() for _ in range(4)]
     with pytest.raises(GatewayError) as raised:
         await ada.create()
@@ -122,23 +129,23 @@ async def test_deleting_frees_bytes_and_places_at_once(editing: Editing) -> None
     await ada.call("DeleteArticle", article_id=made[0].id)
     again = await ada.begin()
     await ada.insert(again, TEXT)
-    assert (await account(editing))[1:3] == await counted(editing)
+    assert (await account(editors))[1:3] == await counted(editors)
 
 
-async def test_a_document_that_is_restored_counts_again(editing: Editing) -> None:
-    ada = editing.client()
+async def test_a_document_that_is_restored_counts_again(editors: EditorServices) -> None:
+    ada = editors.client()
     article = await ada.create()
     await ada.insert((await ada.open(article.id)).session_id, TEXT)
-    before = await account(editing)
+    before = await account(editors)
     await ada.call("DeleteArticle", article_id=article.id)
-    assert await account(editing) == Account("personal_free", 0, 0, before.size_bytes)
-    await editing.articles.restore(article.id)
-    assert await account(editing) == before
-    assert before[1:3] == await counted(editing)
+    assert await account(editors) == Account("personal_free", 0, 0, before.size_bytes)
+    await editors.articles.restore(article.id)
+    assert await account(editors) == before
+    assert before[1:3] == await counted(editors)
 
 
-async def test_who_deletes_without_end_waits_for_the_sweeper(editing: Editing) -> None:
-    ada = editing.client()
+async def test_endless_deleting_waits_for_the_sweeper(editors: EditorServices) -> None:
+    ada = editors.client()
     for _ in range(2):
         article = await ada.create()
         await fill(ada, (await ada.open(article.id)).session_id)
@@ -147,83 +154,83 @@ async def test_who_deletes_without_end_waits_for_the_sweeper(editing: Editing) -
     refusal = await fill(ada, session_id)
     assert refusal.article_code == 40303
     assert "being cleared away" in refusal.message
-    await editing.sweeper().sweep()
-    after = await account(editing)
+    await editors.sweeper().sweep()
+    after = await account(editors)
     assert after.size_bytes + after.deleted_bytes <= QUOTA
     await ada.insert(session_id, TEXT)
-    assert (await account(editing))[1:3] == await counted(editing)
+    assert (await account(editors))[1:3] == await counted(editors)
 
 
-async def test_deleted_documents_are_purged_in_time_with_their_bytes(editing: Editing) -> None:
-    ada = editing.client()
+async def test_deleted_documents_are_purged_in_time_with_their_bytes(
+    editors: EditorServices,
+) -> None:
+    ada = editors.client()
     article = await ada.create()
     await ada.insert((await ada.open(article.id)).session_id, TEXT)
     await ada.call("DeleteArticle", article_id=article.id)
-    await editing.sweeper().sweep()
-    assert (await account(editing)).deleted_bytes > 0
-    editing.clock.now_s += editing.settings.keep_deleted_s + 1
-    await editing.sweeper().sweep()
-    assert await account(editing) == Account("personal_free", 0, 0, 0)
+    await editors.sweeper().sweep()
+    assert (await account(editors)).deleted_bytes > 0
+    editors.clock.now_s += editors.settings.deleted_retention_s + 1
+    await editors.sweeper().sweep()
+    assert await account(editors) == Account("personal_free", 0, 0, 0)
 
 
-async def test_what_others_edit_counts_for_whoever_made_the_document(editing: Editing) -> None:
-    group = await editing.groups.create("lab", "user_ada")
-    await editing.groups.add(group, "user_bob")
-    article = await editing.client("ada").create(group_id=group)
-    bob = editing.client("bob")
+async def test_edits_of_others_count_for_the_creator(editors: EditorServices) -> None:
+    group = await editors.groups.create("lab", "user_ada")
+    await editors.groups.add(group, "user_bob")
+    article = await editors.client("ada").create(group_id=group)
+    bob = editors.client("bob")
     refusal = await fill(bob, (await bob.open(article.id)).session_id)
     assert refusal.article_code == 40303
-    assert (await account(editing, "bob")).size_bytes == 0
-    assert (await account(editing)).size_bytes > 0.7 * QUOTA
+    assert (await account(editors, "bob")).size_bytes == 0
+    assert (await account(editors)).size_bytes > 0.7 * QUOTA
     await bob.insert(await bob.begin(), TEXT)
 
 
-async def test_a_larger_plan_counts_from_the_next_session_on(editing: Editing) -> None:
-    ada = editing.client()
+async def test_a_larger_plan_counts_from_the_next_session_on(editors: EditorServices) -> None:
+    ada = editors.client()
     article = await ada.create()
     session_id = (await ada.open(article.id)).session_id
     await fill(ada, session_id)
-    editing.users.plans["ada"] = "personal_pro"
+    editors.users.plans["ada"] = "personal_pro"
     await ada.open(article.id)
     await ada.insert(session_id, TEXT)
-    assert (await account(editing)).plan == "personal_pro"
+    assert (await account(editors)).plan == "personal_pro"
 
 
 async def test_history_goes_before_the_quota_is_full(
-    editing: Editing, monkeypatch: pytest.MonkeyPatch
+    editors: EditorServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logs, "SNAPSHOT_EVERY", 10)
-    ada = editing.client()
+    monkeypatch.setattr(snapshots, "SNAPSHOT_EVERY", 10)
+    ada = editors.client()
     article = await ada.create()
     session_id = (await ada.open(article.id)).session_id
     [block] = (await ada.insert(session_id, "x")).ids
-    await editing.start()
-    theirs = editing.client("ada", 1)
+    await editors.start()
+    theirs = editors.client("ada", 1)
     assert await theirs.texts(session_id) == ["x"]
-    desk = editing.instances[0].desk
+    committer = editors.processes[0].committer
     for number in range(25):
         text = [{"type": "default", "text": f"{number:01000}"}]
-        await ada.call(
-            "ReplaceText", session_id=session_id, block_id=block, fields={"children": text}
-        )
-        await desk.stop()
-    assert 2 * (await account(editing)).size_bytes > QUOTA
+        await ada.edit(session_id, "replace_text", block_id=block, fields={"children": text})
+        await committer.stop()
+    assert 2 * (await account(editors)).size_bytes > QUOTA
     for _ in range(3):
         await ada.insert(session_id, "later")
-    await editing.sweeper().sweep()
-    assert 2 * (await account(editing)).size_bytes <= QUOTA
-    assert (await account(editing))[1:3] == await counted(editing)
-    assert await snapshot_revision(editing.engine, article.id) == 20
+    await editors.sweeper().sweep()
+    assert 2 * (await account(editors)).size_bytes <= QUOTA
+    assert (await account(editors))[1:3] == await counted(editors)
+    assert await snapshot_revision(editors.engine, article.id) == 20
     expected = ["later"] * 3 + [f"{24:01000}"]
     # Who has the document in memory, who has an old state of it, and who has none.
     assert await ada.texts(session_id) == expected
     assert await theirs.texts(session_id) == expected
-    await editing.start()
-    assert await editing.client("ada", 2).texts(session_id) == expected
+    await editors.start()
+    assert await editors.client("ada", 2).texts(session_id) == expected
 
 
-async def test_sessions_of_a_user_are_bounded(editing: Editing) -> None:
-    ada = editing.client()
+async def test_sessions_of_a_user_are_bounded(editors: EditorServices) -> None:
+    ada = editors.client()
     made = [await ada.create() for _ in range(4)]
     opened = [await ada.open(one.id) for one in made[:3]]
     with pytest.raises(GatewayError) as raised:
@@ -231,28 +238,28 @@ async def test_sessions_of_a_user_are_bounded(editing: Editing) -> None:
     assert code_of(raised) == 42901
     assert raised.value.retry_after_s == 600
     assert (await ada.open(made[0].id)).reused
-    await editing.client("bob").begin()
+    await editors.client("bob").begin()
     await ada.call("DestroySession", session_id=opened[0].session_id)
     await ada.open(made[3].id)
 
 
-async def test_sessions_that_expired_make_room(editing: Editing) -> None:
-    ada = editing.client()
+async def test_sessions_that_expired_make_room(editors: EditorServices) -> None:
+    ada = editors.client()
     made = [await ada.create() for _ in range(4)]
     for one in made[:3]:
         await ada.open(one.id)
-    editing.clock.now_s += 601
+    editors.clock.now_s += 601
     await ada.open(made[3].id)
 
 
-async def test_a_full_disk_refuses_edits_and_lets_reads_and_deletes_through(
-    editing: Editing,
+async def test_a_full_disk_refuses_edits_but_not_reads_or_deletes(
+    editors: EditorServices,
 ) -> None:
-    ada = editing.client()
+    ada = editors.client()
     article = await ada.create()
     session_id = (await ada.open(article.id)).session_id
     await ada.insert(session_id, "there")
-    editing.disk.fill()
+    editors.disk.fill()
     for call in (ada.insert(session_id, "x"), ada.create()):
         with pytest.raises(GatewayError) as raised:
             await call
@@ -260,7 +267,7 @@ async def test_a_full_disk_refuses_edits_and_lets_reads_and_deletes_through(
         assert raised.value.retry_after_s
     assert await ada.texts(session_id) == ["there"]
     assert (await ada.open(article.id)).reused
-    editing.disk.clear()
+    editors.disk.clear()
     await ada.insert(session_id, "more")
-    editing.disk.fill()
+    editors.disk.fill()
     await ada.call("DeleteArticle", article_id=article.id)

@@ -9,21 +9,21 @@ from sqlalchemy import func, select
 from services.articles.tables import sessions
 from services.common.database import reading
 from services.common.errors import GatewayError
-from tests.services.articles.editing import Client, Editing, code_of
+from tests.services.articles.editor_services import Client, EditorServices, code_of
 
 LENGTH_S = 600
 DAY_S = 86_400
 
 
 async def code(call: Awaitable[object]) -> int | None:
-    """Give the number that a call is refused with."""
+    """Return the code that a call is refused with."""
     with pytest.raises(GatewayError) as raised:
         await call
     return code_of(raised)
 
 
-async def test_a_document_is_opened_with_its_length_and_revision(editing: Editing) -> None:
-    ada = editing.client()
+async def test_a_document_is_opened_with_its_length_and_revision(editors: EditorServices) -> None:
+    ada = editors.client()
     article = await ada.create()
     first = await ada.open(article.id)
     assert (first.block_count, first.revision, first.reused) == (0, 0, False)
@@ -33,30 +33,30 @@ async def test_a_document_is_opened_with_its_length_and_revision(editing: Editin
     assert again.session_id == first.session_id
 
 
-async def test_two_keys_of_one_user_share_the_session(editing: Editing) -> None:
-    ada = editing.client()
+async def test_two_keys_of_one_user_share_the_session(editors: EditorServices) -> None:
+    ada = editors.client()
     article = await ada.create()
     opened = await ada.open(article.id)
-    other_key = editing.users.key("ada")
-    other = Client(editing.instances[0].stub, other_key)
+    other_key = editors.users.key("ada")
+    other = Client(editors.processes[0].stub, other_key)
     assert (await other.open(article.id)).session_id == opened.session_id
     await other.insert(opened.session_id, "a")
 
 
-async def test_many_who_open_at_once_get_one_session(editing: Editing) -> None:
-    await editing.start()
-    article = await editing.client().create()
+async def test_concurrent_opens_share_one_session(editors: EditorServices) -> None:
+    await editors.start()
+    article = await editors.client().create()
     opened = await asyncio.gather(
-        *(editing.client("ada", number % 2).open(article.id) for number in range(6))
+        *(editors.client("ada", number % 2).open(article.id) for number in range(6))
     )
     assert len({one.session_id for one in opened}) == 1
     assert sorted(one.reused for one in opened) == [False] + [True] * 5
 
 
-async def test_two_users_have_sessions_of_their_own(editing: Editing) -> None:
-    group = await editing.groups.create("lab", "user_ada")
-    await editing.groups.add(group, "user_bob")
-    ada, bob = editing.client("ada"), editing.client("bob")
+async def test_two_users_have_sessions_of_their_own(editors: EditorServices) -> None:
+    group = await editors.groups.create("lab", "user_ada")
+    await editors.groups.add(group, "user_bob")
+    ada, bob = editors.client("ada"), editors.client("bob")
     article = await ada.create(group_id=group)
     first, second = await ada.open(article.id), await bob.open(article.id)
     assert not second.reused
@@ -67,22 +67,23 @@ Call = Callable[[Client, str], Awaitable[object]]
 
 # Every kind of call that names a session, among them some that are refused.
 CALLS: dict[str, Call] = {
+    "keep alive": lambda ada, session_id: ada.call("KeepSessionAlive", session_id=session_id),
     "read": lambda ada, session_id: ada.read(session_id),
     "insert": lambda ada, session_id: ada.insert(session_id, "x"),
     "refused by the tree": lambda ada, session_id: ada.insert(session_id, "x", path=(9,)),
-    "refused unread": lambda ada, session_id: ada.call(
-        "InsertBlocks", session_id=session_id, path=(0,), blocks=[{"type": "poem"}]
+    "refused unread": lambda ada, session_id: ada.edit(
+        session_id, "insert_blocks", path=(0,), blocks=[{"type": "poem"}]
     ),
-    "no json": lambda ada, session_id: ada.call(
-        "InsertBlocks", session_id=session_id, path=(0,), blocks=b"{"
+    "no json": lambda ada, session_id: ada.edit(
+        session_id, "insert_blocks", path=(0,), blocks=b"{"
     ),
     "stale": lambda ada, session_id: ada.insert(session_id, "x", if_revision=99),
     "no such block": lambda ada, session_id: ada.call(
         "ReadBlock", session_id=session_id, block_id="none"
     ),
-    "no file of theirs": lambda ada, session_id: ada.call(
-        "InsertBlocks",
-        session_id=session_id,
+    "no file of theirs": lambda ada, session_id: ada.edit(
+        session_id,
+        "insert_blocks",
         path=(0,),
         blocks=[{"type": "image", "image": [{"fileId": "file-x"}]}],
     ),
@@ -90,35 +91,37 @@ CALLS: dict[str, Call] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-async def test_every_call_that_names_a_session_moves_its_end(editing: Editing, call: Call) -> None:
-    ada = editing.client()
+async def test_every_call_moves_the_expiry_of_its_session(
+    editors: EditorServices, call: Call
+) -> None:
+    ada = editors.client()
     session_id = await ada.begin()
-    editing.clock.now_s += LENGTH_S - 1
+    editors.clock.now_s += LENGTH_S - 1
     try:
         await call(ada, session_id)
     except GatewayError as error:
         assert error.article_code not in (40401, 41001)
-    editing.clock.now_s += LENGTH_S - 1
+    editors.clock.now_s += LENGTH_S - 1
     await ada.read(session_id)
-    editing.clock.now_s += LENGTH_S
+    editors.clock.now_s += LENGTH_S
     assert await code(call(ada, session_id)) == 41001
 
 
-async def test_opening_again_moves_the_end(editing: Editing) -> None:
-    ada = editing.client()
+async def test_opening_again_moves_the_expiry(editors: EditorServices) -> None:
+    ada = editors.client()
     article = await ada.create()
     session_id = (await ada.open(article.id)).session_id
     for _ in range(2):
-        editing.clock.now_s += LENGTH_S - 1
+        editors.clock.now_s += LENGTH_S - 1
         assert (await ada.open(article.id)).session_id == session_id
 
 
-async def test_an_expired_session_stays_so_and_another_is_opened(editing: Editing) -> None:
-    ada = editing.client()
+async def test_an_expired_session_stays_so_and_another_is_opened(editors: EditorServices) -> None:
+    ada = editors.client()
     article = await ada.create()
     old = (await ada.open(article.id)).session_id
     await ada.insert(old, "kept")
-    editing.clock.now_s += LENGTH_S
+    editors.clock.now_s += LENGTH_S
     assert await code(ada.insert(old, "lost")) == 41001
     new = await ada.open(article.id)
     assert not new.reused
@@ -128,22 +131,22 @@ async def test_an_expired_session_stays_so_and_another_is_opened(editing: Editin
     assert await code(ada.call("DestroySession", session_id=old)) == 41001
 
 
-async def test_an_expired_session_is_remembered_for_a_day(editing: Editing) -> None:
-    ada = editing.client()
+async def test_an_expired_session_is_remembered_for_a_day(editors: EditorServices) -> None:
+    ada = editors.client()
     session_id = await ada.begin()
-    sweeper = editing.sweeper()
-    editing.clock.now_s += LENGTH_S + DAY_S - 1
+    sweeper = editors.sweeper()
+    editors.clock.now_s += LENGTH_S + DAY_S - 1
     await sweeper.sweep()
     assert await code(ada.read(session_id)) == 41001
-    editing.clock.now_s += 1
+    editors.clock.now_s += 1
     await sweeper.sweep()
     assert await code(ada.read(session_id)) == 40401
-    async with reading(editing.engine) as connection:
+    async with reading(editors.engine) as connection:
         assert await connection.scalar(select(func.count()).select_from(sessions)) == 0
 
 
-async def test_a_destroyed_session_is_unknown_and_nothing_is_lost(editing: Editing) -> None:
-    ada = editing.client()
+async def test_a_destroyed_session_is_unknown_and_nothing_is_lost(editors: EditorServices) -> None:
+    ada = editors.client()
     article = await ada.create()
     session_id = (await ada.open(article.id)).session_id
     await ada.insert(session_id, "kept")
@@ -155,12 +158,12 @@ async def test_a_destroyed_session_is_unknown_and_nothing_is_lost(editing: Editi
     assert await ada.texts(again.session_id) == ["kept"]
 
 
-async def test_a_foreign_session_is_told_as_an_unknown_one_and_left_alone(
-    editing: Editing,
+async def test_a_foreign_session_is_unknown_and_unchanged(
+    editors: EditorServices,
 ) -> None:
-    ada, eve = editing.client("ada"), editing.client("eve")
+    ada, eve = editors.client("ada"), editors.client("eve")
     session_id = await ada.begin()
-    editing.clock.now_s += LENGTH_S - 1
+    editors.clock.now_s += LENGTH_S - 1
     told = []
     for named in (session_id, "session_unknown", ""):
         for method in ("ReadArticle", "DestroySession"):
@@ -169,28 +172,28 @@ async def test_a_foreign_session_is_told_as_an_unknown_one_and_left_alone(
             told.append((raised.value.article_code, raised.value.message, raised.value.param))
     assert set(told) == {(40401, told[0][1], "/sessionId")}
     # What eve did has not kept it alive.
-    editing.clock.now_s += 1
+    editors.clock.now_s += 1
     assert await code(ada.read(session_id)) == 41001
     assert await code(eve.read(session_id)) == 40401
 
 
-async def test_a_foreigner_ends_no_session(editing: Editing) -> None:
-    ada, eve = editing.client("ada"), editing.client("eve")
+async def test_a_foreign_session_cannot_be_destroyed(editors: EditorServices) -> None:
+    ada, eve = editors.client("ada"), editors.client("eve")
     session_id = await ada.begin()
     assert await code(eve.call("DestroySession", session_id=session_id)) == 40401
     await ada.read(session_id)
 
 
-async def test_a_session_outlives_the_process_that_made_it(editing: Editing) -> None:
-    ada = editing.client()
+async def test_a_session_outlives_the_process_that_made_it(editors: EditorServices) -> None:
+    ada = editors.client()
     session_id = await ada.begin()
     await ada.insert(session_id, "a")
-    await editing.start()
-    assert await editing.client("ada", 1).texts(session_id) == ["a"]
+    await editors.start()
+    assert await editors.client("ada", 1).texts(session_id) == ["a"]
 
 
-async def test_the_sessions_of_a_deleted_document_are_over(editing: Editing) -> None:
-    ada = editing.client()
+async def test_the_sessions_of_a_deleted_document_are_over(editors: EditorServices) -> None:
+    ada = editors.client()
     article = await ada.create()
     session_id = (await ada.open(article.id)).session_id
     await ada.call("DeleteArticle", article_id=article.id)
@@ -200,18 +203,18 @@ async def test_the_sessions_of_a_deleted_document_are_over(editing: Editing) -> 
     assert await code(ada.open(article.id)) == 40402
 
 
-async def test_who_leaves_the_group_can_no_longer_use_a_session(editing: Editing) -> None:
-    group = await editing.groups.create("lab", "user_ada")
-    await editing.groups.add(group, "user_bob")
-    bob = editing.client("bob")
+async def test_leaving_the_group_ends_access_by_a_session(editors: EditorServices) -> None:
+    group = await editors.groups.create("lab", "user_ada")
+    await editors.groups.add(group, "user_bob")
+    bob = editors.client("bob")
     session_id = (await bob.open((await bob.create(group_id=group)).id)).session_id
-    await editing.groups.remove(group, "user_bob")
+    await editors.groups.remove(group, "user_bob")
     assert await code(bob.insert(session_id, "x")) == 40402
     assert await code(bob.read(session_id)) == 40402
 
 
 @pytest.mark.parametrize("session_id", ["", "\0", "session_\0", "x" * 1_000_000, "\u4e2d"])
-async def test_what_is_no_session_id_is_no_session(editing: Editing, session_id: str) -> None:
-    ada = editing.client()
+async def test_a_malformed_session_id_is_unknown(editors: EditorServices, session_id: str) -> None:
+    ada = editors.client()
     assert await code(ada.call("ReadArticle", session_id=session_id)) == 40401
     assert await code(ada.call("DestroySession", session_id=session_id)) == 40401

@@ -4,6 +4,7 @@ isort:skip_file
 Documents that several users edit: sessions, blocks, references, citations, styles."""
 
 from collections import abc as _abc
+from gateway.articles.v1 import edits_pb2 as _edits_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
@@ -517,62 +518,58 @@ class ReadBlockResponse(_message.Message):
 Global___ReadBlockResponse: _TypeAlias = ReadBlockResponse  # noqa: Y015
 
 @_typing.final
-class InsertBlocksRequest(_message.Message):
-    """Describes blocks to insert."""
+class ApplyEditRequest(_message.Message):
+    """Describes an edit, and the session to apply it in."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SESSION_ID_FIELD_NUMBER: _builtins.int
-    PATH_FIELD_NUMBER: _builtins.int
-    BLOCKS_FIELD_NUMBER: _builtins.int
     IF_REVISION_FIELD_NUMBER: _builtins.int
+    EDIT_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
-    blocks: _builtins.bytes
-    """Required. A JSON array of 1 to 500 blocks."""
     if_revision: _builtins.int
     """Optional. The revision the caller has seen; a stale one is refused."""
     @_builtins.property
-    def path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Required. Where the first goes, before what is there now."""
+    def edit(self) -> _edits_pb2.Edit:
+        """Required."""
 
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
-        path: _abc.Iterable[_builtins.int] | None = ...,
-        blocks: _builtins.bytes = ...,
         if_revision: _builtins.int | None = ...,
+        edit: _edits_pb2.Edit | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "if_revision", b"if_revision"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "edit", b"edit", "if_revision", b"if_revision"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "blocks", b"blocks", "if_revision", b"if_revision", "path", b"path", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "edit", b"edit", "if_revision", b"if_revision", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__if_revision: _TypeAlias = _typing.Literal["if_revision"]  # noqa: Y015
     _WhichOneofArgType__if_revision: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__if_revision) -> _WhichOneofReturnType__if_revision | None: ...
 
-Global___InsertBlocksRequest: _TypeAlias = InsertBlocksRequest  # noqa: Y015
+Global___ApplyEditRequest: _TypeAlias = ApplyEditRequest  # noqa: Y015
 
 @_typing.final
-class InsertBlocksResponse(_message.Message):
-    """The blocks are in."""
+class ApplyEditResponse(_message.Message):
+    """The edit is applied, and durable."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    IDS_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
+    IDS_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
-    """Required. Number of operations the document has had, this one included."""
+    """Required. Number of edits the document has had, this one included."""
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Required. Their ids, in order."""
+        """Ids of what the edit made: the inserted blocks in order, or the added reference."""
 
     def __init__(
         self,
         *,
-        ids: _abc.Iterable[_builtins.str] | None = ...,
         revision: _builtins.int = ...,
+        ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -580,594 +577,43 @@ class InsertBlocksResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___InsertBlocksResponse: _TypeAlias = InsertBlocksResponse  # noqa: Y015
+Global___ApplyEditResponse: _TypeAlias = ApplyEditResponse  # noqa: Y015
 
 @_typing.final
-class DeleteBlockRequest(_message.Message):
-    """Names the element to delete."""
+class KeepSessionAliveRequest(_message.Message):
+    """Names the session to keep alive."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SESSION_ID_FIELD_NUMBER: _builtins.int
-    BLOCK_ID_FIELD_NUMBER: _builtins.int
-    IF_REVISION_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
-    block_id: _builtins.str
-    """Required."""
-    if_revision: _builtins.int
-    """Optional. The revision the caller has seen; a stale one is refused."""
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
-        block_id: _builtins.str = ...,
-        if_revision: _builtins.int | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "if_revision", b"if_revision"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "block_id", b"block_id", "if_revision", b"if_revision", "session_id", b"session_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__if_revision: _TypeAlias = _typing.Literal["if_revision"]  # noqa: Y015
-    _WhichOneofArgType__if_revision: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__if_revision) -> _WhichOneofReturnType__if_revision | None: ...
-
-Global___DeleteBlockRequest: _TypeAlias = DeleteBlockRequest  # noqa: Y015
-
-@_typing.final
-class DeleteBlockResponse(_message.Message):
-    """The element is gone."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    REVISION_FIELD_NUMBER: _builtins.int
-    revision: _builtins.int
-    """Required. Number of operations the document has had, this one included."""
-    def __init__(
-        self,
-        *,
-        revision: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___DeleteBlockResponse: _TypeAlias = DeleteBlockResponse  # noqa: Y015
+Global___KeepSessionAliveRequest: _TypeAlias = KeepSessionAliveRequest  # noqa: Y015
 
 @_typing.final
-class ReplaceTextRequest(_message.Message):
-    """Describes what a block is to hold."""
+class KeepSessionAliveResponse(_message.Message):
+    """The session lives on."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    SESSION_ID_FIELD_NUMBER: _builtins.int
-    BLOCK_ID_FIELD_NUMBER: _builtins.int
-    FIELDS_FIELD_NUMBER: _builtins.int
-    IF_REVISION_FIELD_NUMBER: _builtins.int
-    session_id: _builtins.str
-    """Required."""
-    block_id: _builtins.str
-    """Required."""
-    fields: _builtins.bytes
-    """Required. A JSON object with at least one of children, equation, code, language, image, author, institution."""
-    if_revision: _builtins.int
-    """Optional. The revision the caller has seen; a stale one is refused."""
     def __init__(
         self,
-        *,
-        session_id: _builtins.str = ...,
-        block_id: _builtins.str = ...,
-        fields: _builtins.bytes = ...,
-        if_revision: _builtins.int | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "if_revision", b"if_revision"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "block_id", b"block_id", "fields", b"fields", "if_revision", b"if_revision", "session_id", b"session_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__if_revision: _TypeAlias = _typing.Literal["if_revision"]  # noqa: Y015
-    _WhichOneofArgType__if_revision: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__if_revision) -> _WhichOneofReturnType__if_revision | None: ...
-
-Global___ReplaceTextRequest: _TypeAlias = ReplaceTextRequest  # noqa: Y015
-
-@_typing.final
-class ReplaceTextResponse(_message.Message):
-    """The block holds it."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    REVISION_FIELD_NUMBER: _builtins.int
-    revision: _builtins.int
-    """Required. Number of operations the document has had, this one included."""
-    def __init__(
-        self,
-        *,
-        revision: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ReplaceTextResponse: _TypeAlias = ReplaceTextResponse  # noqa: Y015
-
-@_typing.final
-class AppendTextRequest(_message.Message):
-    """Describes text to append."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SESSION_ID_FIELD_NUMBER: _builtins.int
-    BLOCK_ID_FIELD_NUMBER: _builtins.int
-    TEXT_FIELD_NUMBER: _builtins.int
-    IF_REVISION_FIELD_NUMBER: _builtins.int
-    session_id: _builtins.str
-    """Required."""
-    block_id: _builtins.str
-    """Required."""
-    text: _builtins.bytes
-    """Required. A JSON string, or a JSON array of leaves."""
-    if_revision: _builtins.int
-    """Optional. The revision the caller has seen; a stale one is refused."""
-    def __init__(
-        self,
-        *,
-        session_id: _builtins.str = ...,
-        block_id: _builtins.str = ...,
-        text: _builtins.bytes = ...,
-        if_revision: _builtins.int | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "if_revision", b"if_revision"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "block_id", b"block_id", "if_revision", b"if_revision", "session_id", b"session_id", "text", b"text"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__if_revision: _TypeAlias = _typing.Literal["if_revision"]  # noqa: Y015
-    _WhichOneofArgType__if_revision: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__if_revision) -> _WhichOneofReturnType__if_revision | None: ...
-
-Global___AppendTextRequest: _TypeAlias = AppendTextRequest  # noqa: Y015
-
-@_typing.final
-class AppendTextResponse(_message.Message):
-    """The text is there."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    REVISION_FIELD_NUMBER: _builtins.int
-    revision: _builtins.int
-    """Required. Number of operations the document has had, this one included."""
-    def __init__(
-        self,
-        *,
-        revision: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___AppendTextResponse: _TypeAlias = AppendTextResponse  # noqa: Y015
-
-@_typing.final
-class CiteRequest(_message.Message):
-    """Describes a citation to set or clear."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SESSION_ID_FIELD_NUMBER: _builtins.int
-    BLOCK_ID_FIELD_NUMBER: _builtins.int
-    LEAF_PATH_FIELD_NUMBER: _builtins.int
-    REFERENCE_ID_FIELD_NUMBER: _builtins.int
-    IF_REVISION_FIELD_NUMBER: _builtins.int
-    session_id: _builtins.str
-    """Required."""
-    block_id: _builtins.str
-    """This or `leaf_path`, not both."""
-    reference_id: _builtins.str
-    """Optional. Id of a reference; absent clears the citation."""
-    if_revision: _builtins.int
-    """Optional. The revision the caller has seen; a stale one is refused."""
-    @_builtins.property
-    def leaf_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """This or `block_id`, not both."""
-
-    def __init__(
-        self,
-        *,
-        session_id: _builtins.str = ...,
-        block_id: _builtins.str | None = ...,
-        leaf_path: _abc.Iterable[_builtins.int] | None = ...,
-        reference_id: _builtins.str | None = ...,
-        if_revision: _builtins.int | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_block_id", b"_block_id", "_if_revision", b"_if_revision", "_reference_id", b"_reference_id", "block_id", b"block_id", "if_revision", b"if_revision", "reference_id", b"reference_id"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_block_id", b"_block_id", "_if_revision", b"_if_revision", "_reference_id", b"_reference_id", "block_id", b"block_id", "if_revision", b"if_revision", "leaf_path", b"leaf_path", "reference_id", b"reference_id", "session_id", b"session_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__block_id: _TypeAlias = _typing.Literal["block_id"]  # noqa: Y015
-    _WhichOneofArgType__block_id: _TypeAlias = _typing.Literal["_block_id", b"_block_id"]  # noqa: Y015
-    _WhichOneofReturnType__if_revision: _TypeAlias = _typing.Literal["if_revision"]  # noqa: Y015
-    _WhichOneofArgType__if_revision: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision"]  # noqa: Y015
-    _WhichOneofReturnType__reference_id: _TypeAlias = _typing.Literal["reference_id"]  # noqa: Y015
-    _WhichOneofArgType__reference_id: _TypeAlias = _typing.Literal["_reference_id", b"_reference_id"]  # noqa: Y015
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__block_id) -> _WhichOneofReturnType__block_id | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__if_revision) -> _WhichOneofReturnType__if_revision | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__reference_id) -> _WhichOneofReturnType__reference_id | None: ...
-
-Global___CiteRequest: _TypeAlias = CiteRequest  # noqa: Y015
-
-@_typing.final
-class CiteResponse(_message.Message):
-    """The citation is set or cleared."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    REVISION_FIELD_NUMBER: _builtins.int
-    revision: _builtins.int
-    """Required. Number of operations the document has had, this one included."""
-    def __init__(
-        self,
-        *,
-        revision: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___CiteResponse: _TypeAlias = CiteResponse  # noqa: Y015
-
-@_typing.final
-class AddReferenceRequest(_message.Message):
-    """Describes a reference to add."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SESSION_ID_FIELD_NUMBER: _builtins.int
-    REFERENCE_FIELD_NUMBER: _builtins.int
-    IF_REVISION_FIELD_NUMBER: _builtins.int
-    session_id: _builtins.str
-    """Required."""
-    reference: _builtins.bytes
-    """Required. A JSON object; its `id` is made when absent."""
-    if_revision: _builtins.int
-    """Optional. The revision the caller has seen; a stale one is refused."""
-    def __init__(
-        self,
-        *,
-        session_id: _builtins.str = ...,
-        reference: _builtins.bytes = ...,
-        if_revision: _builtins.int | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "if_revision", b"if_revision"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "if_revision", b"if_revision", "reference", b"reference", "session_id", b"session_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__if_revision: _TypeAlias = _typing.Literal["if_revision"]  # noqa: Y015
-    _WhichOneofArgType__if_revision: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__if_revision) -> _WhichOneofReturnType__if_revision | None: ...
-
-Global___AddReferenceRequest: _TypeAlias = AddReferenceRequest  # noqa: Y015
-
-@_typing.final
-class AddReferenceResponse(_message.Message):
-    """The reference is there."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    REFERENCE_ID_FIELD_NUMBER: _builtins.int
-    REVISION_FIELD_NUMBER: _builtins.int
-    reference_id: _builtins.str
-    """Required."""
-    revision: _builtins.int
-    """Required. Number of operations the document has had, this one included."""
-    def __init__(
-        self,
-        *,
-        reference_id: _builtins.str = ...,
-        revision: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reference_id", b"reference_id", "revision", b"revision"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___AddReferenceResponse: _TypeAlias = AddReferenceResponse  # noqa: Y015
-
-@_typing.final
-class UpdateReferenceRequest(_message.Message):
-    """Describes changes to a reference."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SESSION_ID_FIELD_NUMBER: _builtins.int
-    REFERENCE_FIELD_NUMBER: _builtins.int
-    IF_REVISION_FIELD_NUMBER: _builtins.int
-    session_id: _builtins.str
-    """Required."""
-    reference: _builtins.bytes
-    """Required. A JSON object with `id`; null removes a field."""
-    if_revision: _builtins.int
-    """Optional. The revision the caller has seen; a stale one is refused."""
-    def __init__(
-        self,
-        *,
-        session_id: _builtins.str = ...,
-        reference: _builtins.bytes = ...,
-        if_revision: _builtins.int | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "if_revision", b"if_revision"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "if_revision", b"if_revision", "reference", b"reference", "session_id", b"session_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__if_revision: _TypeAlias = _typing.Literal["if_revision"]  # noqa: Y015
-    _WhichOneofArgType__if_revision: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__if_revision) -> _WhichOneofReturnType__if_revision | None: ...
-
-Global___UpdateReferenceRequest: _TypeAlias = UpdateReferenceRequest  # noqa: Y015
-
-@_typing.final
-class UpdateReferenceResponse(_message.Message):
-    """The reference has changed."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    REVISION_FIELD_NUMBER: _builtins.int
-    revision: _builtins.int
-    """Required. Number of operations the document has had, this one included."""
-    def __init__(
-        self,
-        *,
-        revision: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___UpdateReferenceResponse: _TypeAlias = UpdateReferenceResponse  # noqa: Y015
-
-@_typing.final
-class DeleteReferenceRequest(_message.Message):
-    """Names the reference to delete."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SESSION_ID_FIELD_NUMBER: _builtins.int
-    REFERENCE_ID_FIELD_NUMBER: _builtins.int
-    IF_REVISION_FIELD_NUMBER: _builtins.int
-    session_id: _builtins.str
-    """Required."""
-    reference_id: _builtins.str
-    """Required."""
-    if_revision: _builtins.int
-    """Optional. The revision the caller has seen; a stale one is refused."""
-    def __init__(
-        self,
-        *,
-        session_id: _builtins.str = ...,
-        reference_id: _builtins.str = ...,
-        if_revision: _builtins.int | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "if_revision", b"if_revision"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "if_revision", b"if_revision", "reference_id", b"reference_id", "session_id", b"session_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__if_revision: _TypeAlias = _typing.Literal["if_revision"]  # noqa: Y015
-    _WhichOneofArgType__if_revision: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__if_revision) -> _WhichOneofReturnType__if_revision | None: ...
-
-Global___DeleteReferenceRequest: _TypeAlias = DeleteReferenceRequest  # noqa: Y015
-
-@_typing.final
-class DeleteReferenceResponse(_message.Message):
-    """The reference is gone."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    REVISION_FIELD_NUMBER: _builtins.int
-    revision: _builtins.int
-    """Required. Number of operations the document has had, this one included."""
-    def __init__(
-        self,
-        *,
-        revision: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___DeleteReferenceResponse: _TypeAlias = DeleteReferenceResponse  # noqa: Y015
-
-@_typing.final
-class SetBlockStyleRequest(_message.Message):
-    """Describes changes to a block's own properties."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SESSION_ID_FIELD_NUMBER: _builtins.int
-    BLOCK_ID_FIELD_NUMBER: _builtins.int
-    PROPERTIES_FIELD_NUMBER: _builtins.int
-    IF_REVISION_FIELD_NUMBER: _builtins.int
-    session_id: _builtins.str
-    """Required."""
-    block_id: _builtins.str
-    """Required."""
-    properties: _builtins.bytes
-    """Required. A JSON object of `style` and the type's own properties; null removes one."""
-    if_revision: _builtins.int
-    """Optional. The revision the caller has seen; a stale one is refused."""
-    def __init__(
-        self,
-        *,
-        session_id: _builtins.str = ...,
-        block_id: _builtins.str = ...,
-        properties: _builtins.bytes = ...,
-        if_revision: _builtins.int | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "if_revision", b"if_revision"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "block_id", b"block_id", "if_revision", b"if_revision", "properties", b"properties", "session_id", b"session_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__if_revision: _TypeAlias = _typing.Literal["if_revision"]  # noqa: Y015
-    _WhichOneofArgType__if_revision: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__if_revision) -> _WhichOneofReturnType__if_revision | None: ...
-
-Global___SetBlockStyleRequest: _TypeAlias = SetBlockStyleRequest  # noqa: Y015
-
-@_typing.final
-class SetBlockStyleResponse(_message.Message):
-    """The properties have changed."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    REVISION_FIELD_NUMBER: _builtins.int
-    revision: _builtins.int
-    """Required. Number of operations the document has had, this one included."""
-    def __init__(
-        self,
-        *,
-        revision: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetBlockStyleResponse: _TypeAlias = SetBlockStyleResponse  # noqa: Y015
-
-@_typing.final
-class SetLeafStyleRequest(_message.Message):
-    """Describes changes to the marks of leaves."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SESSION_ID_FIELD_NUMBER: _builtins.int
-    BLOCK_ID_FIELD_NUMBER: _builtins.int
-    LEAF_PATH_FIELD_NUMBER: _builtins.int
-    MARKS_FIELD_NUMBER: _builtins.int
-    IF_REVISION_FIELD_NUMBER: _builtins.int
-    session_id: _builtins.str
-    """Required."""
-    block_id: _builtins.str
-    """This or `leaf_path`, not both."""
-    marks: _builtins.bytes
-    """Required. A JSON object with at least one of bold, italic, textDecoration, color; null removes one."""
-    if_revision: _builtins.int
-    """Optional. The revision the caller has seen; a stale one is refused."""
-    @_builtins.property
-    def leaf_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """This or `block_id`, not both."""
-
-    def __init__(
-        self,
-        *,
-        session_id: _builtins.str = ...,
-        block_id: _builtins.str | None = ...,
-        leaf_path: _abc.Iterable[_builtins.int] | None = ...,
-        marks: _builtins.bytes = ...,
-        if_revision: _builtins.int | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_block_id", b"_block_id", "_if_revision", b"_if_revision", "block_id", b"block_id", "if_revision", b"if_revision"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_block_id", b"_block_id", "_if_revision", b"_if_revision", "block_id", b"block_id", "if_revision", b"if_revision", "leaf_path", b"leaf_path", "marks", b"marks", "session_id", b"session_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__block_id: _TypeAlias = _typing.Literal["block_id"]  # noqa: Y015
-    _WhichOneofArgType__block_id: _TypeAlias = _typing.Literal["_block_id", b"_block_id"]  # noqa: Y015
-    _WhichOneofReturnType__if_revision: _TypeAlias = _typing.Literal["if_revision"]  # noqa: Y015
-    _WhichOneofArgType__if_revision: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision"]  # noqa: Y015
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__block_id) -> _WhichOneofReturnType__block_id | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__if_revision) -> _WhichOneofReturnType__if_revision | None: ...
-
-Global___SetLeafStyleRequest: _TypeAlias = SetLeafStyleRequest  # noqa: Y015
-
-@_typing.final
-class SetLeafStyleResponse(_message.Message):
-    """The marks have changed."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    REVISION_FIELD_NUMBER: _builtins.int
-    revision: _builtins.int
-    """Required. Number of operations the document has had, this one included."""
-    def __init__(
-        self,
-        *,
-        revision: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetLeafStyleResponse: _TypeAlias = SetLeafStyleResponse  # noqa: Y015
-
-@_typing.final
-class SetArticleStyleRequest(_message.Message):
-    """Describes changes to the document's style."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SESSION_ID_FIELD_NUMBER: _builtins.int
-    STYLE_FIELD_NUMBER: _builtins.int
-    IF_REVISION_FIELD_NUMBER: _builtins.int
-    session_id: _builtins.str
-    """Required."""
-    style: _builtins.bytes
-    """Required. A JSON object, merged as RFC 7396 says."""
-    if_revision: _builtins.int
-    """Optional. The revision the caller has seen; a stale one is refused."""
-    def __init__(
-        self,
-        *,
-        session_id: _builtins.str = ...,
-        style: _builtins.bytes = ...,
-        if_revision: _builtins.int | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "if_revision", b"if_revision"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "if_revision", b"if_revision", "session_id", b"session_id", "style", b"style"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__if_revision: _TypeAlias = _typing.Literal["if_revision"]  # noqa: Y015
-    _WhichOneofArgType__if_revision: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__if_revision) -> _WhichOneofReturnType__if_revision | None: ...
-
-Global___SetArticleStyleRequest: _TypeAlias = SetArticleStyleRequest  # noqa: Y015
-
-@_typing.final
-class SetArticleStyleResponse(_message.Message):
-    """The style has changed."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    REVISION_FIELD_NUMBER: _builtins.int
-    revision: _builtins.int
-    """Required. Number of operations the document has had, this one included."""
-    def __init__(
-        self,
-        *,
-        revision: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetArticleStyleResponse: _TypeAlias = SetArticleStyleResponse  # noqa: Y015
+Global___KeepSessionAliveResponse: _TypeAlias = KeepSessionAliveResponse  # noqa: Y015

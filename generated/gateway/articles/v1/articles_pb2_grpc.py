@@ -32,15 +32,13 @@ class ArticleEditorServiceStub:
     `article_code` is the number of the document editing API and whose `param` is a JSON
     pointer into the request.
 
-    Blocks, leaves, styles and references are JSON in UTF-8, as the HTTP API has them:
-    their shapes are open and deep, and the tree checks them itself.
+    Blocks, styles and references are JSON in UTF-8, as the HTTP API has them.
 
     A session names an open document; every call that names one keeps it alive for
     another 10 minutes. A call that names a session which is not the caller's, unknown or
     destroyed ends NOT_FOUND (REASON_NOT_FOUND, 40401), an expired one FAILED_PRECONDITION
     (REASON_GONE, 41001), one whose document was deleted FAILED_PRECONDITION (REASON_GONE,
-    41002). Edits take `if_revision`: with a stale one they end ABORTED (REASON_CONFLICT,
-    40901). Whatever fails changes nothing; when an edit answers OK it survives a crash.
+    41002). Whatever fails changes nothing; when an edit answers OK it survives a crash.
 
     Edits, and making a document, end PERMISSION_DENIED (REASON_STORAGE_QUOTA_EXCEEDED, 40303)
     when they do not fit in the quota of the document's owner, and UNAVAILABLE
@@ -90,60 +88,15 @@ class ArticleEditorServiceStub:
                 request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlockRequest.SerializeToString,
                 response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlockResponse.FromString,
                 _registered_method=True)
-        self.InsertBlocks = channel.unary_unary(
-                '/gateway.articles.v1.ArticleEditorService/InsertBlocks',
-                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.InsertBlocksRequest.SerializeToString,
-                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.InsertBlocksResponse.FromString,
+        self.ApplyEdit = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/ApplyEdit',
+                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditResponse.FromString,
                 _registered_method=True)
-        self.DeleteBlock = channel.unary_unary(
-                '/gateway.articles.v1.ArticleEditorService/DeleteBlock',
-                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.DeleteBlockRequest.SerializeToString,
-                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.DeleteBlockResponse.FromString,
-                _registered_method=True)
-        self.ReplaceText = channel.unary_unary(
-                '/gateway.articles.v1.ArticleEditorService/ReplaceText',
-                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReplaceTextRequest.SerializeToString,
-                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReplaceTextResponse.FromString,
-                _registered_method=True)
-        self.AppendText = channel.unary_unary(
-                '/gateway.articles.v1.ArticleEditorService/AppendText',
-                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.AppendTextRequest.SerializeToString,
-                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.AppendTextResponse.FromString,
-                _registered_method=True)
-        self.Cite = channel.unary_unary(
-                '/gateway.articles.v1.ArticleEditorService/Cite',
-                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.CiteRequest.SerializeToString,
-                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.CiteResponse.FromString,
-                _registered_method=True)
-        self.AddReference = channel.unary_unary(
-                '/gateway.articles.v1.ArticleEditorService/AddReference',
-                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.AddReferenceRequest.SerializeToString,
-                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.AddReferenceResponse.FromString,
-                _registered_method=True)
-        self.UpdateReference = channel.unary_unary(
-                '/gateway.articles.v1.ArticleEditorService/UpdateReference',
-                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.UpdateReferenceRequest.SerializeToString,
-                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.UpdateReferenceResponse.FromString,
-                _registered_method=True)
-        self.DeleteReference = channel.unary_unary(
-                '/gateway.articles.v1.ArticleEditorService/DeleteReference',
-                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.DeleteReferenceRequest.SerializeToString,
-                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.DeleteReferenceResponse.FromString,
-                _registered_method=True)
-        self.SetBlockStyle = channel.unary_unary(
-                '/gateway.articles.v1.ArticleEditorService/SetBlockStyle',
-                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.SetBlockStyleRequest.SerializeToString,
-                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.SetBlockStyleResponse.FromString,
-                _registered_method=True)
-        self.SetLeafStyle = channel.unary_unary(
-                '/gateway.articles.v1.ArticleEditorService/SetLeafStyle',
-                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.SetLeafStyleRequest.SerializeToString,
-                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.SetLeafStyleResponse.FromString,
-                _registered_method=True)
-        self.SetArticleStyle = channel.unary_unary(
-                '/gateway.articles.v1.ArticleEditorService/SetArticleStyle',
-                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.SetArticleStyleRequest.SerializeToString,
-                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.SetArticleStyleResponse.FromString,
+        self.KeepSessionAlive = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/KeepSessionAlive',
+                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.KeepSessionAliveRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.KeepSessionAliveResponse.FromString,
                 _registered_method=True)
 
 
@@ -154,15 +107,13 @@ class ArticleEditorServiceServicer:
     `article_code` is the number of the document editing API and whose `param` is a JSON
     pointer into the request.
 
-    Blocks, leaves, styles and references are JSON in UTF-8, as the HTTP API has them:
-    their shapes are open and deep, and the tree checks them itself.
+    Blocks, styles and references are JSON in UTF-8, as the HTTP API has them.
 
     A session names an open document; every call that names one keeps it alive for
     another 10 minutes. A call that names a session which is not the caller's, unknown or
     destroyed ends NOT_FOUND (REASON_NOT_FOUND, 40401), an expired one FAILED_PRECONDITION
     (REASON_GONE, 41001), one whose document was deleted FAILED_PRECONDITION (REASON_GONE,
-    41002). Edits take `if_revision`: with a stale one they end ABORTED (REASON_CONFLICT,
-    40901). Whatever fails changes nothing; when an edit answers OK it survives a crash.
+    41002). Whatever fails changes nothing; when an edit answers OK it survives a crash.
 
     Edits, and making a document, end PERMISSION_DENIED (REASON_STORAGE_QUOTA_EXCEEDED, 40303)
     when they do not fit in the quota of the document's owner, and UNAVAILABLE
@@ -237,101 +188,22 @@ class ArticleEditorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def InsertBlocks(self, request, context):
-        """Inserts blocks at a path, all or none.
+    def ApplyEdit(self, request, context):
+        """Applies one edit to the document of a session, all of it or nothing.
 
-        Statuses: OK, and INVALID_ARGUMENT (40002 path, 40003 blocks). PERMISSION_DENIED
-        (40301).
+        Statuses: OK, and INVALID_ARGUMENT (40001 JSON, 40002 path, 40003 schema, 40004 fields
+        that are missing or exclude each other). NOT_FOUND (40403 block, 40404 reference, 40405
+        leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def DeleteBlock(self, request, context):
-        """Deletes an element with all it holds.
+    def KeepSessionAlive(self, request, context):
+        """Keeps a session alive for another 10 minutes and does nothing else: for requests that are
+        refused before they reach another call.
 
-        Statuses: OK, and INVALID_ARGUMENT (40003: a table cell). NOT_FOUND (40403).
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ReplaceText(self, request, context):
-        """Replaces what a block holds.
-
-        Statuses: OK, and INVALID_ARGUMENT (40003, 40004). NOT_FOUND (40403).
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def AppendText(self, request, context):
-        """Appends text to a block.
-
-        Statuses: OK, and INVALID_ARGUMENT (40003). NOT_FOUND (40403).
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def Cite(self, request, context):
-        """Sets or clears the citation of a block's leaves, or of one leaf.
-
-        Statuses: OK, and INVALID_ARGUMENT (40002, 40004). NOT_FOUND (40403, 40404, 40405).
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def AddReference(self, request, context):
-        """Adds a reference.
-
-        Statuses: OK, and INVALID_ARGUMENT (40003). ABORTED (40902): the id is taken.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def UpdateReference(self, request, context):
-        """Changes the supplied fields of a reference; null removes one.
-
-        Statuses: OK, and INVALID_ARGUMENT (40003). NOT_FOUND (40404).
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def DeleteReference(self, request, context):
-        """Deletes a reference and clears its citations.
-
-        Statuses: OK, and NOT_FOUND (40404).
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def SetBlockStyle(self, request, context):
-        """Changes the supplied properties of a block; null removes one.
-
-        Statuses: OK, and INVALID_ARGUMENT (40003). NOT_FOUND (40403).
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def SetLeafStyle(self, request, context):
-        """Changes the supplied marks of a block's plain leaves, or of one leaf.
-
-        Statuses: OK, and INVALID_ARGUMENT (40002, 40003, 40004). NOT_FOUND (40403, 40405).
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def SetArticleStyle(self, request, context):
-        """Merges a style into the document's (RFC 7396).
-
-        Statuses: OK, and INVALID_ARGUMENT (40003).
+        Statuses: OK, and those of sessions.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -375,60 +247,15 @@ def add_ArticleEditorServiceServicer_to_server(servicer, server):
                     request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlockRequest.FromString,
                     response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReadBlockResponse.SerializeToString,
             ),
-            'InsertBlocks': grpc.unary_unary_rpc_method_handler(
-                    servicer.InsertBlocks,
-                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.InsertBlocksRequest.FromString,
-                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.InsertBlocksResponse.SerializeToString,
+            'ApplyEdit': grpc.unary_unary_rpc_method_handler(
+                    servicer.ApplyEdit,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditResponse.SerializeToString,
             ),
-            'DeleteBlock': grpc.unary_unary_rpc_method_handler(
-                    servicer.DeleteBlock,
-                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.DeleteBlockRequest.FromString,
-                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.DeleteBlockResponse.SerializeToString,
-            ),
-            'ReplaceText': grpc.unary_unary_rpc_method_handler(
-                    servicer.ReplaceText,
-                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReplaceTextRequest.FromString,
-                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ReplaceTextResponse.SerializeToString,
-            ),
-            'AppendText': grpc.unary_unary_rpc_method_handler(
-                    servicer.AppendText,
-                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.AppendTextRequest.FromString,
-                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.AppendTextResponse.SerializeToString,
-            ),
-            'Cite': grpc.unary_unary_rpc_method_handler(
-                    servicer.Cite,
-                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.CiteRequest.FromString,
-                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.CiteResponse.SerializeToString,
-            ),
-            'AddReference': grpc.unary_unary_rpc_method_handler(
-                    servicer.AddReference,
-                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.AddReferenceRequest.FromString,
-                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.AddReferenceResponse.SerializeToString,
-            ),
-            'UpdateReference': grpc.unary_unary_rpc_method_handler(
-                    servicer.UpdateReference,
-                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.UpdateReferenceRequest.FromString,
-                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.UpdateReferenceResponse.SerializeToString,
-            ),
-            'DeleteReference': grpc.unary_unary_rpc_method_handler(
-                    servicer.DeleteReference,
-                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.DeleteReferenceRequest.FromString,
-                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.DeleteReferenceResponse.SerializeToString,
-            ),
-            'SetBlockStyle': grpc.unary_unary_rpc_method_handler(
-                    servicer.SetBlockStyle,
-                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.SetBlockStyleRequest.FromString,
-                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.SetBlockStyleResponse.SerializeToString,
-            ),
-            'SetLeafStyle': grpc.unary_unary_rpc_method_handler(
-                    servicer.SetLeafStyle,
-                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.SetLeafStyleRequest.FromString,
-                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.SetLeafStyleResponse.SerializeToString,
-            ),
-            'SetArticleStyle': grpc.unary_unary_rpc_method_handler(
-                    servicer.SetArticleStyle,
-                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.SetArticleStyleRequest.FromString,
-                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.SetArticleStyleResponse.SerializeToString,
+            'KeepSessionAlive': grpc.unary_unary_rpc_method_handler(
+                    servicer.KeepSessionAlive,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.KeepSessionAliveRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.KeepSessionAliveResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -445,15 +272,13 @@ class ArticleEditorService:
     `article_code` is the number of the document editing API and whose `param` is a JSON
     pointer into the request.
 
-    Blocks, leaves, styles and references are JSON in UTF-8, as the HTTP API has them:
-    their shapes are open and deep, and the tree checks them itself.
+    Blocks, styles and references are JSON in UTF-8, as the HTTP API has them.
 
     A session names an open document; every call that names one keeps it alive for
     another 10 minutes. A call that names a session which is not the caller's, unknown or
     destroyed ends NOT_FOUND (REASON_NOT_FOUND, 40401), an expired one FAILED_PRECONDITION
     (REASON_GONE, 41001), one whose document was deleted FAILED_PRECONDITION (REASON_GONE,
-    41002). Edits take `if_revision`: with a stale one they end ABORTED (REASON_CONFLICT,
-    40901). Whatever fails changes nothing; when an edit answers OK it survives a crash.
+    41002). Whatever fails changes nothing; when an edit answers OK it survives a crash.
 
     Edits, and making a document, end PERMISSION_DENIED (REASON_STORAGE_QUOTA_EXCEEDED, 40303)
     when they do not fit in the quota of the document's owner, and UNAVAILABLE
@@ -652,7 +477,7 @@ class ArticleEditorService:
             _registered_method=True)
 
     @staticmethod
-    def InsertBlocks(request,
+    def ApplyEdit(request,
             target,
             options=(),
             channel_credentials=None,
@@ -665,9 +490,9 @@ class ArticleEditorService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/gateway.articles.v1.ArticleEditorService/InsertBlocks',
-            gateway_dot_articles_dot_v1_dot_articles__pb2.InsertBlocksRequest.SerializeToString,
-            gateway_dot_articles_dot_v1_dot_articles__pb2.InsertBlocksResponse.FromString,
+            '/gateway.articles.v1.ArticleEditorService/ApplyEdit',
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ApplyEditResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -679,7 +504,7 @@ class ArticleEditorService:
             _registered_method=True)
 
     @staticmethod
-    def DeleteBlock(request,
+    def KeepSessionAlive(request,
             target,
             options=(),
             channel_credentials=None,
@@ -692,252 +517,9 @@ class ArticleEditorService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/gateway.articles.v1.ArticleEditorService/DeleteBlock',
-            gateway_dot_articles_dot_v1_dot_articles__pb2.DeleteBlockRequest.SerializeToString,
-            gateway_dot_articles_dot_v1_dot_articles__pb2.DeleteBlockResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ReplaceText(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/gateway.articles.v1.ArticleEditorService/ReplaceText',
-            gateway_dot_articles_dot_v1_dot_articles__pb2.ReplaceTextRequest.SerializeToString,
-            gateway_dot_articles_dot_v1_dot_articles__pb2.ReplaceTextResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def AppendText(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/gateway.articles.v1.ArticleEditorService/AppendText',
-            gateway_dot_articles_dot_v1_dot_articles__pb2.AppendTextRequest.SerializeToString,
-            gateway_dot_articles_dot_v1_dot_articles__pb2.AppendTextResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Cite(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/gateway.articles.v1.ArticleEditorService/Cite',
-            gateway_dot_articles_dot_v1_dot_articles__pb2.CiteRequest.SerializeToString,
-            gateway_dot_articles_dot_v1_dot_articles__pb2.CiteResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def AddReference(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/gateway.articles.v1.ArticleEditorService/AddReference',
-            gateway_dot_articles_dot_v1_dot_articles__pb2.AddReferenceRequest.SerializeToString,
-            gateway_dot_articles_dot_v1_dot_articles__pb2.AddReferenceResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def UpdateReference(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/gateway.articles.v1.ArticleEditorService/UpdateReference',
-            gateway_dot_articles_dot_v1_dot_articles__pb2.UpdateReferenceRequest.SerializeToString,
-            gateway_dot_articles_dot_v1_dot_articles__pb2.UpdateReferenceResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def DeleteReference(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/gateway.articles.v1.ArticleEditorService/DeleteReference',
-            gateway_dot_articles_dot_v1_dot_articles__pb2.DeleteReferenceRequest.SerializeToString,
-            gateway_dot_articles_dot_v1_dot_articles__pb2.DeleteReferenceResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def SetBlockStyle(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/gateway.articles.v1.ArticleEditorService/SetBlockStyle',
-            gateway_dot_articles_dot_v1_dot_articles__pb2.SetBlockStyleRequest.SerializeToString,
-            gateway_dot_articles_dot_v1_dot_articles__pb2.SetBlockStyleResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def SetLeafStyle(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/gateway.articles.v1.ArticleEditorService/SetLeafStyle',
-            gateway_dot_articles_dot_v1_dot_articles__pb2.SetLeafStyleRequest.SerializeToString,
-            gateway_dot_articles_dot_v1_dot_articles__pb2.SetLeafStyleResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def SetArticleStyle(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/gateway.articles.v1.ArticleEditorService/SetArticleStyle',
-            gateway_dot_articles_dot_v1_dot_articles__pb2.SetArticleStyleRequest.SerializeToString,
-            gateway_dot_articles_dot_v1_dot_articles__pb2.SetArticleStyleResponse.FromString,
+            '/gateway.articles.v1.ArticleEditorService/KeepSessionAlive',
+            gateway_dot_articles_dot_v1_dot_articles__pb2.KeepSessionAliveRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_articles__pb2.KeepSessionAliveResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -33,15 +33,13 @@ class ArticleEditorServiceStub:
     `article_code` is the number of the document editing API and whose `param` is a JSON
     pointer into the request.
 
-    Blocks, leaves, styles and references are JSON in UTF-8, as the HTTP API has them:
-    their shapes are open and deep, and the tree checks them itself.
+    Blocks, styles and references are JSON in UTF-8, as the HTTP API has them.
 
     A session names an open document; every call that names one keeps it alive for
     another 10 minutes. A call that names a session which is not the caller's, unknown or
     destroyed ends NOT_FOUND (REASON_NOT_FOUND, 40401), an expired one FAILED_PRECONDITION
     (REASON_GONE, 41001), one whose document was deleted FAILED_PRECONDITION (REASON_GONE,
-    41002). Edits take `if_revision`: with a stale one they end ABORTED (REASON_CONFLICT,
-    40901). Whatever fails changes nothing; when an edit answers OK it survives a crash.
+    41002). Whatever fails changes nothing; when an edit answers OK it survives a crash.
 
     Edits, and making a document, end PERMISSION_DENIED (REASON_STORAGE_QUOTA_EXCEEDED, 40303)
     when they do not fit in the quota of the document's owner, and UNAVAILABLE
@@ -92,61 +90,18 @@ class ArticleEditorServiceStub:
 
     Statuses: OK, and NOT_FOUND (40403).
     """
-    InsertBlocks: _grpc.UnaryUnaryMultiCallable[_articles_pb2.InsertBlocksRequest, _articles_pb2.InsertBlocksResponse]
-    """Inserts blocks at a path, all or none.
+    ApplyEdit: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ApplyEditRequest, _articles_pb2.ApplyEditResponse]
+    """Applies one edit to the document of a session, all of it or nothing.
 
-    Statuses: OK, and INVALID_ARGUMENT (40002 path, 40003 blocks). PERMISSION_DENIED
-    (40301).
+    Statuses: OK, and INVALID_ARGUMENT (40001 JSON, 40002 path, 40003 schema, 40004 fields
+    that are missing or exclude each other). NOT_FOUND (40403 block, 40404 reference, 40405
+    leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
     """
-    DeleteBlock: _grpc.UnaryUnaryMultiCallable[_articles_pb2.DeleteBlockRequest, _articles_pb2.DeleteBlockResponse]
-    """Deletes an element with all it holds.
+    KeepSessionAlive: _grpc.UnaryUnaryMultiCallable[_articles_pb2.KeepSessionAliveRequest, _articles_pb2.KeepSessionAliveResponse]
+    """Keeps a session alive for another 10 minutes and does nothing else: for requests that are
+    refused before they reach another call.
 
-    Statuses: OK, and INVALID_ARGUMENT (40003: a table cell). NOT_FOUND (40403).
-    """
-    ReplaceText: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ReplaceTextRequest, _articles_pb2.ReplaceTextResponse]
-    """Replaces what a block holds.
-
-    Statuses: OK, and INVALID_ARGUMENT (40003, 40004). NOT_FOUND (40403).
-    """
-    AppendText: _grpc.UnaryUnaryMultiCallable[_articles_pb2.AppendTextRequest, _articles_pb2.AppendTextResponse]
-    """Appends text to a block.
-
-    Statuses: OK, and INVALID_ARGUMENT (40003). NOT_FOUND (40403).
-    """
-    Cite: _grpc.UnaryUnaryMultiCallable[_articles_pb2.CiteRequest, _articles_pb2.CiteResponse]
-    """Sets or clears the citation of a block's leaves, or of one leaf.
-
-    Statuses: OK, and INVALID_ARGUMENT (40002, 40004). NOT_FOUND (40403, 40404, 40405).
-    """
-    AddReference: _grpc.UnaryUnaryMultiCallable[_articles_pb2.AddReferenceRequest, _articles_pb2.AddReferenceResponse]
-    """Adds a reference.
-
-    Statuses: OK, and INVALID_ARGUMENT (40003). ABORTED (40902): the id is taken.
-    """
-    UpdateReference: _grpc.UnaryUnaryMultiCallable[_articles_pb2.UpdateReferenceRequest, _articles_pb2.UpdateReferenceResponse]
-    """Changes the supplied fields of a reference; null removes one.
-
-    Statuses: OK, and INVALID_ARGUMENT (40003). NOT_FOUND (40404).
-    """
-    DeleteReference: _grpc.UnaryUnaryMultiCallable[_articles_pb2.DeleteReferenceRequest, _articles_pb2.DeleteReferenceResponse]
-    """Deletes a reference and clears its citations.
-
-    Statuses: OK, and NOT_FOUND (40404).
-    """
-    SetBlockStyle: _grpc.UnaryUnaryMultiCallable[_articles_pb2.SetBlockStyleRequest, _articles_pb2.SetBlockStyleResponse]
-    """Changes the supplied properties of a block; null removes one.
-
-    Statuses: OK, and INVALID_ARGUMENT (40003). NOT_FOUND (40403).
-    """
-    SetLeafStyle: _grpc.UnaryUnaryMultiCallable[_articles_pb2.SetLeafStyleRequest, _articles_pb2.SetLeafStyleResponse]
-    """Changes the supplied marks of a block's plain leaves, or of one leaf.
-
-    Statuses: OK, and INVALID_ARGUMENT (40002, 40003, 40004). NOT_FOUND (40403, 40405).
-    """
-    SetArticleStyle: _grpc.UnaryUnaryMultiCallable[_articles_pb2.SetArticleStyleRequest, _articles_pb2.SetArticleStyleResponse]
-    """Merges a style into the document's (RFC 7396).
-
-    Statuses: OK, and INVALID_ARGUMENT (40003).
+    Statuses: OK, and those of sessions.
     """
 
 @_typing.type_check_only
@@ -157,15 +112,13 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
     `article_code` is the number of the document editing API and whose `param` is a JSON
     pointer into the request.
 
-    Blocks, leaves, styles and references are JSON in UTF-8, as the HTTP API has them:
-    their shapes are open and deep, and the tree checks them itself.
+    Blocks, styles and references are JSON in UTF-8, as the HTTP API has them.
 
     A session names an open document; every call that names one keeps it alive for
     another 10 minutes. A call that names a session which is not the caller's, unknown or
     destroyed ends NOT_FOUND (REASON_NOT_FOUND, 40401), an expired one FAILED_PRECONDITION
     (REASON_GONE, 41001), one whose document was deleted FAILED_PRECONDITION (REASON_GONE,
-    41002). Edits take `if_revision`: with a stale one they end ABORTED (REASON_CONFLICT,
-    40901). Whatever fails changes nothing; when an edit answers OK it survives a crash.
+    41002). Whatever fails changes nothing; when an edit answers OK it survives a crash.
 
     Edits, and making a document, end PERMISSION_DENIED (REASON_STORAGE_QUOTA_EXCEEDED, 40303)
     when they do not fit in the quota of the document's owner, and UNAVAILABLE
@@ -213,61 +166,18 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
 
     Statuses: OK, and NOT_FOUND (40403).
     """
-    InsertBlocks: _aio.UnaryUnaryMultiCallable[_articles_pb2.InsertBlocksRequest, _articles_pb2.InsertBlocksResponse]  # type: ignore[assignment]
-    """Inserts blocks at a path, all or none.
+    ApplyEdit: _aio.UnaryUnaryMultiCallable[_articles_pb2.ApplyEditRequest, _articles_pb2.ApplyEditResponse]  # type: ignore[assignment]
+    """Applies one edit to the document of a session, all of it or nothing.
 
-    Statuses: OK, and INVALID_ARGUMENT (40002 path, 40003 blocks). PERMISSION_DENIED
-    (40301).
+    Statuses: OK, and INVALID_ARGUMENT (40001 JSON, 40002 path, 40003 schema, 40004 fields
+    that are missing or exclude each other). NOT_FOUND (40403 block, 40404 reference, 40405
+    leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
     """
-    DeleteBlock: _aio.UnaryUnaryMultiCallable[_articles_pb2.DeleteBlockRequest, _articles_pb2.DeleteBlockResponse]  # type: ignore[assignment]
-    """Deletes an element with all it holds.
+    KeepSessionAlive: _aio.UnaryUnaryMultiCallable[_articles_pb2.KeepSessionAliveRequest, _articles_pb2.KeepSessionAliveResponse]  # type: ignore[assignment]
+    """Keeps a session alive for another 10 minutes and does nothing else: for requests that are
+    refused before they reach another call.
 
-    Statuses: OK, and INVALID_ARGUMENT (40003: a table cell). NOT_FOUND (40403).
-    """
-    ReplaceText: _aio.UnaryUnaryMultiCallable[_articles_pb2.ReplaceTextRequest, _articles_pb2.ReplaceTextResponse]  # type: ignore[assignment]
-    """Replaces what a block holds.
-
-    Statuses: OK, and INVALID_ARGUMENT (40003, 40004). NOT_FOUND (40403).
-    """
-    AppendText: _aio.UnaryUnaryMultiCallable[_articles_pb2.AppendTextRequest, _articles_pb2.AppendTextResponse]  # type: ignore[assignment]
-    """Appends text to a block.
-
-    Statuses: OK, and INVALID_ARGUMENT (40003). NOT_FOUND (40403).
-    """
-    Cite: _aio.UnaryUnaryMultiCallable[_articles_pb2.CiteRequest, _articles_pb2.CiteResponse]  # type: ignore[assignment]
-    """Sets or clears the citation of a block's leaves, or of one leaf.
-
-    Statuses: OK, and INVALID_ARGUMENT (40002, 40004). NOT_FOUND (40403, 40404, 40405).
-    """
-    AddReference: _aio.UnaryUnaryMultiCallable[_articles_pb2.AddReferenceRequest, _articles_pb2.AddReferenceResponse]  # type: ignore[assignment]
-    """Adds a reference.
-
-    Statuses: OK, and INVALID_ARGUMENT (40003). ABORTED (40902): the id is taken.
-    """
-    UpdateReference: _aio.UnaryUnaryMultiCallable[_articles_pb2.UpdateReferenceRequest, _articles_pb2.UpdateReferenceResponse]  # type: ignore[assignment]
-    """Changes the supplied fields of a reference; null removes one.
-
-    Statuses: OK, and INVALID_ARGUMENT (40003). NOT_FOUND (40404).
-    """
-    DeleteReference: _aio.UnaryUnaryMultiCallable[_articles_pb2.DeleteReferenceRequest, _articles_pb2.DeleteReferenceResponse]  # type: ignore[assignment]
-    """Deletes a reference and clears its citations.
-
-    Statuses: OK, and NOT_FOUND (40404).
-    """
-    SetBlockStyle: _aio.UnaryUnaryMultiCallable[_articles_pb2.SetBlockStyleRequest, _articles_pb2.SetBlockStyleResponse]  # type: ignore[assignment]
-    """Changes the supplied properties of a block; null removes one.
-
-    Statuses: OK, and INVALID_ARGUMENT (40003). NOT_FOUND (40403).
-    """
-    SetLeafStyle: _aio.UnaryUnaryMultiCallable[_articles_pb2.SetLeafStyleRequest, _articles_pb2.SetLeafStyleResponse]  # type: ignore[assignment]
-    """Changes the supplied marks of a block's plain leaves, or of one leaf.
-
-    Statuses: OK, and INVALID_ARGUMENT (40002, 40003, 40004). NOT_FOUND (40403, 40405).
-    """
-    SetArticleStyle: _aio.UnaryUnaryMultiCallable[_articles_pb2.SetArticleStyleRequest, _articles_pb2.SetArticleStyleResponse]  # type: ignore[assignment]
-    """Merges a style into the document's (RFC 7396).
-
-    Statuses: OK, and INVALID_ARGUMENT (40003).
+    Statuses: OK, and those of sessions.
     """
 
 class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -277,15 +187,13 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
     `article_code` is the number of the document editing API and whose `param` is a JSON
     pointer into the request.
 
-    Blocks, leaves, styles and references are JSON in UTF-8, as the HTTP API has them:
-    their shapes are open and deep, and the tree checks them itself.
+    Blocks, styles and references are JSON in UTF-8, as the HTTP API has them.
 
     A session names an open document; every call that names one keeps it alive for
     another 10 minutes. A call that names a session which is not the caller's, unknown or
     destroyed ends NOT_FOUND (REASON_NOT_FOUND, 40401), an expired one FAILED_PRECONDITION
     (REASON_GONE, 41001), one whose document was deleted FAILED_PRECONDITION (REASON_GONE,
-    41002). Edits take `if_revision`: with a stale one they end ABORTED (REASON_CONFLICT,
-    40901). Whatever fails changes nothing; when an edit answers OK it survives a crash.
+    41002). Whatever fails changes nothing; when an edit answers OK it survives a crash.
 
     Edits, and making a document, end PERMISSION_DENIED (REASON_STORAGE_QUOTA_EXCEEDED, 40303)
     when they do not fit in the quota of the document's owner, and UNAVAILABLE
@@ -375,125 +283,28 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
-    def InsertBlocks(
+    def ApplyEdit(
         self,
-        request: _articles_pb2.InsertBlocksRequest,
+        request: _articles_pb2.ApplyEditRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_articles_pb2.InsertBlocksResponse, _abc.Awaitable[_articles_pb2.InsertBlocksResponse]]:
-        """Inserts blocks at a path, all or none.
+    ) -> _typing.Union[_articles_pb2.ApplyEditResponse, _abc.Awaitable[_articles_pb2.ApplyEditResponse]]:
+        """Applies one edit to the document of a session, all of it or nothing.
 
-        Statuses: OK, and INVALID_ARGUMENT (40002 path, 40003 blocks). PERMISSION_DENIED
-        (40301).
+        Statuses: OK, and INVALID_ARGUMENT (40001 JSON, 40002 path, 40003 schema, 40004 fields
+        that are missing or exclude each other). NOT_FOUND (40403 block, 40404 reference, 40405
+        leaf). ABORTED (40901 revision, 40902: the id of a reference is taken).
         """
 
     @_abc_1.abstractmethod
-    def DeleteBlock(
+    def KeepSessionAlive(
         self,
-        request: _articles_pb2.DeleteBlockRequest,
+        request: _articles_pb2.KeepSessionAliveRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_articles_pb2.DeleteBlockResponse, _abc.Awaitable[_articles_pb2.DeleteBlockResponse]]:
-        """Deletes an element with all it holds.
+    ) -> _typing.Union[_articles_pb2.KeepSessionAliveResponse, _abc.Awaitable[_articles_pb2.KeepSessionAliveResponse]]:
+        """Keeps a session alive for another 10 minutes and does nothing else: for requests that are
+        refused before they reach another call.
 
-        Statuses: OK, and INVALID_ARGUMENT (40003: a table cell). NOT_FOUND (40403).
-        """
-
-    @_abc_1.abstractmethod
-    def ReplaceText(
-        self,
-        request: _articles_pb2.ReplaceTextRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_articles_pb2.ReplaceTextResponse, _abc.Awaitable[_articles_pb2.ReplaceTextResponse]]:
-        """Replaces what a block holds.
-
-        Statuses: OK, and INVALID_ARGUMENT (40003, 40004). NOT_FOUND (40403).
-        """
-
-    @_abc_1.abstractmethod
-    def AppendText(
-        self,
-        request: _articles_pb2.AppendTextRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_articles_pb2.AppendTextResponse, _abc.Awaitable[_articles_pb2.AppendTextResponse]]:
-        """Appends text to a block.
-
-        Statuses: OK, and INVALID_ARGUMENT (40003). NOT_FOUND (40403).
-        """
-
-    @_abc_1.abstractmethod
-    def Cite(
-        self,
-        request: _articles_pb2.CiteRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_articles_pb2.CiteResponse, _abc.Awaitable[_articles_pb2.CiteResponse]]:
-        """Sets or clears the citation of a block's leaves, or of one leaf.
-
-        Statuses: OK, and INVALID_ARGUMENT (40002, 40004). NOT_FOUND (40403, 40404, 40405).
-        """
-
-    @_abc_1.abstractmethod
-    def AddReference(
-        self,
-        request: _articles_pb2.AddReferenceRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_articles_pb2.AddReferenceResponse, _abc.Awaitable[_articles_pb2.AddReferenceResponse]]:
-        """Adds a reference.
-
-        Statuses: OK, and INVALID_ARGUMENT (40003). ABORTED (40902): the id is taken.
-        """
-
-    @_abc_1.abstractmethod
-    def UpdateReference(
-        self,
-        request: _articles_pb2.UpdateReferenceRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_articles_pb2.UpdateReferenceResponse, _abc.Awaitable[_articles_pb2.UpdateReferenceResponse]]:
-        """Changes the supplied fields of a reference; null removes one.
-
-        Statuses: OK, and INVALID_ARGUMENT (40003). NOT_FOUND (40404).
-        """
-
-    @_abc_1.abstractmethod
-    def DeleteReference(
-        self,
-        request: _articles_pb2.DeleteReferenceRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_articles_pb2.DeleteReferenceResponse, _abc.Awaitable[_articles_pb2.DeleteReferenceResponse]]:
-        """Deletes a reference and clears its citations.
-
-        Statuses: OK, and NOT_FOUND (40404).
-        """
-
-    @_abc_1.abstractmethod
-    def SetBlockStyle(
-        self,
-        request: _articles_pb2.SetBlockStyleRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_articles_pb2.SetBlockStyleResponse, _abc.Awaitable[_articles_pb2.SetBlockStyleResponse]]:
-        """Changes the supplied properties of a block; null removes one.
-
-        Statuses: OK, and INVALID_ARGUMENT (40003). NOT_FOUND (40403).
-        """
-
-    @_abc_1.abstractmethod
-    def SetLeafStyle(
-        self,
-        request: _articles_pb2.SetLeafStyleRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_articles_pb2.SetLeafStyleResponse, _abc.Awaitable[_articles_pb2.SetLeafStyleResponse]]:
-        """Changes the supplied marks of a block's plain leaves, or of one leaf.
-
-        Statuses: OK, and INVALID_ARGUMENT (40002, 40003, 40004). NOT_FOUND (40403, 40405).
-        """
-
-    @_abc_1.abstractmethod
-    def SetArticleStyle(
-        self,
-        request: _articles_pb2.SetArticleStyleRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_articles_pb2.SetArticleStyleResponse, _abc.Awaitable[_articles_pb2.SetArticleStyleResponse]]:
-        """Merges a style into the document's (RFC 7396).
-
-        Statuses: OK, and INVALID_ARGUMENT (40003).
+        Statuses: OK, and those of sessions.
         """
 
 def add_ArticleEditorServiceServicer_to_server(servicer: ArticleEditorServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

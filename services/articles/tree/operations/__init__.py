@@ -1,6 +1,6 @@
-"""Every edit of a document as a value of its own.
+"""Operations: the edits of a document as values.
 
-`operation.apply(document)` gives a `Change` or raises `Refusal`; `to_json` and `from_json` are
+`operation.apply(document)` returns a `Change` or raises `EditError`; `to_json` and `from_json` are
 its form in the log.
 """
 
@@ -15,9 +15,9 @@ from services.articles.tree.operations.bibliography import (
     RestoreReference,
     UpdateReference,
 )
-from services.articles.tree.operations.blocks import Delete, Insert, Restore
-from services.articles.tree.operations.leaves import Cite, StyleLeaf
-from services.articles.tree.operations.styles import StyleArticle, StyleBlock
+from services.articles.tree.operations.blocks import DeleteBlocks, InsertBlocks, RestoreElements
+from services.articles.tree.operations.leaves import Cite, SetLeafStyle
+from services.articles.tree.operations.styles import SetArticleStyle, SetBlockStyle
 from services.articles.tree.operations.text import AppendText, ReplaceText, Truncate
 
 __all__ = [
@@ -25,16 +25,16 @@ __all__ = [
     "AppendText",
     "Change",
     "Cite",
-    "Delete",
+    "DeleteBlocks",
     "DeleteReference",
-    "Insert",
+    "InsertBlocks",
     "Operation",
     "ReplaceText",
-    "Restore",
+    "RestoreElements",
     "RestoreReference",
-    "StyleArticle",
-    "StyleBlock",
-    "StyleLeaf",
+    "SetArticleStyle",
+    "SetBlockStyle",
+    "SetLeafStyle",
     "Truncate",
     "UpdateReference",
     "from_json",
@@ -44,8 +44,17 @@ __all__ = [
 _OPERATIONS: dict[str, type[Operation]] = {
     operation.name: operation
     for operation in (
-        *(Insert, Delete, Restore, ReplaceText, AppendText, Truncate, Cite, StyleLeaf),
-        *(StyleBlock, StyleArticle, AddReference, UpdateReference, DeleteReference),
+        *(
+            InsertBlocks,
+            DeleteBlocks,
+            RestoreElements,
+            ReplaceText,
+            AppendText,
+            Truncate,
+            Cite,
+            SetLeafStyle,
+        ),
+        *(SetBlockStyle, SetArticleStyle, AddReference, UpdateReference, DeleteReference),
         RestoreReference,
     )
 }
@@ -57,5 +66,5 @@ def to_json(operation: Operation) -> dict[str, Json]:
 
 
 def from_json(stored: Mapping[str, Any]) -> Operation:
-    """Read what `to_json` wrote; nothing is checked before the operation is applied."""
+    """Parse what `to_json` wrote; nothing is checked before the operation is applied."""
     return _OPERATIONS[stored["op"]].from_json(stored)

@@ -1,26 +1,26 @@
-"""What all operations have in common."""
+"""The protocol of operations, and what several of them need."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
-from services.articles.tree import limits
 from services.articles.tree.document import Document, Path
+from services.articles.tree.errors import Code, EditError, join_pointer
 from services.articles.tree.nodes import Element, Json, Leaf, Node, height, walk
 from services.articles.tree.normalise import normal_children
-from services.articles.tree.parsing import built
-from services.articles.tree.refusal import Code, Refusal, inside
-from services.articles.tree.values import wrong
+from services.articles.tree.parsing import with_checked_children
+from services.articles.tree.values import schema_error
+from services.common.articles import limits
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an operation made of a document.
+    """The result of applying an operation.
 
     Attributes:
-        document: the document as it is now.
-        inverse: takes `document` back to what it was, ids and styles included.
-        ids: what was made: the roots of inserted blocks in order, or the added reference.
+        document: the document with the operation applied.
+        inverse: operation that restores the document, ids and styles included.
+        ids: ids of what was made: the roots of inserted blocks in order, or the added reference.
     """
 
     document: Document
@@ -29,7 +29,7 @@ class Change:
 
 
 class Operation(Protocol):
-    """One edit, independent of the document that it will be applied to.
+    """An edit as a value, independent of the document that it is applied to.
 
     Whatever depends on the document is found out when it is applied: applied again to a newer
     document, after another edit came first, it means the tree as it is then.
@@ -38,7 +38,7 @@ class Operation(Protocol):
     name: ClassVar[str]
 
     def apply(self, document: Document) -> Change:
-        """Return what the edit makes of a document, or raise `Refusal`."""
+        """Return the change of a document, or raise `EditError`."""
         ...
 
     def to_json(self) -> dict[str, Json]:
@@ -47,40 +47,42 @@ class Operation(Protocol):
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote; nothing is checked."""
+        """Parse what `to_json` wrote; nothing is checked."""
         ...
 
 
-def found(document: Document, block_id: str, pointer: str = "/blockId") -> tuple[Path, Element]:
-    """Return where an element stands, and the element.
+def find_element(
+    document: Document, block_id: str, pointer: str = "/blockId"
+) -> tuple[Path, Element]:
+    """Return the path of an element, and the element.
 
     Raises:
-        Refusal: there is none with that id.
+        EditError: no element has that id.
     """
     path = document.path_of(block_id)
     element = None if path is None else document.node_at(path)
     if path is None or not isinstance(element, Element):
-        raise Refusal(Code.NO_BLOCK, pointer, "no block of the document has this id")
+        raise EditError(Code.NO_BLOCK, pointer, "no block of the document has this id")
     return path, element
 
 
-def found_leaf(document: Document, path: Path) -> tuple[Path, Element, int]:
+def find_leaf(document: Document, path: Path) -> tuple[Path, Element, int]:
     """Return the path of the element that holds a leaf, the element, and the leaf's place in it.
 
     Raises:
-        Refusal: the path leads to an element or to nothing.
+        EditError: the path leads to an element or to nothing.
     """
     node = document.node_at(path)
     if node is None:
-        raise Refusal(Code.NO_LEAF, "/leafPath", "nothing stands there")
+        raise EditError(Code.NO_LEAF, "/leafPath", "nothing stands there")
     if isinstance(node, Element):
-        raise Refusal(Code.PATH, "/leafPath", f"leads to a {node.type}, not to a text leaf")
+        raise EditError(Code.PATH, "/leafPath", f"leads to a {node.type}, not to a text leaf")
     holder = document.node_at(path[:-1])
     assert isinstance(holder, Element)
     return path[:-1], holder, path[-1]
 
 
-def put(document: Document, path: Path, element: Element, pointer: str) -> Document:
+def replace_element(document: Document, path: Path, element: Element, pointer: str) -> Document:
     """Return the document with another state of the element at a path.
 
     A row is checked within its table.
@@ -90,30 +92,30 @@ def put(document: Document, path: Path, element: Element, pointer: str) -> Docum
         assert isinstance(table, Element)
         at = path[-1]
         rows = (*table.children[:at], element, *table.children[at + 1 :])
-        return document.replaced(path[:-1], built(table, rows, pointer))
+        return document.replaced(path[:-1], with_checked_children(table, rows, pointer))
     return document.replaced(path, element)
 
 
 def restored(
     document: Document, elements: Sequence[Element]
 ) -> tuple[Document, tuple[Element, ...]]:
-    """Put earlier states of elements back; return also the states that they replace."""
+    """Return the document with earlier states of elements, and the states they replace."""
     replaced = []
     for element in elements:
-        path, now = found(document, element.id)
+        path, now = find_element(document, element.id)
         check_cites(document, element, "/blockId")
-        document = put(document, path, element, "/blockId")
+        document = replace_element(document, path, element, "/blockId")
         replaced.append(now)
     return document, tuple(replaced)
 
 
-def mapped(element: Element, change: Callable[[Leaf], Leaf]) -> Element:
+def map_leaves(element: Element, change: Callable[[Leaf], Leaf]) -> Element:
     """Return the element with every leaf below it changed, in normal form.
 
     Parts in which nothing changes stay the same objects.
     """
     children: list[Node] = [
-        change(child) if isinstance(child, Leaf) else mapped(child, change)
+        change(child) if isinstance(child, Leaf) else map_leaves(child, change)
         for child in element.children
     ]
     if all(new is old for new, old in zip(children, element.children, strict=True)):
@@ -128,20 +130,20 @@ def with_leaf(element: Element, at: int, leaf: Leaf) -> Element:
 
 
 def check_cites(document: Document, element: Element, pointer: str) -> None:
-    """Refuse an element that cites an unknown reference; the pointer leads to the leaf."""
+    """Check that the references an element cites exist; an error points to the leaf."""
     if all(cite in document.references for cite in element.cites):
         return
     for place, child in enumerate(element.children):
-        here = inside(inside(pointer, "children"), place)
+        here = join_pointer(join_pointer(pointer, "children"), place)
         if isinstance(child, Element):
             check_cites(document, child, here)
         elif child.cite is not None and child.cite not in document.references:
-            raise unknown_reference(inside(here, "cite"))
+            raise unknown_reference_error(join_pointer(here, "cite"))
 
 
-def unknown_reference(pointer: str) -> Refusal:
-    """Return the refusal of a reference id that the document does not have."""
-    return Refusal(Code.NO_REFERENCE, pointer, "no reference of the document has this id")
+def unknown_reference_error(pointer: str) -> EditError:
+    """Return the error of a reference id that the document does not have."""
+    return EditError(Code.NO_REFERENCE, pointer, "no reference of the document has this id")
 
 
 def check_size(
@@ -151,13 +153,13 @@ def check_size(
     new: Sequence[Element],
     pointer: str,
 ) -> None:
-    """Refuse elements, put in at a depth, that make the document too deep or too large."""
+    """Check that the document is not too deep or large with `new` at a depth for `gone`."""
     if any(height(element) + depth - 1 > limits.DEPTH for element in new):
-        raise wrong(pointer, f"would be nested deeper than {limits.DEPTH} elements")
+        raise schema_error(pointer, f"would be nested deeper than {limits.DEPTH} elements")
     more = sum(1 for element in new for _ in walk(element))
     less = sum(1 for element in gone for _ in walk(element))
     if more > less and len(document.parents) + more - less > limits.ELEMENTS:
-        raise wrong(pointer, f"a document has at most {limits.ELEMENTS} elements")
+        raise schema_error(pointer, f"a document has at most {limits.ELEMENTS} elements")
 
 
 def without_cite(leaf: Leaf, reference_id: str) -> Leaf:

@@ -1,13 +1,13 @@
-"""References come, change and go."""
+"""Operations on references: add, update, delete, restore."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from services.articles.references import Reference
-from services.articles.style import merged_style, undoing
-from services.articles.tree import limits
+from services.articles.style import apply_style_patch, inverse_patch
 from services.articles.tree.document import Document
+from services.articles.tree.errors import Code, EditError
 from services.articles.tree.nodes import (
     Element,
     Json,
@@ -17,13 +17,13 @@ from services.articles.tree.nodes import (
 )
 from services.articles.tree.operations.base import (
     Change,
-    mapped,
+    map_leaves,
     restored,
-    unknown_reference,
+    unknown_reference_error,
     without_cite,
 )
-from services.articles.tree.refusal import Code, Refusal
-from services.articles.tree.values import wrong
+from services.articles.tree.values import schema_error
+from services.common.articles import limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +50,16 @@ class AddReference:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(stored["reference"])
 
 
 def _check_free(document: Document, identifier: str) -> None:
     if identifier in document.references:
         problem = "a reference of the document has this id already"
-        raise Refusal(Code.REFERENCE_EXISTS, "/reference/id", problem)
+        raise EditError(Code.REFERENCE_EXISTS, "/reference/id", problem)
     if len(document.references) >= limits.REFERENCES:
-        raise wrong("/reference", f"a document has at most {limits.REFERENCES} references")
+        raise schema_error("/reference", f"a document has at most {limits.REFERENCES} references")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +79,10 @@ class UpdateReference:
         """Merge the patch into the reference, which must be there."""
         old = document.references.get(self.reference_id)
         if old is None:
-            raise unknown_reference("/reference/id")
-        new = merged_style(old, self.patch)
+            raise unknown_reference_error("/reference/id")
+        new = apply_style_patch(old, self.patch)
         made = replace(document, references={**document.references, self.reference_id: new})
-        return Change(made, UpdateReference(self.reference_id, undoing(old, self.patch)))
+        return Change(made, UpdateReference(self.reference_id, inverse_patch(old, self.patch)))
 
     def to_json(self) -> dict[str, Json]:
         """Return id and patch."""
@@ -90,7 +90,7 @@ class UpdateReference:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(stored["referenceId"], stored["patch"])
 
 
@@ -109,7 +109,7 @@ class DeleteReference:
         """Remove the reference, which must be there."""
         gone = document.references.get(self.reference_id)
         if gone is None:
-            raise unknown_reference("/referenceId")
+            raise unknown_reference_error("/referenceId")
         at = list(document.references).index(self.reference_id)
         kept = {k: v for k, v in document.references.items() if k != self.reference_id}
 
@@ -117,7 +117,7 @@ class DeleteReference:
             return without_cite(leaf, self.reference_id)
 
         citing = tuple(document.blocks.citing(self.reference_id))
-        cleared = {block.id: mapped(block, clear) for block in citing}
+        cleared = {block.id: map_leaves(block, clear) for block in citing}
         made = replace(document, blocks=document.blocks.updated(cleared), references=kept)
         return Change(made, RestoreReference(gone, at, citing))
 
@@ -127,13 +127,13 @@ class DeleteReference:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(stored["referenceId"])
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreReference:
-    """Bring a deleted reference back, with its citations: the inverse of the deletion.
+    """Restore a deleted reference and its citations: the inverse of a deletion.
 
     Attributes:
         reference: what was deleted.
@@ -165,6 +165,6 @@ class RestoreReference:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         elements = [element_from_json(element) for element in stored["elements"]]
         return cls(stored["reference"], stored["at"], tuple(elements))

@@ -1,11 +1,11 @@
-"""Blocks come and go: insert, delete, and the way back from a change inside a block."""
+"""Operations on whole blocks: insert, delete, and restoring earlier states."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from services.articles.tree import limits
 from services.articles.tree.document import Document, Path
+from services.articles.tree.errors import Code, EditError, join_pointer
 from services.articles.tree.nodes import (
     BLOCK_TYPES,
     EMPTY_LEAF,
@@ -16,15 +16,21 @@ from services.articles.tree.nodes import (
     element_from_json,
     element_to_json,
 )
-from services.articles.tree.operations.base import Change, check_cites, check_size, found, restored
-from services.articles.tree.parsing import built
-from services.articles.tree.refusal import Code, Refusal, inside
-from services.articles.tree.values import wrong
+from services.articles.tree.operations.base import (
+    Change,
+    check_cites,
+    check_size,
+    find_element,
+    restored,
+)
+from services.articles.tree.parsing import with_checked_children
+from services.articles.tree.values import schema_error
+from services.common.articles import limits
 
 
 @dataclass(frozen=True, slots=True)
-class Insert:
-    """Put blocks before what stands at a path, or at the end of its siblings.
+class InsertBlocks:
+    """Insert blocks before the node at a path, or after its last sibling.
 
     Attributes:
         path: where the first one will stand.
@@ -38,48 +44,50 @@ class Insert:
     def apply(self, document: Document) -> Change:
         """Insert all or none."""
         for place, block in enumerate(self.blocks):
-            check_cites(document, block, inside("/blocks", place))
+            check_cites(document, block, join_pointer("/blocks", place))
         check_size(document, len(self.path), (), self.blocks, "/blocks")
         if len(self.path) == 1:
             made = self._at_top(document)
         else:
             made = self._below(document)
         ids = tuple([block.id for block in self.blocks])
-        return Change(made, Delete(ids), ids)
+        return Change(made, DeleteBlocks(ids), ids)
 
     def _at_top(self, document: Document) -> Document:
         at = self._place(len(document.blocks))
         for place, block in enumerate(self.blocks):
             if block.type not in BLOCK_TYPES:
-                pointer = inside(inside("/blocks", place), "type")
-                raise wrong(pointer, f"{block.type} cannot stand at the top of a document")
+                pointer = join_pointer(join_pointer("/blocks", place), "type")
+                raise schema_error(pointer, f"{block.type} cannot stand at the top of a document")
         if len(document.blocks) + len(self.blocks) > limits.TOP_LEVEL_BLOCKS:
-            raise wrong("/blocks", f"a document has at most {limits.TOP_LEVEL_BLOCKS} blocks")
+            raise schema_error(
+                "/blocks", f"a document has at most {limits.TOP_LEVEL_BLOCKS} blocks"
+            )
         return document.spliced(at, at, self.blocks)
 
     def _below(self, document: Document) -> Document:
         holder = document.node_at(self.path[:-1])
         if holder is None:
-            raise Refusal(Code.PATH, "/path", "leads through a block that does not exist")
+            raise EditError(Code.PATH, "/path", "leads through a block that does not exist")
         if not isinstance(holder, Element):
-            raise Refusal(Code.PATH, "/path", "leads through a text leaf")
+            raise EditError(Code.PATH, "/path", "leads through a text leaf")
         held = HOLDS.get(holder.type)
         if held is None or holder.type == "table-row":
-            raise wrong("/path", f"no block can be inserted into {holder.type}")
+            raise schema_error("/path", f"no block can be inserted into {holder.type}")
         for place, block in enumerate(self.blocks):
             if block.type != held:
-                pointer = inside(inside("/blocks", place), "type")
-                raise wrong(pointer, f"must be {held} to stand in {holder.type}")
+                pointer = join_pointer(join_pointer("/blocks", place), "type")
+                raise schema_error(pointer, f"must be {held} to stand in {holder.type}")
         at = self._place(len(holder.children))
         children: Sequence[Node] = holder.children
         if holder.type == "label" and children == (EMPTY_LEAF,):
             at, children = 0, ()
         new = (*children[:at], *self.blocks, *children[at:])
-        return document.replaced(self.path[:-1], built(holder, new, "/blocks"))
+        return document.replaced(self.path[:-1], with_checked_children(holder, new, "/blocks"))
 
     def _place(self, siblings: int) -> int:
         if self.path[-1] > siblings:
-            raise Refusal(Code.PATH, "/path", f"must end with at most {siblings}")
+            raise EditError(Code.PATH, "/path", f"must end with at most {siblings}")
         return self.path[-1]
 
     def to_json(self) -> dict[str, Json]:
@@ -88,14 +96,14 @@ class Insert:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         blocks = [element_from_json(block) for block in stored["blocks"]]
         return cls(tuple(stored["path"]), tuple(blocks))
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
-    """Take neighbouring elements out; callers name one, undoing an insert may name more.
+class DeleteBlocks:
+    """Delete neighbouring elements; callers name one, undoing an insert may name more.
 
     Attributes:
         block_ids: in the order in which they stand.
@@ -106,17 +114,19 @@ class Delete:
 
     def apply(self, document: Document) -> Change:
         """Delete all or none; a cell of a table is never deleted."""
-        path, first = found(document, self.block_ids[0])
+        path, first = find_element(document, self.block_ids[0])
         if first.type == "table-cell":
-            raise wrong("/blockId", "a cell is not deleted: replace its text, the row or the table")
+            raise schema_error(
+                "/blockId", "a cell is not deleted: replace its text, the row or the table"
+            )
         holder, start = path[:-1], path[-1]
         stop = start + len(self.block_ids)
         gone = [document.node_at((*holder, place)) for place in range(start, stop)]
         elements = [node for node in gone if isinstance(node, Element)]
         if tuple(element.id for element in elements) != self.block_ids:
-            raise Refusal(Code.NO_BLOCK, "/blockId", "the blocks don't stand together any more")
+            raise EditError(Code.NO_BLOCK, "/blockId", "the blocks don't stand together any more")
         made = _without(document, holder, start, stop)
-        return Change(made, Insert(path, tuple(elements)))
+        return Change(made, InsertBlocks(path, tuple(elements)))
 
     def to_json(self) -> dict[str, Json]:
         """Return the ids."""
@@ -124,7 +134,7 @@ class Delete:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(tuple(stored["blockIds"]))
 
 
@@ -134,12 +144,12 @@ def _without(document: Document, holder_path: Path, start: int, stop: int) -> Do
     holder = document.node_at(holder_path)
     assert isinstance(holder, Element)
     children = (*holder.children[:start], *holder.children[stop:])
-    return document.replaced(holder_path, built(holder, children, "/blockId"))
+    return document.replaced(holder_path, with_checked_children(holder, children, "/blockId"))
 
 
 @dataclass(frozen=True, slots=True)
-class Restore:
-    """Put earlier states of elements back: the inverse of a change inside them.
+class RestoreElements:
+    """Restore earlier states of elements: the inverse of a change inside them.
 
     Attributes:
         elements: states with the ids of elements that are in the document.
@@ -151,7 +161,7 @@ class Restore:
     def apply(self, document: Document) -> Change:
         """Restore all or none."""
         made, replaced = restored(document, self.elements)
-        return Change(made, Restore(replaced))
+        return Change(made, RestoreElements(replaced))
 
     def to_json(self) -> dict[str, Json]:
         """Return the states."""
@@ -159,5 +169,5 @@ class Restore:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(tuple([element_from_json(element) for element in stored["elements"]]))

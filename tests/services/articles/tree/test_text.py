@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from services.articles.tree.nodes import walk
-from services.articles.tree.operations import Restore, Truncate
+from services.articles.tree.operations import RestoreElements, Truncate
 from tests.services.articles.trees import (
     Body,
     Editor,
@@ -42,7 +42,7 @@ def texts(leaves: Any) -> list[str]:
 
 
 def test_a_string_becomes_a_leaf_and_id_and_style_stay(editor: Editor) -> None:
-    editor.edit("replace", {"blockId": "e1", "children": "two"})
+    editor.edit("replace_text", {"blockId": "e1", "children": "two"})
     assert editor.json("e1") == {
         "id": "e1",
         "type": "paragraph",
@@ -60,7 +60,7 @@ def test_children_keep_the_ids_they_had_and_no_others(editor: Editor) -> None:
         item("new"),
         {**item("a"), "id": "e3"},
     ]
-    editor.edit("replace", {"blockId": "e2", "children": children})
+    editor.edit("replace_text", {"blockId": "e2", "children": children})
     ids = [child["id"] for child in editor.children("e2")]
     assert ids[0] == "e4"
     assert ids[5] == "e3"
@@ -68,9 +68,9 @@ def test_children_keep_the_ids_they_had_and_no_others(editor: Editor) -> None:
     check(editor.document)
 
 
-def test_a_gone_id_does_not_come_back_by_being_sent(editor: Editor) -> None:
-    editor.edit("replace", {"blockId": "e2", "children": [item("x")]})
-    editor.edit("replace", {"blockId": "e2", "children": [{**item("y"), "id": "e3"}]})
+def test_the_id_of_a_deleted_child_is_not_reused(editor: Editor) -> None:
+    editor.edit("replace_text", {"blockId": "e2", "children": [item("x")]})
+    editor.edit("replace_text", {"blockId": "e2", "children": [{**item("y"), "id": "e3"}]})
     assert editor.children("e2")[0]["id"] != "e3"
 
 
@@ -91,7 +91,7 @@ def test_only_the_fields_given_change(
     editor: Editor, block_id: str, fields: Body, content: Body
 ) -> None:
     before = editor.json(block_id)
-    editor.edit("replace", {"blockId": block_id, **fields})
+    editor.edit("replace_text", {"blockId": block_id, **fields})
     assert editor.json(block_id) == {**before, **content}
 
 
@@ -100,7 +100,6 @@ def test_only_the_fields_given_change(
     [
         ({"blockId": "e1"}, 40004, ""),
         ({"blockId": "e1", "text": "x"}, 40004, ""),
-        ({"children": "x"}, 40004, "/blockId"),
         ({"blockId": "nowhere", "children": "x"}, 40403, "/blockId"),
         ({"blockId": "e1", "code": "x"}, 40003, "/code"),
         ({"blockId": "e5", "equation": "x"}, 40003, "/equation"),
@@ -118,20 +117,22 @@ def test_only_the_fields_given_change(
         ({"blockId": "e7", "image": [{"url": "x", "fileId": "y"}]}, 40004, "/image/0"),
     ],
 )
-def test_what_does_not_fit_is_refused(editor: Editor, body: Body, code: int, pointer: str) -> None:
-    editor.refuse("replace", body, code, pointer)
+def test_content_that_does_not_fit_is_refused(
+    editor: Editor, body: Body, code: int, pointer: str
+) -> None:
+    editor.refuse("replace_text", body, code, pointer)
 
 
 def test_a_row_or_a_cell_is_replaced_within_its_table() -> None:
     editor = Editor()
     editor.insert(table(row(cell("a", colSpan=2), "b"), row("c", "d", "e")))
-    editor.edit("replace", {"blockId": "e3", "children": "new"})
+    editor.edit("replace_text", {"blockId": "e3", "children": "new"})
     assert editor.json("e3")["colSpan"] == 2
     assert texts(editor.children("e3")) == ["new"]
-    editor.refuse("replace", {"blockId": "e2", "children": [cell("x")]}, 40003, "/children")
+    editor.refuse("replace_text", {"blockId": "e2", "children": [cell("x")]}, 40003, "/children")
     before = editor.document
     three = [cell("x"), cell("y"), cell("z")]
-    change = editor.edit("replace", {"blockId": "e2", "children": three})
+    change = editor.edit("replace_text", {"blockId": "e2", "children": three})
     check(editor.document)
     assert change.inverse.apply(editor.document).document == before
 
@@ -140,18 +141,20 @@ def test_nested_children_cannot_reach_below_eight_elements(editor: Editor) -> No
     deep: Body = item("x")
     for _ in range(3):
         deep = item("x", bullets(deep))
-    editor.edit("replace", {"blockId": "e2", "children": [deep]})
+    editor.edit("replace_text", {"blockId": "e2", "children": [deep]})
     *_, deepest = walk(editor.document.blocks[1])
     two_more = [text("x"), bullets("y")]
-    editor.refuse("replace", {"blockId": deepest.id, "children": two_more}, 40003, "/children")
+    editor.refuse("replace_text", {"blockId": deepest.id, "children": two_more}, 40003, "/children")
 
 
 @pytest.mark.parametrize("kind", ["title", "paragraph", "abstract", "h1", "h2", "h3", "label"])
 def test_text_is_appended_as_a_leaf_that_merges(kind: str) -> None:
     editor = Editor()
     made = editor.insert(paragraph("one", kind=kind))
-    editor.edit("append", {"blockId": made, "text": " two"})
-    editor.edit("append", {"blockId": made, "text": [text("!", bold=True), text("?", bold=True)]})
+    editor.edit("append_text", {"blockId": made, "text": " two"})
+    editor.edit(
+        "append_text", {"blockId": made, "text": [text("!", bold=True), text("?", bold=True)]}
+    )
     assert editor.children(made) == [
         {"type": "default", "text": "one two"},
         {"type": "default", "text": "!?", "bold": True},
@@ -162,7 +165,7 @@ def test_text_for_a_label_goes_to_its_last_item() -> None:
     editor = Editor()
     made = editor.insert(label(label_item("k", "a"), label_item("l", "b")))
     before = editor.document
-    change = editor.edit("append", {"blockId": made, "text": "c"})
+    change = editor.edit("append_text", {"blockId": made, "text": "c"})
     assert [texts(child["children"]) for child in editor.children(made)] == [["a"], ["bc"]]
     assert change.inverse.apply(editor.document).document == before
 
@@ -174,38 +177,40 @@ def test_text_for_a_label_goes_to_its_last_item() -> None:
         ({"blockId": "e3", "text": "x"}, 40003, "/blockId"),
         ({"blockId": "e5", "text": "x"}, 40003, "/blockId"),
         ({"blockId": "no", "text": "x"}, 40403, "/blockId"),
-        ({"blockId": "e1"}, 40004, "/text"),
+        ({"blockId": "e1"}, 40001, "/text"),
         ({"blockId": "e1", "text": None}, 40003, "/text"),
         ({"blockId": "e1", "text": [item("x")]}, 40003, "/text/0/children"),
         ({"blockId": "e1", "text": [text("x", bold=2)]}, 40003, "/text/0/bold"),
         ({"blockId": "e1", "text": [text("x"), text("y", cite="no")]}, 40404, "/text/1/cite"),
     ],
 )
-def test_what_cannot_be_appended_is_refused(
+def test_text_that_cannot_be_appended_is_refused(
     editor: Editor, body: Body, code: int, pointer: str
 ) -> None:
-    editor.refuse("append", body, code, pointer)
+    editor.refuse("append_text", body, code, pointer)
 
 
 def test_merged_leaves_may_grow_beyond_what_may_be_sent() -> None:
     editor = Editor()
     made = editor.insert(paragraph("x" * 50_000))
-    editor.edit("append", {"blockId": made, "text": "y" * 50_000})
+    editor.edit("append_text", {"blockId": made, "text": "y" * 50_000})
     assert len(editor.children(made)[0]["text"]) == 100_000
 
 
 def test_undoing_an_append_does_not_need_the_text_before_it(editor: Editor) -> None:
-    change = editor.edit("append", {"blockId": "e1", "text": [text(" two"), text("x", bold=True)]})
+    change = editor.edit(
+        "append_text", {"blockId": "e1", "text": [text(" two"), text("x", bold=True)]}
+    )
     assert change.inverse == Truncate("e1", 1, 3)
     undone = change.inverse.apply(editor.document)
     assert texts(editor.children("e1")) == ["one two", "x"]
     assert undone.inverse.apply(undone.document).document == editor.document
 
 
-def test_undoing_an_append_to_an_empty_block_brings_its_marks_back() -> None:
+def test_undoing_an_append_to_an_empty_block_keeps_its_marks() -> None:
     editor = Editor()
     made = editor.insert(paragraph(text("", bold=True)))
     before = editor.document
-    change = editor.edit("append", {"blockId": made, "text": "x"})
-    assert isinstance(change.inverse, Restore)
+    change = editor.edit("append_text", {"blockId": made, "text": "x"})
+    assert isinstance(change.inverse, RestoreElements)
     assert change.inverse.apply(editor.document).document == before

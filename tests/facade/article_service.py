@@ -1,4 +1,4 @@
-"""A facade in front of an article service that notes what it is asked and answers as told."""
+"""A facade in front of a fake article service."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +12,6 @@ from facade.server import Facade
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
 from gateway.articles.v1 import articles_pb2 as pb
 from gateway.articles.v1 import articles_pb2_grpc
-from gateway.errors.v1 import errors_pb2
 from services.accounts.servicer import AccountsServicer
 from services.common.authentication import Caller
 from services.common.errors import GatewayError, invalid_api_key
@@ -27,22 +26,22 @@ PREFIX = "/article/v1/"
 RPCS = pb.DESCRIPTOR.services_by_name["ArticleEditorService"].methods_by_name
 
 
-class ArticleDesk(articles_pb2_grpc.ArticleEditorServiceServicer):
-    """Notes and answers.
+class FakeArticleService(articles_pb2_grpc.ArticleEditorServiceServicer):
+    """Records its calls and answers as a test says.
 
     Attributes:
-        calls: the requests that came, but for those of no block.
-        kept: the sessions that those named, which keep a session alive and do nothing else.
-        answer: what every call answers; an empty answer of the right type when None.
-        failure: what every call fails with.
-        session_failure: what a call of no block fails with; 40403 when None.
+        calls: the requests, but for those of KeepSessionAlive.
+        kept: the sessions that KeepSessionAlive was called for.
+        answer: what every other call answers; an empty answer of the right type when None.
+        failure: what every other call fails with.
+        session_failure: what KeepSessionAlive fails with.
     """
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget every call and answer."""
         self.calls: list[Message] = []
         self.answer: Message | None = None
         self.failure: Exception | None = None
@@ -50,11 +49,11 @@ class ArticleDesk(articles_pb2_grpc.ArticleEditorServiceServicer):
         self.session_failure: GatewayError | None = None
 
     def serve(self, rpc: str, request: Message) -> Message:
-        if isinstance(request, pb.ReadBlockRequest) and not request.block_id:
+        if isinstance(request, pb.KeepSessionAliveRequest):
             self.kept.append(request.session_id)
-            raise self.session_failure or GatewayError(
-                errors_pb2.REASON_NOT_FOUND, "/blockId: no such block", article_code=40403
-            )
+            if self.session_failure is not None:
+                raise self.session_failure
+            return pb.KeepSessionAliveResponse()
         self.calls.append(request)
         if self.failure is not None:
             raise self.failure
@@ -62,14 +61,14 @@ class ArticleDesk(articles_pb2_grpc.ArticleEditorServiceServicer):
 
 
 def _serving(rpc: str) -> Any:
-    async def serve(self: ArticleDesk, request: Message, context: Any) -> Message:
+    async def serve(self: FakeArticleService, request: Message, context: Any) -> Message:
         return self.serve(rpc, request)
 
     return serve
 
 
 for _rpc in RPCS:
-    setattr(ArticleDesk, _rpc, _serving(_rpc))
+    setattr(FakeArticleService, _rpc, _serving(_rpc))
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class Front:
 
     url: str
     server: Server
-    desk: ArticleDesk
+    service: FakeArticleService
     http: aiohttp.ClientSession
 
     async def ask(self, method: str, path: str, **options: Any) -> tuple[Any, Any]:
@@ -103,7 +102,7 @@ class Front:
         assert set(body) == {"code", "message", "data"}
         assert body["data"] == {}
         assert body["code"] // 100 == status
-        assert not self.desk.calls
+        assert not self.service.calls
         return body["code"], body["message"]
 
 
@@ -114,18 +113,18 @@ async def _identify(key: str) -> Caller:
 
 
 @asynccontextmanager
-async def running_desk() -> AsyncIterator[Front]:
+async def running_article_service() -> AsyncIterator[Front]:
     """Run both on free ports."""
-    desk = ArticleDesk()
+    service = FakeArticleService()
     server = Server(_identify, max_message=80 << 20)
     server.add(accounts_pb2_grpc.add_AccountsServiceServicer_to_server, AccountsServicer(), "a")
-    server.add(articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server, desk, "e")
+    server.add(articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server, service, "e")
     await server.start()
     settings = parse({}, "the test")
     facade = await Facade.start(server.channel(), "127.0.0.1", 0, settings, Source())
     try:
         async with aiohttp.ClientSession() as http:
-            yield Front(f"http://127.0.0.1:{facade.port}", server, desk, http)
+            yield Front(f"http://127.0.0.1:{facade.port}", server, service, http)
     finally:
         await facade.stop()
         await server.stop(0)

@@ -1,4 +1,4 @@
-"""Real processes that edit documents and are killed, and what must hold whenever they were."""
+"""Processes that are killed while they edit documents, and checks of what they leave."""
 
 import asyncio
 import random
@@ -13,11 +13,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.articles.v1 import articles_pb2 as wire
 from gateway.articles.v1.articles_pb2_grpc import ArticleEditorServiceStub
-from services.articles.log import Log
+from gateway.articles.v1.edits_pb2 import DeleteBlock, Edit, InsertBlocks
+from services.articles.operation_log import OperationLog
 from services.articles.tree.nodes import Leaf
 from services.common.channels import Metadata, call_metadata, open_channel
 from services.common.ids import Source
-from tests.services.articles.editing import paragraph, stored_and_replayed
+from tests.services.articles.editor_services import paragraph, stored_and_replayed
 from tests.services.processes import serving
 from tests.waiting import until
 
@@ -27,7 +28,7 @@ _MOST_BEFORE_A_KILL = 30
 
 @dataclass
 class Known:
-    """What the callers of one document know.
+    """The acknowledged edits of one document.
 
     Attributes:
         article_id: the document.
@@ -45,10 +46,10 @@ class Known:
     answered: int = 0
 
 
-def editing(
+def editor_process(
     folder: Path, name: str
 ) -> AbstractAsyncContextManager[tuple[asyncio.subprocess.Process, str]]:
-    """Run the services on the folder's data; give the process and its address."""
+    """Run the services on the folder's data; yield the process and its address."""
     return serving(folder, ("accounts", "articles", "files"), name)
 
 
@@ -82,7 +83,7 @@ async def work_until_killed(
 
 
 async def make_article(address: str, key: str) -> str:
-    """Make a document; give its id."""
+    """Make a document; return its id."""
     async with open_channel(address, max_message=4 << 20) as channel:
         stub = ArticleEditorServiceStub(channel)
         made = await stub.CreateArticle(
@@ -102,20 +103,18 @@ async def _edit(
             text = chance.choice(list(known.there))
             # From here on nobody can say whether it is still there.
             block_id = known.there.pop(text)[0]
-            deleted = await stub.DeleteBlock(
-                wire.DeleteBlockRequest(session_id=opened.session_id, block_id=block_id),
-                metadata=metadata,
+            edit = Edit(delete_block=DeleteBlock(block_id=block_id))
+            deleted = await stub.ApplyEdit(
+                wire.ApplyEditRequest(session_id=opened.session_id, edit=edit), metadata=metadata
             )
             known.gone.add(text)
             known.revision = max(known.revision, deleted.revision)
         else:
             text = f"{chance.getrandbits(64):x}"
             blocks = [paragraph(f"{text}/{place}") for place in range(_RUN)]
-            inserted = await stub.InsertBlocks(
-                wire.InsertBlocksRequest(
-                    session_id=opened.session_id, path=[0], blocks=orjson.dumps(blocks)
-                ),
-                metadata=metadata,
+            edit = Edit(insert_blocks=InsertBlocks(path=[0], blocks=orjson.dumps(blocks)))
+            inserted = await stub.ApplyEdit(
+                wire.ApplyEditRequest(session_id=opened.session_id, edit=edit), metadata=metadata
             )
             known.there[text] = list(inserted.ids)
             known.revision = max(known.revision, inserted.revision)
@@ -124,7 +123,7 @@ async def _edit(
 
 async def assert_consistent(engine: AsyncEngine, known: Known) -> None:
     """Check the document against what its callers know, and against its log."""
-    opened = await Log(engine, Source()).load(known.article_id)
+    opened = await OperationLog(engine, Source()).load(known.article_id)
     assert opened.revision >= known.revision, "an acknowledged edit is lost"
     parts: dict[str, list[int]] = {}
     for block in opened.document.blocks:

@@ -1,4 +1,4 @@
-"""What reading a document answers."""
+"""The responses to reading a document and a block."""
 
 import orjson
 
@@ -7,16 +7,16 @@ from gateway.articles.v1.articles_pb2 import (
     ReadArticleResponse,
     ReadBlockResponse,
 )
-from services.articles.cache import Opened
-from services.articles.faults import BLOCK, failure
+from services.articles.cache import DocumentState
+from services.articles.errors import BLOCK, failure
 from services.articles.markdown import render_block, render_document
-from services.articles.style import computed
+from services.articles.style import computed_style
 from services.articles.tree.nodes import Element, element_to_json
 
 
-def article(opened: Opened) -> ReadArticleResponse:
-    """Describe a whole document."""
-    document = opened.document
+def read_article(state: DocumentState) -> ReadArticleResponse:
+    """Return a whole document."""
+    document = state.document
     blocks, text = render_document(document)
     return ReadArticleResponse(
         blocks=[BlockSummary(id=one.id, type=one.type, text=one.text) for one in blocks],
@@ -24,17 +24,17 @@ def article(opened: Opened) -> ReadArticleResponse:
         style=orjson.dumps(document.style),
         references=orjson.dumps(list(document.references.values())),
         version=document.version,
-        revision=opened.revision,
+        revision=state.revision,
     )
 
 
-def block(opened: Opened, block_id: str) -> ReadBlockResponse:
-    """Describe one element.
+def read_block(state: DocumentState, block_id: str) -> ReadBlockResponse:
+    """Return one element.
 
     Raises:
         GatewayError: 40403.
     """
-    document = opened.document
+    document = state.document
     path = document.path_of(block_id)
     element = None if path is None else document.node_at(path)
     if path is None or not isinstance(element, Element):
@@ -42,7 +42,7 @@ def block(opened: Opened, block_id: str) -> ReadBlockResponse:
     return ReadBlockResponse(
         block=orjson.dumps(element_to_json(element)),
         path=path,
-        style=orjson.dumps(computed(document.style, element)),
+        style=orjson.dumps(computed_style(document.style, element)),
         text=render_block(document, element),
-        revision=opened.revision,
+        revision=state.revision,
     )

@@ -1,4 +1,4 @@
-"""What is durable, who comes first, and what one call takes from another: nothing."""
+"""Commits of edits: durability, races between processes, snapshots, the cache."""
 
 import asyncio
 import threading
@@ -11,12 +11,11 @@ from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.errors.v1 import errors_pb2
-from services.articles import codec
-from services.articles import log as logs
-from services.articles.cache import Cache, Opened
-from services.articles.desk import Outcome
-from services.articles.log import Entry, GapError, Log
-from services.articles.sessions import Named
+from services.articles import codec, snapshots
+from services.articles.cache import DocumentCache, DocumentState
+from services.articles.committer import EditResult
+from services.articles.operation_log import LogEntry, MissingRevisionError, OperationLog
+from services.articles.sessions import SessionRef
 from services.articles.tables import operations
 from services.articles.tree.document import Document
 from services.articles.tree.operations import Change, Operation
@@ -25,8 +24,8 @@ from services.common.database import writing
 from services.common.errors import GatewayError, unavailable
 from services.common.ids import Source
 from services.common.settings import Articles, Storage
-from tests.services.articles.editing import (
-    Editing,
+from tests.services.articles.editor_services import (
+    EditorServices,
     paragraph,
     snapshot_revision,
     stored_and_replayed,
@@ -38,29 +37,29 @@ LOADED = "gateway_articles_loaded_total"
 SNAPSHOTS = "gateway_article_snapshots_total"
 
 
-async def shared(editing: Editing) -> tuple[str, str, str]:
+async def shared(editors: EditorServices) -> tuple[str, str, str]:
     """Make a document that ada and bob share; give it and a session of each."""
-    group = await editing.groups.create("lab", "user_ada")
-    await editing.groups.add(group, "user_bob")
-    article = await editing.client("ada").create(group_id=group)
-    ada = (await editing.client("ada").open(article.id)).session_id
-    bob = (await editing.client("bob").open(article.id)).session_id
+    group = await editors.groups.create("lab", "user_ada")
+    await editors.groups.add(group, "user_bob")
+    article = await editors.client("ada").create(group_id=group)
+    ada = (await editors.client("ada").open(article.id)).session_id
+    bob = (await editors.client("bob").open(article.id)).session_id
     return article.id, ada, bob
 
 
-async def test_edits_of_two_processes_at_one_place_are_all_there(editing: Editing) -> None:
-    await editing.start()
-    article_id, ada, bob = await shared(editing)
+async def test_concurrent_inserts_of_two_processes_are_all_kept(editors: EditorServices) -> None:
+    await editors.start()
+    article_id, ada, bob = await shared(editors)
     users = (("ada", 0, ada), ("bob", 1, bob))
     done = await asyncio.gather(
         *(
-            editing.client(user, at).insert(session, f"{user}{number}", f"{user}{number}+")
+            editors.client(user, at).insert(session, f"{user}{number}", f"{user}{number}+")
             for number in range(15)
             for user, at, session in users
         )
     )
     assert sorted(one.revision for one in done) == list(range(1, 31))
-    texts = await editing.client("ada").texts(ada)
+    texts = await editors.client("ada").texts(ada)
     assert sorted(texts) == sorted(
         f"{user}{number}{tail}"
         for user, _, _ in users
@@ -69,63 +68,63 @@ async def test_edits_of_two_processes_at_one_place_are_all_there(editing: Editin
     )
     for first, second in zip(texts[::2], texts[1::2], strict=True):
         assert second == f"{first}+"
-    assert await editing.client("bob", 1).texts(bob) == texts
-    stored, replayed = await stored_and_replayed(editing.engine, article_id)
+    assert await editors.client("bob", 1).texts(bob) == texts
+    stored, replayed = await stored_and_replayed(editors.engine, article_id)
     assert stored == replayed
 
 
 # A SQLite file has one writer at a time, so nobody loses there.
 @pytest.mark.parametrize("storage", ["postgresql"], indirect=True)
 async def test_the_loser_of_a_race_applies_its_edit_again(
-    editing: Editing, storage: Storage, monkeypatch: pytest.MonkeyPatch
+    editors: EditorServices, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await editing.start()
-    article_id, ada, bob = await shared(editing)
+    await editors.start()
+    article_id, ada, bob = await shared(editors)
     charge, raced = Usage.charge, False
 
     async def late(self: Usage, connection: AsyncConnection, sizes: Mapping[str, int]) -> bool:
         nonlocal raced
         if not raced:
             raced = True
-            await editing.client("bob", 1).insert(bob, "bob")
+            await editors.client("bob", 1).insert(bob, "bob")
         return await charge(self, connection, sizes)
 
     monkeypatch.setattr(Usage, "charge", late)
-    done = await editing.client("ada", 0).insert(ada, "ada")
+    done = await editors.client("ada", 0).insert(ada, "ada")
     assert done.revision == 2
-    assert await editing.client("ada", 0).texts(ada) == ["ada", "bob"]
-    assert editing.instances[0].count(CONFLICTS) == 1
-    stored, replayed = await stored_and_replayed(editing.engine, article_id)
+    assert await editors.client("ada", 0).texts(ada) == ["ada", "bob"]
+    assert editors.processes[0].count(CONFLICTS) == 1
+    stored, replayed = await stored_and_replayed(editors.engine, article_id)
     assert stored == replayed
 
 
 # A SQLite file has one writer at a time, so nobody loses there.
 @pytest.mark.parametrize("storage", ["postgresql"], indirect=True)
-async def test_who_sent_a_revision_is_not_applied_again_behind_another(
-    editing: Editing, storage: Storage, monkeypatch: pytest.MonkeyPatch
+async def test_the_loser_of_a_race_with_a_revision_is_refused(
+    editors: EditorServices, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await editing.start()
-    _, ada, bob = await shared(editing)
+    await editors.start()
+    _, ada, bob = await shared(editors)
     charge, raced = Usage.charge, False
 
     async def late(self: Usage, connection: AsyncConnection, sizes: Mapping[str, int]) -> bool:
         nonlocal raced
         if not raced:
             raced = True
-            await editing.client("bob", 1).insert(bob, "bob")
+            await editors.client("bob", 1).insert(bob, "bob")
         return await charge(self, connection, sizes)
 
     monkeypatch.setattr(Usage, "charge", late)
     with pytest.raises(GatewayError) as raised:
-        await editing.client("ada", 0).insert(ada, "ada", if_revision=0)
+        await editors.client("ada", 0).insert(ada, "ada", if_revision=0)
     assert raised.value.article_code == 40901
-    assert await editing.client("ada", 0).texts(ada) == ["bob"]
+    assert await editors.client("ada", 0).texts(ada) == ["bob"]
 
 
-async def test_a_process_catches_up_from_the_log_alone(editing: Editing) -> None:
-    second = await editing.start()
-    _, ada, bob = await shared(editing)
-    reader, writer = editing.client("bob", 1), editing.client("ada", 0)
+async def test_a_process_catches_up_from_the_log_alone(editors: EditorServices) -> None:
+    second = await editors.start()
+    _, ada, bob = await shared(editors)
+    reader, writer = editors.client("bob", 1), editors.client("ada", 0)
     assert await reader.texts(bob) == []
     for number in range(3):
         await writer.insert(ada, str(number))
@@ -136,15 +135,15 @@ async def test_a_process_catches_up_from_the_log_alone(editing: Editing) -> None
     assert second.count(LOADED) == 1
 
 
-async def test_calls_that_wait_together_share_a_transaction(editing: Editing) -> None:
-    ada = editing.client()
+async def test_calls_that_wait_together_share_a_transaction(editors: EditorServices) -> None:
+    ada = editors.client()
     sessions = [await ada.begin() for _ in range(8)]
     await asyncio.gather(*(ada.read(session) for session in sessions))
-    before = editing.instances[0].count(COMMITS)
+    before = editors.processes[0].count(COMMITS)
     calls = [ada.insert(session, str(number)) for session in sessions for number in range(8)]
     done = await asyncio.gather(*calls)
     assert sorted(one.revision for one in done) == sorted(list(range(1, 9)) * 8)
-    assert editing.instances[0].count(COMMITS) - before < len(calls) / 2
+    assert editors.processes[0].count(COMMITS) - before < len(calls) / 2
 
 
 class _Broken:
@@ -156,34 +155,34 @@ class _Broken:
         raise RuntimeError("hush")
 
 
-async def test_edits_are_applied_apart_from_the_event_loop(
-    editing: Editing, monkeypatch: pytest.MonkeyPatch
+async def test_edits_are_applied_in_a_thread(
+    editors: EditorServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await editing.start()
-    _, ada, _ = await shared(editing)
+    await editors.start()
+    _, ada, _ = await shared(editors)
     threads: list[int] = []
     apply = codec.apply
 
-    def noting(document: Document, operation: Operation) -> codec.Applied:
+    def noting(document: Document, operation: Operation) -> codec.AppliedOperation:
         threads.append(threading.get_ident())
         return apply(document, operation)
 
     monkeypatch.setattr(codec, "apply", noting)
-    await editing.client("ada").insert(ada, "one")
+    await editors.client("ada").insert(ada, "one")
     assert threads and threading.get_ident() not in threads
 
 
-async def test_a_refused_or_broken_call_takes_nothing_from_its_neighbours(
-    editing: Editing,
+async def test_a_failing_call_leaves_the_rest_of_its_batch_alone(
+    editors: EditorServices,
 ) -> None:
-    ada = editing.client()
+    ada = editors.client()
     session_id = await ada.begin()
-    desk = editing.instances[0].desk
-    named = Named(session_id, "user_ada")
-    await desk.read(named)
+    committer = editors.processes[0].committer
+    named = SessionRef(session_id, "user_ada")
+    await committer.read(named)
     broken: Any = _Broken()
     outcomes = await asyncio.gather(
-        desk.edit(named, broken, None),
+        committer.edit(named, broken, None),
         ada.insert(session_id, "a"),
         ada.insert(session_id, "b", path=(9,)),
         ada.insert(session_id, "c"),
@@ -194,37 +193,39 @@ async def test_a_refused_or_broken_call_takes_nothing_from_its_neighbours(
     assert sorted(one.revision for one in (outcomes[1], outcomes[3])) == [1, 2]
 
 
-async def test_a_caller_who_leaves_takes_nothing_from_the_others(editing: Editing) -> None:
-    ada = editing.client()
+async def test_a_cancelled_call_leaves_the_others_alone(editors: EditorServices) -> None:
+    ada = editors.client()
     sessions = [await ada.begin() for _ in range(2)]
-    desk = editing.instances[0].desk
+    committer = editors.processes[0].committer
     # The document is not in memory: both wait for one reading, and the first leaves.
-    editing.instances[0].cache.__init__(1 << 20)  # type: ignore[misc]  # forgets what it holds
+    editors.processes[0].cache.__init__(1 << 20)  # type: ignore[misc]  # forgets what it holds
     reads = [
-        asyncio.create_task(desk.read(Named(session, "user_ada")))
+        asyncio.create_task(committer.read(SessionRef(session, "user_ada")))
         for session in (sessions[0], sessions[0], sessions[1])
     ]
     await asyncio.sleep(0)
     reads[0].cancel()
     outcomes = await asyncio.gather(*reads, return_exceptions=True)
     assert isinstance(outcomes[0], asyncio.CancelledError)
-    assert [one.revision for one in outcomes[1:] if isinstance(one, Opened)] == [0, 0]
+    assert [one.revision for one in outcomes[1:] if isinstance(one, DocumentState)] == [0, 0]
 
 
-async def test_what_was_not_committed_is_not_seen(
-    editing: Editing, monkeypatch: pytest.MonkeyPatch
+async def test_uncommitted_edits_are_not_visible(
+    editors: EditorServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ada = editing.client()
+    ada = editors.client()
     session_id = await ada.begin()
     await ada.insert(session_id, "a")
-    append = Log.append
+    append = OperationLog.append
 
-    async def failing(self: Log, connection: AsyncConnection, entries: Sequence[Entry]) -> None:
+    async def failing(
+        self: OperationLog, connection: AsyncConnection, entries: Sequence[LogEntry]
+    ) -> None:
         await append(self, connection, entries)
         raise unavailable("the database does not answer")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Log, "append", failing)
+        patched.setattr(OperationLog, "append", failing)
         with pytest.raises(GatewayError) as raised:
             await ada.insert(session_id, "b")
     assert raised.value.reason == errors_pb2.REASON_UNAVAILABLE
@@ -232,65 +233,65 @@ async def test_what_was_not_committed_is_not_seen(
     assert (await ada.insert(session_id, "c")).revision == 2
 
 
-async def test_a_hole_in_the_log_is_told_as_a_fault(editing: Editing) -> None:
-    ada = editing.client()
+async def test_a_missing_revision_in_the_log_is_an_error(editors: EditorServices) -> None:
+    ada = editors.client()
     article = await ada.create()
     session_id = (await ada.open(article.id)).session_id
     for _ in range(3):
         await ada.insert(session_id, "a")
-    async with writing(editing.engine) as connection:
+    async with writing(editors.engine) as connection:
         await connection.execute(delete(operations).where(operations.c.revision == 2))
-    with pytest.raises(GapError, match="revision 2 is missing"):
-        await Log(editing.engine, Source()).load(article.id)
-    await editing.start()
+    with pytest.raises(MissingRevisionError, match="revision 2 is missing"):
+        await OperationLog(editors.engine, Source()).load(article.id)
+    await editors.start()
     with pytest.raises(GatewayError) as raised:
-        await editing.client("ada", 1).read(session_id)
+        await editors.client("ada", 1).read(session_id)
     assert raised.value.reason == errors_pb2.REASON_INTERNAL
 
 
 async def test_a_snapshot_saves_replaying_the_log(
-    editing: Editing, monkeypatch: pytest.MonkeyPatch
+    editors: EditorServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logs, "SNAPSHOT_EVERY", 5)
-    ada = editing.client()
+    monkeypatch.setattr(snapshots, "SNAPSHOT_EVERY", 5)
+    ada = editors.client()
     article = await ada.create()
     session_id = (await ada.open(article.id)).session_id
-    desk = editing.instances[0].desk
+    committer = editors.processes[0].committer
     for number in range(13):
         await ada.insert(session_id, str(number))
-        await desk.stop()
-    assert await snapshot_revision(editing.engine, article.id) == 10
-    assert editing.instances[0].count(SNAPSHOTS) == 2
-    opened = await Log(editing.engine, Source()).load(article.id)
+        await committer.stop()
+    assert await snapshot_revision(editors.engine, article.id) == 10
+    assert editors.processes[0].count(SNAPSHOTS) == 2
+    opened = await OperationLog(editors.engine, Source()).load(article.id)
     assert (opened.revision, opened.tail_operations) == (13, 3)
-    stored, replayed = await stored_and_replayed(editing.engine, article.id)
+    stored, replayed = await stored_and_replayed(editors.engine, article.id)
     assert stored == replayed
-    await editing.start()
-    other = editing.client("ada", 1)
+    await editors.start()
+    other = editors.client("ada", 1)
     assert await other.texts(session_id) == await ada.texts(session_id)
     await other.insert(session_id, "last")
 
 
-async def test_large_operations_bring_a_snapshot_on_sooner(editing: Editing) -> None:
-    ada = editing.client()
+async def test_large_operations_make_a_snapshot_due_sooner(editors: EditorServices) -> None:
+    ada = editors.client()
     article = await ada.create()
     session_id = (await ada.open(article.id)).session_id
     blocks = [paragraph("x" * 10_000) for _ in range(30)]
-    await ada.call("InsertBlocks", session_id=session_id, path=[0], blocks=blocks)
-    await editing.instances[0].desk.stop()
-    assert await snapshot_revision(editing.engine, article.id) == 1
+    await ada.edit(session_id, "insert_blocks", path=[0], blocks=blocks)
+    await editors.processes[0].committer.stop()
+    assert await snapshot_revision(editors.engine, article.id) == 1
     await ada.insert(session_id, "small")
-    await editing.instances[0].desk.stop()
-    assert await snapshot_revision(editing.engine, article.id) == 1
+    await editors.processes[0].committer.stop()
+    assert await snapshot_revision(editors.engine, article.id) == 1
 
 
-async def test_an_older_snapshot_never_replaces_a_newer(editing: Editing) -> None:
-    ada = editing.client()
+async def test_an_older_snapshot_never_replaces_a_newer(editors: EditorServices) -> None:
+    ada = editors.client()
     article = await ada.create()
-    log = Log(editing.engine, editing.source)
-    await log.take_snapshot(article.id, Opened(Document(), 7))
-    await log.take_snapshot(article.id, Opened(Document(), 6))
-    assert await snapshot_revision(editing.engine, article.id) == 7
+    log = OperationLog(editors.engine, editors.source)
+    await log.take_snapshot(article.id, DocumentState(Document(), 7))
+    await log.take_snapshot(article.id, DocumentState(Document(), 6))
+    assert await snapshot_revision(editors.engine, article.id) == 7
 
 
 class TestSmallCache:
@@ -298,24 +299,24 @@ class TestSmallCache:
     def settings(self) -> Articles:
         return Articles(cache_bytes=20_000)
 
-    async def test_documents_that_were_let_go_of_are_read_again(self, editing: Editing) -> None:
-        ada = editing.client()
+    async def test_evicted_documents_are_loaded_again(self, editors: EditorServices) -> None:
+        ada = editors.client()
         sessions = [await ada.begin() for _ in range(4)]
         for turn in range(3):
             for session in sessions:
                 done = await ada.insert(session, "x" * 700)
                 assert done.revision == turn + 1
-        assert len(editing.instances[0].cache) < 4
+        assert len(editors.processes[0].cache) < 4
         for session in sessions:
             assert await ada.texts(session) == ["x" * 700] * 3
 
 
-def held(revision: int, json_bytes: int = 0) -> Opened:
-    return Opened(Document(), revision, json_bytes)
+def held(revision: int, json_bytes: int = 0) -> DocumentState:
+    return DocumentState(Document(), revision, json_bytes)
 
 
-def test_the_cache_drops_what_was_used_longest_ago_and_never_what_is_in_use() -> None:
-    cache = Cache(int(2.5 * held(1, 40).size))
+def test_the_cache_evicts_the_least_recently_used() -> None:
+    cache = DocumentCache(int(2.5 * held(1, 40).size))
     for name in ("a", "b"):
         cache.put(name, held(1, 40))
     assert cache.get("a") is not None
@@ -327,23 +328,23 @@ def test_the_cache_drops_what_was_used_longest_ago_and_never_what_is_in_use() ->
 
 
 def test_the_cache_keeps_the_newer_state() -> None:
-    cache = Cache(1)
+    cache = DocumentCache(1)
     newer = held(2, 10)
     cache.put("a", newer)
     cache.put("a", held(1, 90))
     assert cache.get("a") is newer
 
 
-def test_the_size_of_a_document_counts_once_however_often_it_changes() -> None:
-    cache = Cache(held(1, 40).size + held(1, 60).size)
+def test_the_cache_counts_a_changed_document_once() -> None:
+    cache = DocumentCache(held(1, 40).size + held(1, 60).size)
     for revision in range(5):
         cache.put("a", held(revision, 40))
     cache.put("b", held(1, 60))
     assert cache.get("a") is not None
 
 
-def test_empty_documents_are_counted_as_what_they_take() -> None:
-    cache = Cache(1 << 20)
+def test_the_cache_counts_the_memory_of_empty_documents() -> None:
+    cache = DocumentCache(1 << 20)
     for number in range(2000):
         cache.put(str(number), held(0))
     tracemalloc.start()
@@ -356,5 +357,5 @@ def test_empty_documents_are_counted_as_what_they_take() -> None:
     assert taken < 1 << 20
 
 
-def test_a_read_makes_nothing() -> None:
-    assert Outcome(Opened(Document(), 0)).ids == ()
+def test_an_edit_may_make_nothing() -> None:
+    assert EditResult(DocumentState(Document(), 0)).ids == ()

@@ -1,8 +1,8 @@
-"""The log of each document: what makes an edit durable, and a document out of nothing.
+"""Operation log: the durable history of each document, from which it is built.
 
 A document is its newest snapshot, where it has one, and every operation after that. The
 log holds the operations before that too, each with its inverse, until the owner's
-documents take up much of their quota (see `retention`); a snapshot saves replaying them.
+documents take up much of their quota (see `retention`).
 """
 
 import asyncio
@@ -14,17 +14,13 @@ from sqlalchemy import Row, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.articles import codec
-from services.articles.cache import Opened
+from services.articles.cache import DocumentState
 from services.articles.tables import operations, snapshots
 from services.articles.tree.document import Document
 from services.articles.usage import OPERATION_BYTES, length_of
 from services.common.database import insert_into, reading, writing
 from services.common.ids import Source
 
-# A snapshot is due when the operations since the last one take as long to replay as a
-# snapshot takes to read: when they are many, or large beside it.
-SNAPSHOT_EVERY = 500
-_SMALLEST_TAIL = 256 << 10
 # Bytes of operations from which on they are applied in a thread, as a document is loaded.
 _LARGE_TAIL = 32 << 10
 
@@ -32,8 +28,8 @@ _LARGE_TAIL = 32 << 10
 _ATTEMPTS = 3
 
 
-class Entry(NamedTuple):
-    """An operation that was applied, for the log."""
+class LogEntry(NamedTuple):
+    """An applied operation, for the log."""
 
     article_id: str
     revision: int
@@ -42,12 +38,12 @@ class Entry(NamedTuple):
     inverse: bytes
 
 
-class GapError(Exception):
-    """Error raised when the log no longer has the operation that comes next."""
+class MissingRevisionError(Exception):
+    """Error raised when an operation is missing from the log."""
 
 
-class Log:
-    """Logs and snapshots in the database.
+class OperationLog:
+    """Operations and snapshots in the database.
 
     Every method that opens a transaction raises `unavailable` when the database does not
     answer.
@@ -57,21 +53,21 @@ class Log:
         self._engine = engine
         self._source = source
 
-    async def load(self, article_id: str) -> Opened:
-        """Build a document as it is now."""
+    async def load(self, article_id: str) -> DocumentState:
+        """Return a document as it is now."""
         async with reading(self._engine) as connection:
             return await self.load_within(connection, article_id)
 
-    async def load_within(self, connection: AsyncConnection, article_id: str) -> Opened:
-        """Build a document as the caller's transaction sees it."""
+    async def load_within(self, connection: AsyncConnection, article_id: str) -> DocumentState:
+        """Return a document as the caller's transaction sees it."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return await self._load(connection, article_id)
-            except GapError:
+            except MissingRevisionError:
                 continue
         return await self._load(connection, article_id)
 
-    async def _load(self, connection: AsyncConnection, article_id: str) -> Opened:
+    async def _load(self, connection: AsyncConnection, article_id: str) -> DocumentState:
         snapshot = (
             await connection.execute(
                 select(snapshots.c.revision, snapshots.c.content, snapshots.c.log_bytes).where(
@@ -84,20 +80,20 @@ class Log:
         return await asyncio.to_thread(_build, snapshot, tail)
 
     async def catch_up(
-        self, connection: AsyncConnection, article_id: str, opened: Opened
-    ) -> Opened:
-        """Apply what other processes have added since."""
+        self, connection: AsyncConnection, article_id: str, state: DocumentState
+    ) -> DocumentState:
+        """Return a document with the operations that other processes appended since."""
         try:
-            tail = await _after(connection, article_id, opened.revision)
+            tail = await _after(connection, article_id, state.revision)
             if sum(len(row.operation) for row in tail) < _LARGE_TAIL:
-                return _replayed(opened, tail)
-            return await asyncio.to_thread(_replayed, opened, tail)
-        except GapError:
+                return _replayed(state, tail)
+            return await asyncio.to_thread(_replayed, state, tail)
+        except MissingRevisionError:
             # It was held for so long that a part of its history is given up by now.
             return await self.load_within(connection, article_id)
 
-    async def append(self, connection: AsyncConnection, entries: Sequence[Entry]) -> None:
-        """Add operations within the caller's transaction.
+    async def append(self, connection: AsyncConnection, entries: Sequence[LogEntry]) -> None:
+        """Append operations within the caller's transaction.
 
         Raises:
             IntegrityError: another process was first with one of the revisions.
@@ -107,15 +103,15 @@ class Log:
         rows = [entry._asdict() | {"at_ms": now_ms} for entry in sorted(entries)]
         await connection.execute(insert(operations), rows)
 
-    async def take_snapshot(self, article_id: str, opened: Opened) -> Opened:
-        """Keep a snapshot, unless there is a newer one; return the document as built on it."""
-        content = await asyncio.to_thread(codec.encode_document, opened.document)
+    async def take_snapshot(self, article_id: str, state: DocumentState) -> DocumentState:
+        """Store a snapshot, unless there is a newer one; return the state with its sizes."""
+        content = await asyncio.to_thread(codec.encode_document, state.document)
         async with writing(self._engine) as connection:
             mine = insert_into(connection, snapshots).values(
                 article_id=article_id,
-                revision=opened.revision,
+                revision=state.revision,
                 content=content,
-                log_bytes=opened.log_bytes,
+                log_bytes=state.log_bytes,
             )
             await connection.execute(
                 mine.on_conflict_do_update(
@@ -126,14 +122,7 @@ class Log:
                     where=snapshots.c.revision < mine.excluded.revision,
                 )
             )
-        return replace(opened, snapshot_bytes=len(content), tail_operations=0, tail_bytes=0)
-
-
-def is_snapshot_due(opened: Opened) -> bool:
-    """Return whether the next to open the document cold would have too much to replay."""
-    return opened.tail_operations >= SNAPSHOT_EVERY or opened.tail_bytes >= max(
-        _SMALLEST_TAIL, opened.snapshot_bytes
-    )
+        return replace(state, snapshot_bytes=len(content), tail_operations=0, tail_bytes=0)
 
 
 async def _after(
@@ -148,12 +137,14 @@ async def _after(
     return found.all()
 
 
-def _build(snapshot: Row[int, bytes, int] | None, tail: Sequence[Row[int, bytes, int]]) -> Opened:
+def _build(
+    snapshot: Row[int, bytes, int] | None, tail: Sequence[Row[int, bytes, int]]
+) -> DocumentState:
     if snapshot is None:
-        start = Opened(Document(), 0)
+        start = DocumentState(Document(), 0)
     else:
         document = codec.decode_document(snapshot.content)
-        start = Opened(
+        start = DocumentState(
             document,
             snapshot.revision,
             len(snapshot.content),
@@ -162,19 +153,19 @@ def _build(snapshot: Row[int, bytes, int] | None, tail: Sequence[Row[int, bytes,
     return _replayed(start, tail)
 
 
-def _replayed(opened: Opened, tail: Sequence[Row[int, bytes, int]]) -> Opened:
-    document, size, logged = opened.document, opened.tail_bytes, opened.log_bytes
-    for expected, (revision, operation, inverse) in enumerate(tail, opened.revision + 1):
+def _replayed(state: DocumentState, tail: Sequence[Row[int, bytes, int]]) -> DocumentState:
+    document, size, logged = state.document, state.tail_bytes, state.log_bytes
+    for expected, (revision, operation, inverse) in enumerate(tail, state.revision + 1):
         if revision != expected:
-            raise GapError(f"revision {expected} is missing from the log")
+            raise MissingRevisionError(f"revision {expected} is missing from the log")
         document = codec.replay(document, operation)
         size += len(operation)
         logged += len(operation) + inverse + OPERATION_BYTES
     return replace(
-        opened,
+        state,
         document=document,
-        revision=opened.revision + len(tail),
-        tail_operations=opened.tail_operations + len(tail),
+        revision=state.revision + len(tail),
+        tail_operations=state.tail_operations + len(tail),
         tail_bytes=size,
         log_bytes=logged,
     )

@@ -1,4 +1,4 @@
-"""A document editor that tests talk to over gRPC, as one user or several."""
+"""Article services over one database, with gRPC clients of several users."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import grpc
 import orjson
 import pytest
+from google.protobuf.message import Message
 from prometheus_client import CollectorRegistry
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -16,12 +17,13 @@ from gateway.articles.v1.articles_pb2_grpc import (
     ArticleEditorServiceStub,
     add_ArticleEditorServiceServicer_to_server,
 )
+from gateway.articles.v1.edits_pb2 import Edit
 from services.articles import codec
-from services.articles.cache import Cache
-from services.articles.desk import Desk
+from services.articles.cache import DocumentCache
+from services.articles.committer import DocumentCommitter
 from services.articles.groups import GroupRepository
-from services.articles.log import Log
 from services.articles.metrics import Metrics
+from services.articles.operation_log import OperationLog
 from services.articles.repository import ArticleRepository
 from services.articles.retention import Retention
 from services.articles.servicer import SERVICE_NAME, ArticleEditorServicer
@@ -44,7 +46,7 @@ MAX_MESSAGE = 8 << 20
 
 
 class Clock:
-    """A clock that stands still until it is told to go on, in Unix seconds."""
+    """A clock in Unix seconds that stands still until it is set."""
 
     def __init__(self) -> None:
         self.now_s = 1_700_000_000.0
@@ -55,7 +57,7 @@ class Clock:
 
 @dataclass
 class Users:
-    """Makes keys that every server then knows.
+    """Keys of users, known to every server.
 
     Attributes:
         plans: names of the plans of users; who is not there has the smallest.
@@ -76,8 +78,8 @@ class Users:
 
 
 @dataclass
-class Drawer:
-    """The files of each user, in place of a file store; counts how often it was asked."""
+class FakeFileStore:
+    """A fake file store with the files of each user; counts its look-ups."""
 
     files: set[tuple[str, str]] = field(default_factory=set)
     asked: int = 0
@@ -95,16 +97,28 @@ class Client:
         self._metadata: Metadata = call_metadata(key, "req_test")
 
     async def call(self, method: str, **fields: Any) -> Any:
-        """Call a method; what a bytes field is given is written as JSON."""
-        request = getattr(wire, f"{method}Request")()
+        """Call a method with a request of these fields."""
+        return await self._call(method, getattr(wire, f"{method}Request")(**fields))
+
+    async def edit(
+        self, session_id: str, kind: str, if_revision: int | None = None, **fields: Any
+    ) -> wire.ApplyEditResponse:
+        """Apply an edit; what a bytes field is given is written as JSON."""
+        edit = Edit()
+        message = getattr(edit, kind)
         for name, value in fields.items():
-            described = request.DESCRIPTOR.fields_by_name[name]
+            described = message.DESCRIPTOR.fields_by_name[name]
             if described.type == described.TYPE_BYTES and not isinstance(value, bytes):
                 fields[name] = orjson.dumps(value)
+        message.MergeFrom(type(message)(**fields))
+        message.SetInParent()
+        request = wire.ApplyEditRequest(session_id=session_id, if_revision=if_revision, edit=edit)
+        response: wire.ApplyEditResponse = await self._call("ApplyEdit", request)
+        return response
+
+    async def _call(self, method: str, request: Message) -> Any:
         try:
-            return await getattr(self._stub, method)(
-                type(request)(**fields), metadata=self._metadata
-            )
+            return await getattr(self._stub, method)(request, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error) from error
 
@@ -115,17 +129,15 @@ class Client:
         return await self.call("CreateSession", article_id=article_id)
 
     async def begin(self) -> str:
-        """Make a document and give a session on it."""
+        """Create a document and return a session on it."""
         return (await self.open((await self.create()).id)).session_id
 
     async def insert(
         self, session_id: str, *texts: str, path: tuple[int, ...] = (0,), **fields: Any
-    ) -> wire.InsertBlocksResponse:
+    ) -> wire.ApplyEditResponse:
         """Insert a paragraph for each text."""
         blocks = [paragraph(text) for text in texts]
-        return await self.call(
-            "InsertBlocks", session_id=session_id, path=path, blocks=blocks, **fields
-        )
+        return await self.edit(session_id, "insert_blocks", path=path, blocks=blocks, **fields)
 
     async def read(self, session_id: str) -> wire.ReadArticleResponse:
         return await self.call("ReadArticle", session_id=session_id)
@@ -142,14 +154,14 @@ def paragraph(text: str) -> dict[str, Any]:
 
 
 @dataclass
-class Instance:
-    """One process's editor, as far as one process of the tests can hold two."""
+class EditorProcess:
+    """The article service of one process."""
 
     server: Server
     channel: grpc.aio.Channel
     stub: ArticleEditorServiceStub
-    desk: Desk
-    cache: Cache
+    committer: DocumentCommitter
+    cache: DocumentCache
     registry: CollectorRegistry
 
     def count(self, name: str) -> float:
@@ -157,12 +169,12 @@ class Instance:
 
 
 @dataclass
-class Editing:
-    """Editors over one database.
+class EditorServices:
+    """Article services over one database.
 
     Attributes:
-        settings: what every instance that is started from then on goes by.
-        drawer: the users' files.
+        settings: what every process that is started from then on goes by.
+        files: the users' files.
         disk: where the database is said to be.
     """
 
@@ -170,8 +182,8 @@ class Editing:
     clock: Clock
     settings: Articles
     users: Users = field(default_factory=Users)
-    drawer: Drawer = field(default_factory=Drawer)
-    instances: list[Instance] = field(default_factory=list)
+    files: FakeFileStore = field(default_factory=FakeFileStore)
+    processes: list[EditorProcess] = field(default_factory=list)
     keys: dict[str, str] = field(default_factory=dict)
     disk: Disk = field(default_factory=Disk)
 
@@ -185,22 +197,27 @@ class Editing:
 
     @property
     def articles(self) -> ArticleRepository:
-        return ArticleRepository(self.engine, self.source, accounts=self.accounts)
+        return ArticleRepository(self.engine, self.source, owner_usage=self.owner_usage)
 
     @property
-    def accounts(self) -> Usage:
+    def owner_usage(self) -> Usage:
         return Usage(self.settings)
 
-    async def start(self) -> Instance:
+    async def start(self) -> EditorProcess:
         registry = CollectorRegistry()
         sessions = SessionRepository(self.engine, self.source, self.settings)
-        log, cache = Log(self.engine, self.source), Cache(self.settings.cache_bytes)
-        desk = Desk(self.engine, sessions, log, cache, Metrics(registry), self.accounts)
+        log, cache = (
+            OperationLog(self.engine, self.source),
+            DocumentCache(self.settings.cache_bytes),
+        )
+        committer = DocumentCommitter(
+            self.engine, sessions, log, cache, Metrics(registry), self.owner_usage
+        )
         servicer = ArticleEditorServicer(
             self.articles,
             sessions,
-            desk,
-            self.drawer,
+            committer,
+            self.files,
             self.groups if self.settings.require_grant else None,
             self.source,
             self.disk.reserve,
@@ -212,23 +229,23 @@ class Editing:
         channel = open_channel(f"127.0.0.1:{port}", max_message=MAX_MESSAGE)
         await channel.channel_ready()
         stub = ArticleEditorServiceStub(channel)
-        self.instances.append(Instance(server, channel, stub, desk, cache, registry))
-        return self.instances[-1]
+        self.processes.append(EditorProcess(server, channel, stub, committer, cache, registry))
+        return self.processes[-1]
 
     async def stop(self) -> None:
-        for instance in self.instances:
-            await instance.channel.close()
-            await instance.server.stop(0)
-            await instance.desk.stop()
+        for process in self.processes:
+            await process.channel.close()
+            await process.server.stop(0)
+            await process.committer.stop()
 
-    def client(self, user: str = "ada", instance: int = 0) -> Client:
+    def client(self, user: str = "ada", process: int = 0) -> Client:
         if user not in self.keys:
             self.keys[user] = self.users.key(user)
-        return Client(self.instances[instance].stub, self.keys[user])
+        return Client(self.processes[process].stub, self.keys[user])
 
     def sweeper(self) -> ArticleSweeper:
         return ArticleSweeper(
-            Retention(self.engine, self.source, self.accounts),
+            Retention(self.engine, self.source, self.owner_usage),
             SessionRepository(self.engine, self.source, self.settings),
             sweeper_lease(self.engine, "articles", 60, self.source),
             self.settings,
@@ -238,11 +255,11 @@ class Editing:
 
 
 async def stored_and_replayed(engine: AsyncEngine, article_id: str) -> tuple[bytes, bytes]:
-    """Give a document as it is opened, and as its whole log makes it of nothing.
+    """Return a document as it is stored, and as replaying its whole log builds it.
 
     The inverses in the log, from the last to the first, must leave nothing of it.
     """
-    opened = await Log(engine, Source()).load(article_id)
+    opened = await OperationLog(engine, Source()).load(article_id)
     async with reading(engine) as connection:
         rows = await connection.execute(
             select(operations.c.revision, operations.c.operation, operations.c.inverse)

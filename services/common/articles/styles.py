@@ -1,7 +1,6 @@
-"""The wire types of styles: what they are made of, and which properties each block type has.
+"""Types of styles: what they are made of, and which properties each block type has.
 
-They document; what they say is checked by the tree behind the service. Where a style is a
-change (block/style, style/article), null takes a value away.
+Where a style is a change (block/style, style/article), null takes a value away.
 """
 
 from typing import Annotated, Literal
@@ -9,10 +8,13 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
+from services.common.articles import limits
+from services.common.articles.texts import at_most, css_value
+
 CLOSED = ConfigDict(extra="forbid", strict=True)
 
 # Of CSS: a length, a colour, a weight, as text or as a number.
-Value = str | int | float | None
+Value = Annotated[str | int | float | None, css_value]
 Flag = bool | None
 Ratio = Annotated[int | float, Field(gt=0)]
 
@@ -38,10 +40,13 @@ Columns = Annotated[
     Annotated[int, Field(ge=1, le=3)] | None, Field(description="Pictures beside each other.")
 ]
 ColumnRatios = Annotated[
-    Annotated[list[Ratio], Field(min_length=1, max_length=3)] | None,
+    Annotated[list[Ratio], Field(min_length=1, max_length=3, fail_fast=True)] | None,
     Field(description="How wide the columns are to each other."),
 ]
-NameWidth = Annotated[str | None, Field(description="How wide names are, a CSS length.")]
+NameWidth = Annotated[
+    Annotated[str, at_most(limits.CSS_VALUE)] | None,
+    Field(description="How wide names are, a CSS length."),
+]
 Indent = Annotated[Flag, Field(description="Whether the first line is indented.")]
 Serial = Annotated[Flag, Field(description="Whether it is numbered.")]
 IsHideIndex = Annotated[Flag, Field(description="Whether its number is hidden.")]

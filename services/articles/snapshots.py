@@ -1,0 +1,61 @@
+"""Snapshots of documents, taken in the background after commits."""
+
+import asyncio
+import logging
+from dataclasses import replace
+
+from services.articles.cache import DocumentCache, DocumentState
+from services.articles.metrics import Metrics
+from services.articles.operation_log import OperationLog
+
+# A snapshot is due when the operations since the last one take as long to replay as a
+# snapshot takes to read: when they are many, or large beside it.
+SNAPSHOT_EVERY = 500
+_SMALLEST_TAIL = 256 << 10
+
+log = logging.getLogger(__name__)
+
+
+class SnapshotTaker:
+    """Takes snapshots of the documents that are due, one of each document at a time."""
+
+    def __init__(self, operation_log: OperationLog, cache: DocumentCache, metrics: Metrics) -> None:
+        self._log = operation_log
+        self._cache = cache
+        self._metrics = metrics
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def take_if_due(self, article_id: str, state: DocumentState) -> None:
+        """Start taking a snapshot of a committed state where the log has grown enough."""
+        if is_snapshot_due(state) and article_id not in self._tasks:
+            self._tasks[article_id] = asyncio.create_task(self._take(article_id, state))
+
+    async def stop(self) -> None:
+        """Wait for the snapshots that were started."""
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def _take(self, article_id: str, state: DocumentState) -> None:
+        try:
+            taken = await self._log.take_snapshot(article_id, state)
+            cached = self._cache.get(article_id)
+            if cached is not None:
+                since = replace(
+                    cached,
+                    snapshot_bytes=taken.snapshot_bytes,
+                    tail_operations=max(0, cached.tail_operations - state.tail_operations),
+                    tail_bytes=max(0, cached.tail_bytes - state.tail_bytes),
+                )
+                self._cache.put(article_id, since)
+            self._metrics.snapshots.inc()
+        except Exception:
+            # Nothing is lost: the log has every operation, and the next edit tries again.
+            log.exception("taking a snapshot failed")
+        finally:
+            del self._tasks[article_id]
+
+
+def is_snapshot_due(opened: DocumentState) -> bool:
+    """Return whether the next to open the document cold would have too much to replay."""
+    return opened.tail_operations >= SNAPSHOT_EVERY or opened.tail_bytes >= max(
+        _SMALLEST_TAIL, opened.snapshot_bytes
+    )

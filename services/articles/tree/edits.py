@@ -1,0 +1,190 @@
+"""Decoding of `Edit` messages into operations.
+
+The message `gateway.articles.v1.Edit` is what a caller sends, an `Operation` what is applied and
+logged. Every rule that needs no document is checked here; pointers of errors name fields as the
+HTTP API does.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from gateway.articles.v1 import edits_pb2 as pb
+from services.articles.references import parse_patch, parse_reference
+from services.articles.style import check_article_style
+from services.articles.tree.document import Path
+from services.articles.tree.errors import Code, EditError, join_pointer
+from services.articles.tree.nodes import CONTENT_KEYS, VOID_TYPES, Leaf, Node
+from services.articles.tree.operations import (
+    AddReference,
+    AppendText,
+    Cite,
+    DeleteBlocks,
+    DeleteReference,
+    InsertBlocks,
+    Operation,
+    ReplaceText,
+    SetArticleStyle,
+    SetBlockStyle,
+    SetLeafStyle,
+    UpdateReference,
+)
+from services.articles.tree.operations.leaves import Target
+from services.articles.tree.parsing import (
+    NewId,
+    parse_children,
+    parse_element,
+    parse_leaf,
+    parse_marks,
+    parse_void_content,
+)
+from services.articles.tree.values import array, schema_error, string
+from services.common.articles import limits
+
+_VOID_FIELDS = tuple(key for kind in VOID_TYPES for key in CONTENT_KEYS[kind])
+
+
+def read_edit(edit: pb.Edit, new_id: NewId) -> Operation:
+    """Return the operation that an edit describes.
+
+    Args:
+        edit: what the caller sent.
+        new_id: returns an id that no element or reference ever had.
+
+    Raises:
+        EditError: the edit is wrong whatever the document.
+    """
+    kind = edit.WhichOneof("kind")
+    if kind is None:
+        raise EditError(Code.FIELDS, "", "names no edit")
+    return _READERS[kind](getattr(edit, kind), new_id)
+
+
+def _insert_blocks(edit: pb.InsertBlocks, new_id: NewId) -> InsertBlocks:
+    path = _path(edit.path, "/path")
+    sent = array(_json(edit.blocks, "/blocks"), "/blocks")
+    if not 1 <= len(sent) <= limits.BLOCKS_AN_INSERT:
+        raise schema_error("/blocks", f"must hold 1 to {limits.BLOCKS_AN_INSERT} blocks")
+    blocks = [
+        parse_element(block, join_pointer("/blocks", place), 1, new_id, {})
+        for place, block in enumerate(sent)
+    ]
+    return InsertBlocks(path, tuple(blocks))
+
+
+def _delete_block(edit: pb.DeleteBlock, new_id: NewId) -> DeleteBlocks:
+    return DeleteBlocks((edit.block_id,))
+
+
+def _replace_text(edit: pb.ReplaceText, new_id: NewId) -> ReplaceText:
+    fields = _object(edit.fields)
+    if not any(key in fields for key in ("children", *_VOID_FIELDS)):
+        known = ", ".join(("children", *_VOID_FIELDS))
+        raise EditError(Code.FIELDS, "", f"at least one of {known} is required")
+    sent_ids: dict[str, str] = {}
+    children: tuple[Node, ...] | None = None
+    if "children" in fields:
+        children = _children(fields["children"], new_id, sent_ids)
+    content = {key: fields[key] for key in _VOID_FIELDS if key in fields}
+    return ReplaceText(edit.block_id, children, sent_ids, parse_void_content(content, ""))
+
+
+def _children(value: object, new_id: NewId, sent_ids: dict[str, str]) -> tuple[Node, ...]:
+    if isinstance(value, str):
+        return (Leaf(string(value, "/children", limits.LEAF_TEXT)),)
+    # The block's depth is not known yet: the depth of the whole is checked when it is applied.
+    return parse_children(value, "/children", 2, new_id, sent_ids)
+
+
+def _append_text(edit: pb.AppendText, new_id: NewId) -> AppendText:
+    text = _json(edit.text, "/text")
+    if isinstance(text, str):
+        return AppendText(edit.block_id, (Leaf(string(text, "/text", limits.LEAF_TEXT)),))
+    if not isinstance(text, list):
+        raise schema_error("/text", "must be a string or an array of text leaves")
+    leaves = [parse_leaf(leaf, join_pointer("/text", place)) for place, leaf in enumerate(text)]
+    return AppendText(edit.block_id, tuple(leaves))
+
+
+def _cite(edit: pb.Cite, new_id: NewId) -> Cite:
+    target = _target(edit)
+    if not edit.HasField("reference_id"):
+        return Cite(target, None)
+    return Cite(target, string(edit.reference_id, "/cite", limits.IDENTIFIER))
+
+
+def _add_reference(edit: pb.AddReference, new_id: NewId) -> AddReference:
+    reference = _json(edit.reference, "/reference")
+    return AddReference(parse_reference(reference, "/reference", new_id))
+
+
+def _update_reference(edit: pb.UpdateReference, new_id: NewId) -> UpdateReference:
+    return UpdateReference(*parse_patch(_json(edit.reference, "/reference"), "/reference"))
+
+
+def _delete_reference(edit: pb.DeleteReference, new_id: NewId) -> DeleteReference:
+    return DeleteReference(edit.reference_id)
+
+
+def _set_block_style(edit: pb.SetBlockStyle, new_id: NewId) -> SetBlockStyle:
+    # Whether the properties fit is known when the type of the block is.
+    return SetBlockStyle(edit.block_id, _object(edit.properties))
+
+
+def _set_leaf_style(edit: pb.SetLeafStyle, new_id: NewId) -> SetLeafStyle:
+    marks = parse_marks(_object(edit.marks))
+    target = _target(edit)
+    if not marks:
+        problem = "at least one of bold, color, italic, textDecoration is required"
+        raise EditError(Code.FIELDS, "", problem)
+    return SetLeafStyle(target, marks)
+
+
+def _set_article_style(edit: pb.SetArticleStyle, new_id: NewId) -> SetArticleStyle:
+    patch = _json(edit.style, "/style")
+    check_article_style(patch, "/style")
+    return SetArticleStyle(patch)
+
+
+_READERS: Mapping[str, Callable[[Any, NewId], Operation]] = {
+    "insert_blocks": _insert_blocks,
+    "delete_block": _delete_block,
+    "replace_text": _replace_text,
+    "append_text": _append_text,
+    "cite": _cite,
+    "add_reference": _add_reference,
+    "update_reference": _update_reference,
+    "delete_reference": _delete_reference,
+    "set_block_style": _set_block_style,
+    "set_leaf_style": _set_leaf_style,
+    "set_article_style": _set_article_style,
+}
+
+
+def _target(edit: pb.Cite | pb.SetLeafStyle) -> Target:
+    if edit.HasField("block_id") == bool(edit.leaf_path):
+        raise EditError(Code.FIELDS, "", "takes exactly one of blockId and leafPath")
+    if edit.HasField("block_id"):
+        return edit.block_id
+    return _path(edit.leaf_path, "/leafPath")
+
+
+def _path(indices: Sequence[int], pointer: str) -> Path:
+    if not indices:
+        raise EditError(Code.PATH, pointer, "must be an array of one or more whole numbers")
+    return tuple(indices)
+
+
+def _json(content: bytes, pointer: str) -> Any:
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        raise EditError(Code.BODY, pointer, "takes JSON in UTF-8") from None
+
+
+def _object(content: bytes) -> Mapping[str, Any]:
+    value = _json(content, "")
+    if not isinstance(value, dict):
+        raise EditError(Code.BODY, "", "takes a JSON object")
+    return value

@@ -1,0 +1,42 @@
+"""Errors of edits, and the JSON pointers that say where an edit is wrong."""
+
+from enum import IntEnum
+
+
+class Code(IntEnum):
+    """Numbers that callers see as `code`: the HTTP status times 100, and a running number."""
+
+    BODY = 40001
+    PATH = 40002
+    SCHEMA = 40003
+    FIELDS = 40004
+    NO_BLOCK = 40403
+    NO_REFERENCE = 40404
+    NO_LEAF = 40405
+    REFERENCE_EXISTS = 40902
+
+
+class EditError(Exception):
+    """Error raised for an edit that cannot be applied; the document is unchanged.
+
+    Attributes:
+        code: see `Code`.
+        pointer: JSON pointer (RFC 6901) into the edit, such as `/blocks/0/children/2/text`; ""
+            for the whole of it.
+        problem: what is wrong at the pointer, for people.
+        message: pointer and problem.
+    """
+
+    def __init__(self, code: Code, pointer: str, problem: str) -> None:
+        self.code = code
+        self.pointer = pointer
+        self.problem = problem
+        self.message = f"{pointer}: {problem}"
+        super().__init__(self.message)
+
+
+def join_pointer(pointer: str, key: str | int) -> str:
+    """Return a JSON pointer extended by one step."""
+    if isinstance(key, int):
+        return f"{pointer}/{key}"
+    return f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"

@@ -1,0 +1,257 @@
+"""Random blocks and edits of documents, for property tests."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from hypothesis import strategies as st
+
+from services.articles.tree.document import Document
+from services.articles.tree.errors import EditError
+from services.articles.tree.nodes import (
+    HOLDS,
+    PROSE_TYPES,
+    Element,
+    all_leaves,
+    element_to_json,
+)
+from services.articles.tree.operations import Change
+from tests.services.articles.trees import (
+    KINDS,
+    Body,
+    Editor,
+    as_bytes,
+    bullets,
+    cell,
+    item,
+    label,
+    label_item,
+    located,
+    paragraph,
+    row,
+    table,
+    text,
+)
+
+REFERENCE_IDS = ["r0", "r1", "r2"]
+WORDS = st.text(alphabet="ab *_[]<>|$\n中é🙂א", max_size=6)
+
+LEAVES = st.fixed_dictionaries(
+    {"text": WORDS},
+    optional={
+        "type": st.sampled_from(["default", "latex", "inlinecode"]),
+        "bold": st.booleans(),
+        "italic": st.sampled_from([True, False, None]),
+        "textDecoration": st.sampled_from(["underline", "line-through", None]),
+        "color": st.sampled_from(["red", "#0af", None]),
+        "cite": st.sampled_from([*REFERENCE_IDS, None]),
+    },
+)
+LINKS = st.builds(lambda t: {"type": "url", "text": t, "url": "https://example.org/"}, WORDS)
+RUNS = st.lists(LEAVES | LINKS, max_size=4)
+PROSE = st.builds(
+    lambda kind, leaves: {"type": kind, "children": leaves},
+    st.sampled_from(["title", "paragraph", "abstract", "h1", "h2", "h3", "label"]),
+    RUNS,
+)
+SHALLOW_LISTS = st.builds(
+    lambda runs: {"type": "list", "children": [item(*leaves) for leaves in runs]},
+    st.lists(RUNS, max_size=2),
+)
+LIST_ITEMS = st.deferred(
+    lambda: st.builds(
+        lambda leaves, nested: {"type": "list-item", "children": [*leaves, *nested]},
+        RUNS,
+        st.lists(SHALLOW_LISTS, max_size=1),
+    )
+)
+LISTS = st.builds(
+    lambda items: {"type": "list", "children": items, "style": {"orderType": "decimal"}},
+    st.lists(LIST_ITEMS, max_size=3),
+)
+LABEL_ITEMS = st.builds(
+    lambda name, leaves: {"type": "label-item", "name": name, "children": leaves}, WORDS, RUNS
+)
+LABELS = st.builds(lambda items: label(*items), st.lists(LABEL_ITEMS, max_size=2))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Body:
+    """A table of at most 3 x 3, now and then with a cell that spans a corner of 2 x 2."""
+    height, width = draw(st.integers(0, 3)), draw(st.integers(1, 3))
+    rows = [[cell(draw(WORDS)) for _ in range(width)] for _ in range(height)]
+    if height > 1 and width > 1 and draw(st.booleans()):
+        rows[0][:2] = [cell("wide", colSpan=2, rowSpan=2)]
+        rows[1][:2] = []
+    return table(*(row(*cells) for cells in rows))
+
+
+VOIDS = st.sampled_from(
+    [
+        {"type": "equation", "equation": "a<b"},
+        {"type": "code", "code": "x = 1", "language": "Python"},
+        {"type": "image", "image": [{"url": "https://example.org/a.png"}], "children": []},
+        {"type": "author", "author": [{"id": 1, "name": "Ada"}]},
+    ]
+)
+BLOCKS = PROSE | LISTS | LABELS | tables() | VOIDS
+PARTS = LIST_ITEMS | LABEL_ITEMS | SHALLOW_LISTS | st.just(row("x", "y"))
+
+
+@st.composite
+def edits(draw: st.DrawFn, document: Document) -> tuple[str, Body]:
+    """An edit of a document; most are possible, some are not."""
+    everything = [
+        (path, element)
+        for place, block in enumerate(document.blocks)
+        for path, element in located((place,), block)
+    ]
+    kind = draw(st.sampled_from(KINDS))
+    fit = [one for one in everything if _fits(kind, one[1])]
+    mostly = draw(st.integers(0, 7)) > 0
+    pool = fit if fit and mostly else everything
+    path, element = draw(st.sampled_from(pool) if pool else st.just(((0,), None)))
+    target: Body = {"blockId": element.id if element else "nowhere"}
+    if kind == "insert_blocks":
+        return kind, draw(_insertions(len(document.blocks), path, element))
+    if kind in ("cite", "set_leaf_style"):
+        if element and element.leaves and draw(st.booleans()):
+            at = draw(st.integers(0, len(element.children) - 1))
+            target = {"leafPath": [*path, at]}
+        if kind == "cite":
+            return kind, {**target, "cite": draw(st.sampled_from([*REFERENCE_IDS, None]))}
+        return kind, {**target, **draw(MARKS)}
+    if kind == "replace_text":
+        return kind, {**target, **draw(_contents(element))}
+    if kind == "append_text":
+        return kind, {**target, "text": draw(WORDS | RUNS)}
+    if kind == "set_block_style":
+        return kind, {**target, **draw(ELEMENT_STYLES)}
+    if kind == "set_article_style":
+        return kind, {"style": draw(ARTICLE_STYLES)}
+    if kind == "delete_block":
+        return kind, target
+    reference_id = draw(st.sampled_from(REFERENCE_IDS))
+    if kind == "delete_reference":
+        return kind, {"referenceId": reference_id}
+    return kind, {"reference": {"id": reference_id, **draw(FIELDS)}}
+
+
+def _fits(kind: str, element: Element) -> bool:
+    if kind == "append_text":
+        return element.type in (*PROSE_TYPES, "label")
+    if kind in ("cite", "set_leaf_style"):
+        return any(True for _ in all_leaves(element))
+    if kind == "insert_blocks":
+        return element.type in HOLDS
+    return True
+
+
+def _insertions(
+    length: int, path: tuple[int, ...], element: Element | None
+) -> st.SearchStrategy[Body]:
+    top = st.builds(
+        lambda at, blocks: {"path": [at], "blocks": blocks},
+        st.integers(0, length),
+        st.lists(BLOCKS, min_size=1, max_size=3),
+    )
+    held = HOLDS.get(element.type) if element else None
+    fitting = {
+        "list-item": LIST_ITEMS,
+        "label-item": LABEL_ITEMS,
+        "list": SHALLOW_LISTS,
+        "table-row": st.just(row("x", "y")),
+    }.get(held or "")
+    if element is None or fitting is None:
+        return top
+    below = st.builds(
+        lambda at, blocks: {"path": [*path, at], "blocks": blocks},
+        st.integers(0, len(element.children)),
+        st.lists(fitting, min_size=1, max_size=2),
+    )
+    return top | below
+
+
+def _contents(element: Element | None) -> st.SearchStrategy[Body]:
+    children = st.fixed_dictionaries({"children": RUNS | WORDS})
+    if element is None or element.leaves:
+        return children
+    if element.type == "equation":
+        return st.fixed_dictionaries({"equation": WORDS})
+    if element.type == "code":
+        return st.fixed_dictionaries({"code": WORDS, "language": WORDS})
+    # Sending back what one read keeps the ids.
+    again = element_to_json(element)["children"]
+    assert isinstance(again, list)
+    return st.permutations(again).map(lambda kept: {"children": kept}) | children
+
+
+MARKS = st.fixed_dictionaries(
+    {"bold": st.sampled_from([True, False, None])},
+    optional={
+        "italic": st.booleans(),
+        "textDecoration": st.sampled_from(["underline", None]),
+        "color": st.sampled_from(["red", None]),
+    },
+)
+_CSS = st.dictionaries(
+    st.sampled_from(["color", "fontSize", "marginTop"]), st.sampled_from(["red", 12, 1.5, None])
+)
+ELEMENT_STYLES: st.SearchStrategy[Body] = st.fixed_dictionaries(
+    {},
+    optional={
+        "style": _CSS | st.none(),
+        "isTemplate": st.sampled_from([True, False, None]),
+        "indent": st.booleans(),
+    },
+)
+ARTICLE_STYLES = st.fixed_dictionaries(
+    {},
+    optional={
+        "global": st.fixed_dictionaries(
+            {},
+            optional={
+                "paperSize": st.sampled_from(["A4", "Letter", None]),
+                "margin": st.dictionaries(
+                    st.sampled_from(["top", "left"]), st.sampled_from([1, "2cm", None])
+                ),
+            },
+        )
+        | st.none(),
+        "paragraph": ELEMENT_STYLES | st.none(),
+    },
+)
+FIELDS = st.dictionaries(
+    st.sampled_from(["title", "year", "author", "x-note"]), st.just(None), max_size=2
+) | st.just({"title": "On trees", "author": ["Ada", "Bob"], "x-note": ["a", "b"]})
+
+
+def one_of_each(cited: str) -> list[Body]:
+    """Some block of every shape; a few leaves cite a reference."""
+    return [
+        paragraph("one", text("two", bold=True, cite=cited), "three"),
+        bullets("a", item(text("b", cite=cited), bullets("c"))),
+        table(row("a", "b"), row(cell(text("c", cite=cited)), "d")),
+        label(label_item("k", "a"), label_item("l", text("b", italic=True))),
+        {"type": "equation", "equation": "x"},
+        {"type": "code", "code": "x"},
+    ]
+
+
+def random_edits(data: st.DataObject, editor: Editor, at_most: int = 8) -> Iterator[Change]:
+    """Apply random edits; give each change that was not refused."""
+    for reference_id in REFERENCE_IDS[: data.draw(st.sampled_from([3, 3, 3, 1]))]:
+        yield editor.edit("add_reference", {"reference": {"id": reference_id}})
+    yield editor.edit("insert_blocks", {"path": [0], "blocks": one_of_each(cited="r0")})
+    blocks = data.draw(st.lists(BLOCKS, max_size=3))
+    if blocks:
+        with suppress(EditError):
+            yield editor.edit("insert_blocks", {"path": [1], "blocks": blocks})
+    for _ in range(data.draw(st.integers(0, at_most))):
+        kind, body = data.draw(edits(editor.document))
+        before = as_bytes(editor.document)
+        try:
+            change = editor.edit(kind, body)
+        except EditError:
+            assert as_bytes(editor.document) == before
+            continue
+        yield change
