@@ -72,7 +72,7 @@ def up(
     Prints the address, and a request to try, once it is ready. SIGHUP makes it read the
     settings again.
     """
-    from services.orders import Orders
+    from services.supervisor.config import Orders
 
     command = Orders.of(read_settings(), workers or _cores()).command()
     os.execv(command[0], command)

@@ -31,7 +31,7 @@ def main() -> None:
     async def serve(lifecycle: process.Lifecycle) -> None:
         # Imported here: gRPC and the counters are set up first, and --help answers at once.
         import_what_is_used()
-        from services.prepare import NotPreparedError, prepare
+        from services.worker.prepare import NotPreparedError, prepare
 
         try:
             loaded = settings.load()

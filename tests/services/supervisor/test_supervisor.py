@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from services import supervisor as module
-from services.supervisor import Program, StartError, Supervisor, backoff_s
-from tests.services.stand_ins import PATIENCE_S, StandIn, StandIns, stand_ins
+from services.supervisor import supervisor as module
+from services.supervisor.supervisor import Program, StartError, Supervisor, backoff_s
+from tests.services.supervisor.stand_ins import PATIENCE_S, StandIn, StandIns, stand_ins
 
 _PARENT = """
 import asyncio, os, sys
-from services.supervisor import Program, Supervisor
+from services.supervisor.supervisor import Program, Supervisor
 program = Program("worker-1", sys.argv[1:])
 asyncio.run(Supervisor([program], environ=os.environ, drain_s=0).run(print))
 """

@@ -5,7 +5,7 @@ process is gone, however it went, and says `READY` on a line of its standard out
 requests can come, with a word for the parent where it has one, or `FAILED` and why they cannot.
 Whatever else it writes there goes to standard error, with the logs.
 
-What this module cannot do: know what the programs are for (that is `services.up`), or
+What this module cannot do: know what the programs are for (`gateway.py` does), or
 notice one that hangs. It starts programs by exec and imports no gRPC, so that nothing is
 forked from under gRPC's threads, and stays small.
 """

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.supervisor import Program
+from services.supervisor.supervisor import Program
 
 # What never comes fails a test after this long, rather than keep it for ever.
 PATIENCE_S = 30

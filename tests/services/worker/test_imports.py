@@ -12,7 +12,7 @@ def test_a_worker_loads_no_more_than_it_uses() -> None:
 import sys
 from services.worker.__main__ import import_what_is_used
 import_what_is_used()
-import services.prepare, services.worker.assembly
+import services.worker.prepare, services.worker.assembly
 print(*sys.modules)
 """
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

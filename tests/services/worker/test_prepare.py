@@ -7,7 +7,7 @@ from services.accounts.repository import AccountRepository
 from services.common.authentication import is_key
 from services.common.database import open_engine
 from services.common.settings import Settings, Storage
-from services.prepare import NotPreparedError, prepare
+from services.worker.prepare import NotPreparedError, prepare
 
 
 async def test_preparing_makes_tables_and_a_key_that_is_good(tmp_path: Path) -> None:

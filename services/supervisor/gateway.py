@@ -5,7 +5,7 @@
 2. Take the two ports without listening on them: what is in the way is told now, and port 0
    becomes a number.
 3. Start the workers, all on the same two ports (SO_REUSEPORT). Each prepares the database
-   (`services.prepare`) where that is still to do.
+   (`services.worker.prepare`) where that is still to do.
 4. Once all are ready, say where the gateway is and how to talk to it.
 5. On SIGTERM or SIGINT the workers take no more requests and let streams end; a second
    signal ends everything at once. On SIGHUP the settings are read again.
@@ -23,8 +23,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from services.orders import Orders
-from services.supervisor import Program, StartError, Supervisor
+from services.supervisor.config import Orders
+from services.supervisor.supervisor import Program, StartError, Supervisor
 
 LOCK_FILE = "gateway.lock"
 RUNTIME_FOLDER = "run"

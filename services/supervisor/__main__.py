@@ -1,7 +1,7 @@
 """The process that keeps a gateway running: what `gateway up` turns into.
 
 The command reads the settings, and with them come libraries larger than all that is left
-to do. So it gives way to `python -m services.keeper`, with the few settings it needs as `orders`:
+to do. So it gives way to `python -m services.supervisor`, with the few settings it needs:
 half of the memory for as long as the gateway runs. The programs it starts read the
 settings by themselves.
 """
@@ -9,7 +9,7 @@ settings by themselves.
 import sys
 
 from services.common.imports import import_without_tls
-from services.orders import Orders
+from services.supervisor.config import Orders
 
 
 def main() -> int:
@@ -19,8 +19,8 @@ def main() -> int:
         import asyncio
 
         from services.common import logs
-        from services.supervisor import StartError
-        from services.up import up
+        from services.supervisor.gateway import up
+        from services.supervisor.supervisor import StartError
 
         logs.configure()
         try:

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from services.orders import Orders
-from services.supervisor import Program, StartError
-from services.up import (
+from services.supervisor.config import Orders
+from services.supervisor.gateway import (
     LOCK_FILE,
     base_url,
     gateway_programs,
@@ -26,7 +25,8 @@ from services.up import (
     short_path,
     up,
 )
-from tests.services.stand_ins import PATIENCE_S, StandIns, stand_ins
+from services.supervisor.supervisor import Program, StartError
+from tests.services.supervisor.stand_ins import PATIENCE_S, StandIns, stand_ins
 
 KEY = "gw-" + "k" * 43
 METRICS = "http://127.0.0.1:8081"

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from services.common.settings import Limits, Server, Settings, Storage
-from services.orders import Orders
+from services.supervisor.config import Orders
 from tests.e2e.processes import Running
 
 # What the programs it starts need, and it does not.
@@ -25,16 +25,16 @@ def test_orders_come_through_the_command_line_as_they_were() -> None:
     orders = Orders.of(settings, 3)
     assert orders == Orders("::1", 8081, "::", 8082, Path("some where/-var"), 0.5, 3, "")
     python, *words = orders.command()
-    assert (python, words[:3]) == (sys.executable, ["-P", "-m", "services.keeper"])
+    assert (python, words[:3]) == (sys.executable, ["-P", "-m", "services.supervisor"])
     assert Orders.read(words[3:]) == orders
 
 
 def test_the_process_that_keeps_the_others_running_stays_small() -> None:
     # It cannot take such orders, so it ends with all loaded that it ever loads.
     code = (
-        "import services.keeper, sys; sys.argv[1:] = "
+        "import services.supervisor.__main__, sys; sys.argv[1:] = "
         "['', '1', '', '1', '/dev/null/x', '0', '1', '']; "
-        f"services.keeper.main(); {LOADED}"
+        f"services.supervisor.__main__.main(); {LOADED}"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "storage.data_dir" in shown.stderr

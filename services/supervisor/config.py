@@ -65,4 +65,4 @@ class Orders(NamedTuple):
     def command(self) -> list[str]:
         """Return the command that carries them out."""
         # -P keeps a folder of that name in the working directory out.
-        return [sys.executable, "-P", "-m", "services.keeper", *map(str, self)]
+        return [sys.executable, "-P", "-m", "services.supervisor", *map(str, self)]

@@ -1,0 +1,1 @@
+"""Starts the worker processes of a gateway, restarts those that die, and stops them."""
