@@ -72,14 +72,24 @@ def up(
     Prints the address, and a request to try, once it is ready. SIGHUP makes it read the
     settings again.
     """
-    from services.supervisor.config import Orders
+    from services.supervisor.config import SupervisorConfig
 
-    command = Orders.of(read_settings(), workers or _cores()).command()
+    settings = read_settings()
+    command = SupervisorConfig(
+        host=settings.server.host,
+        port=settings.server.port,
+        metrics_host=settings.server.metrics_host,
+        metrics_port=settings.server.metrics_port,
+        data_dir=str(settings.storage.data_dir),
+        drain_s=settings.limits.drain_s,
+        workers=workers or _default_workers(),
+        grpc=settings.server.grpc,
+    ).command()
     os.execv(command[0], command)
 
 
-def _cores() -> int:
-    """Return how many workers make use of the machine; more than a few seldom pay."""
+def _default_workers() -> int:
+    """Return the number of CPU cores that this process may use, at most 8."""
     return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 8)
 
 

@@ -1,68 +1,62 @@
-"""What `gateway up` tells the process that it turns into: the few settings a keeper needs."""
+"""Settings of the supervisor, and the command line that passes them to its process."""
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
-
-if TYPE_CHECKING:
-    from services.common.settings import Settings
 
 
-class Orders(NamedTuple):
-    """What a keeper is told.
+class SupervisorConfig:
+    """The few settings that the supervisor needs; the workers read all settings themselves.
 
     Attributes:
-        host: address that the facades listen on.
-        port: and their port; 0 for any free one.
-        metrics_host: address of their listener for whoever runs the gateway.
-        metrics_port: and its port; 0 for any free one.
-        data_dir: the folder of which one gateway at a time may make use.
-        drain_s: seconds that a program takes at most to end what it has in hand.
-        workers: how many to run.
-        grpc: `host:port` of gRPC callers, port 0 for any free one; "" for sockets in `data_dir`.
+        host: address that the workers listen on for HTTP.
+        port: port for HTTP; 0 for any free port.
+        metrics_host: address of the listener for operators.
+        metrics_port: port of the listener for operators; 0 for any free port.
+        data_dir: data folder; at most one gateway uses it at a time.
+        drain_s: seconds that a worker gets to end the requests it has begun.
+        workers: number of worker processes.
+        grpc: `host:port` for gRPC callers, port 0 for any free port; "" for a Unix socket a
+            worker, in `data_dir`.
     """
 
-    host: str
-    port: int
-    metrics_host: str
-    metrics_port: int
-    data_dir: Path
-    drain_s: float
-    workers: int
-    grpc: str
+    def __init__(
+        self,
+        *,
+        host: str,
+        port: int,
+        metrics_host: str,
+        metrics_port: int,
+        data_dir: str,
+        drain_s: float,
+        workers: int,
+        grpc: str,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self.metrics_host = metrics_host
+        self.metrics_port = metrics_port
+        self.data_dir = data_dir
+        self.drain_s = drain_s
+        self.workers = workers
+        self.grpc = grpc
 
     @classmethod
-    def of(cls, settings: "Settings", workers: int) -> Self:
-        """Take from the settings what concerns the keeper."""
-        server, drain_s = settings.server, settings.limits.drain_s
-        return cls(
-            server.host,
-            server.port,
-            server.metrics_host,
-            server.metrics_port,
-            settings.storage.data_dir,
-            drain_s,
-            workers,
-            server.grpc,
-        )
-
-    @classmethod
-    def read(cls, arguments: Sequence[str]) -> Self:
-        """Read the arguments that `command` gives."""
+    def parse(cls, arguments: Sequence[str]) -> "SupervisorConfig":
+        """Parse the arguments of a command line that `command` returned."""
         host, port, metrics_host, metrics_port, data_dir, drain_s, workers, grpc = arguments
         return cls(
-            host,
-            int(port),
-            metrics_host,
-            int(metrics_port),
-            Path(data_dir),
-            float(drain_s),
-            int(workers),
-            grpc,
+            host=host,
+            port=int(port),
+            metrics_host=metrics_host,
+            metrics_port=int(metrics_port),
+            data_dir=data_dir,
+            drain_s=float(drain_s),
+            workers=int(workers),
+            grpc=grpc,
         )
 
     def command(self) -> list[str]:
-        """Return the command that carries them out."""
-        # -P keeps a folder of that name in the working directory out.
-        return [sys.executable, "-P", "-m", "services.supervisor", *map(str, self)]
+        """Return the command line of a supervisor with these settings."""
+        # -P keeps a folder called `services` in the working directory off the module path.
+        module = [sys.executable, "-P", "-m", "services.supervisor"]
+        return module + [str(value) for value in vars(self).values()]

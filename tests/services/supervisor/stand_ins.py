@@ -1,4 +1,4 @@
-"""Stand-ins for the gateway's programs: they do what a test tells them and tell what they see."""
+"""Stand-ins for workers: they follow the commands of a test and report their signals."""
 
 import asyncio
 import json
@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.supervisor.supervisor import Program
+from services.supervisor.process import Program
 
-# What never comes fails a test after this long, rather than keep it for ever.
+# Seconds after which a test fails that waits for something.
 PATIENCE_S = 30
 
-# Says on the test's socket who it is and which signals come; does what it reads there.
+# Reports its name and signals on the test's socket, and runs the commands that it reads there.
 _SCRIPT = """
 import json, os, select, signal, socket, sys
 name, address = sys.argv[1:3]
@@ -54,7 +54,7 @@ while True:
 
 @dataclass
 class StandIn:
-    """One run of a program."""
+    """A process of a program."""
 
     name: str
     pid: int
@@ -63,7 +63,7 @@ class StandIn:
     writer: asyncio.StreamWriter
 
     async def heard(self) -> str:
-        """Give what it says next: the name of a signal, `orphaned`; "" when it has ended."""
+        """Return its next report: a signal's name, `orphaned`, or "" when it has ended."""
         async with asyncio.timeout(PATIENCE_S):
             return (await self.reader.readline()).decode().strip()
 
@@ -71,7 +71,7 @@ class StandIn:
         self.writer.write(f"{command}\n".encode())
 
     async def write(self, text: str) -> None:
-        """Have it write to its standard output."""
+        """Make it write to its standard output."""
         self.tell(f"write {json.dumps(text)}")
         assert await self.heard() == "done"
 
@@ -80,7 +80,7 @@ class StandIn:
 
 
 class StandIns:
-    """Where stand-ins report."""
+    """The stand-ins of a test, which connect to its socket."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -92,12 +92,12 @@ class StandIns:
         return Program(name, argv)
 
     async def started(self, name: str) -> StandIn:
-        """Give the next run of a program, once it has started."""
+        """Return the next process of a program, once it has started."""
         async with asyncio.timeout(PATIENCE_S):
             return await self._queue(name).get()
 
     async def ready(self, *names: str) -> list[StandIn]:
-        """Wait for programs to start, and have them say that they are ready."""
+        """Wait for programs to start, and make them report that they are ready."""
         runs = [await self.started(name) for name in names]
         for run in runs:
             await run.ready()

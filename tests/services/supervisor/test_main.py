@@ -4,33 +4,40 @@ import subprocess
 import sys
 from pathlib import Path
 
-from services.common.settings import Limits, Server, Settings, Storage
-from services.supervisor.config import Orders
+from services.supervisor.config import SupervisorConfig
 from tests.e2e.processes import Running
 
-# What the programs it starts need, and it does not.
+# Modules that the workers need and the supervisor does not; among them large ones of Python's.
 HEAVY = frozenset(
-    "aiohttp alembic anthropic google grpc openai prometheus_client pydantic sqlalchemy ssl typer "
+    "aiohttp alembic anthropic asyncio dataclasses google grpc json logging openai orjson pathlib "
+    "prometheus_client pydantic re shutil sqlalchemy ssl subprocess threading typer typing "
     "uvloop".split()
 )
 LOADED = "print(*{name.partition('.')[0] for name in sys.modules})"
 
 
-def test_orders_come_through_the_command_line_as_they_were() -> None:
-    settings = Settings(
-        server=Server(host="::1", port=8081, metrics_host="::", metrics_port=8082),
-        storage=Storage(data_dir=Path("some where/-var")),
-        limits=Limits(drain_s=0.5),
+def _config(data_dir: str) -> SupervisorConfig:
+    return SupervisorConfig(
+        host="127.0.0.1",
+        port=0,
+        metrics_host="::1",
+        metrics_port=8082,
+        data_dir=data_dir,
+        drain_s=0.5,
+        workers=3,
+        grpc="",
     )
-    orders = Orders.of(settings, 3)
-    assert orders == Orders("::1", 8081, "::", 8082, Path("some where/-var"), 0.5, 3, "")
-    python, *words = orders.command()
+
+
+def test_a_config_survives_its_command_line() -> None:
+    config = _config("some where/-var")
+    python, *words = config.command()
     assert (python, words[:3]) == (sys.executable, ["-P", "-m", "services.supervisor"])
-    assert Orders.read(words[3:]) == orders
+    assert vars(SupervisorConfig.parse(words[3:])) == vars(config)
 
 
-def test_the_process_that_keeps_the_others_running_stays_small() -> None:
-    # It cannot take such orders, so it ends with all loaded that it ever loads.
+def test_the_supervisor_imports_no_heavy_module() -> None:
+    # The data folder cannot be used, so the call ends with all imported that a start needs.
     code = (
         "import services.supervisor.__main__, sys; sys.argv[1:] = "
         "['', '1', '', '1', '/dev/null/x', '0', '1', '']; "
@@ -39,20 +46,21 @@ def test_the_process_that_keeps_the_others_running_stays_small() -> None:
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "storage.data_dir" in shown.stderr
     assert HEAVY.isdisjoint(shown.stdout.split())
-    assert "asyncio" in shown.stdout.split()
+    assert "signal" in shown.stdout.split()
 
 
-def test_an_interrupted_start_is_told_in_one_line(tmp_path: Path) -> None:
-    orders = Orders("127.0.0.1", 0, "127.0.0.1", 0, tmp_path / "var", 0, 1, "")
-    # Where it waits for the database to be prepared, which here takes for ever.
+def test_an_interrupted_start_is_reported_in_one_line(tmp_path: Path) -> None:
+    config = _config(str(tmp_path / "var"))
+    config.metrics_host, config.metrics_port, config.workers = "127.0.0.1", 0, 1
+    # The worker waits for its settings, which never come.
     fifo = tmp_path / "gateway.toml"
     os.mkfifo(fifo)
-    environ = {"GATEWAY_CONFIG": str(fifo), "GATEWAY_DATA_DIR": str(orders.data_dir)}
-    # Programs that a shell runs in the background ignore the signal, and so would the keeper.
+    environ = {"GATEWAY_CONFIG": str(fifo), "GATEWAY_DATA_DIR": config.data_dir}
+    # Programs that a shell runs in the background ignore SIGINT, and so would the supervisor.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    running = Running(orders.command(), environ=environ)
+    running = Running(config.command(), environ=environ)
     signal.signal(signal.SIGINT, before)
-    with running as keeper, fifo.open("w"):
-        os.kill(keeper.pid, signal.SIGINT)
-        keeper.wait_for("^gateway: interrupted before the gateway was ready$")
-        assert "Traceback" not in keeper.output
+    with running as supervisor, fifo.open("w"):
+        os.kill(supervisor.pid, signal.SIGINT)
+        supervisor.wait_for("^gateway: interrupted before the gateway was ready$")
+        assert "Traceback" not in supervisor.output
