@@ -109,8 +109,9 @@ def worker_programs(host: str, workers: int, grpc: str = "") -> MakePrograms:
     """
 
     def make(folder: str, port: int, metrics_port: int) -> Sequence[Program]:
-        # -P keeps a folder called `services` in the working directory off the module path.
-        module = (sys.executable, "-P", "-m", "services.worker")
+        # -P keeps a folder called `services` in the working directory off the module path, and
+        # without the columns of instructions, which traces show, code takes 0.5 MB less.
+        module = (sys.executable, "-P", "-X", "no_debug_ranges", "-m", "services.worker")
         ports = ("--port", str(port), "--metrics-port", str(metrics_port))
         common = (*module, "--host", host, *ports)
         return [
