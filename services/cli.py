@@ -129,8 +129,8 @@ def sandbox(
     """
     import asyncio
 
-    from services.inference.sandbox.checks import MissingSdkError
-    from services.inference.sandbox.upstream import serve as run
+    from services.sandbox.checks import MissingSdkError
+    from services.sandbox.upstream import serve as run
 
     try:
         asyncio.run(run(host, port, lambda url: typer.echo(f"The sandbox listens on {url}")))

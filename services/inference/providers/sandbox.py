@@ -1,6 +1,6 @@
 """The sandbox as a provider: answers made in this process, without a network.
 
-What its models do stands in `services.inference.sandbox.behaviours`. Whole answers
+What its models do stands in `services.sandbox.model.behaviours`. Whole answers
 and streams are the same steps, and its failures are told in the same words as
 those of a provider behind HTTP.
 """
@@ -44,9 +44,20 @@ from services.inference.offload import offload
 from services.inference.providers import failures, forms
 from services.inference.providers.base import Call as ProviderCall
 from services.inference.providers.base import Heard, Target
-from services.inference.sandbox import behaviours, models, openai_wire, transcripts, vectors
-from services.inference.sandbox.anthropic_wire import redact
-from services.inference.sandbox.conversation import (
+from services.sandbox.model import behaviours, models, openai_shapes, transcripts, vectors
+from services.sandbox.model.models import Model, SandboxError
+from services.sandbox.model.play import (
+    ChoiceEnded,
+    CutError,
+    Delta,
+    Opened,
+    PieceEnded,
+    PieceStarted,
+    Sleep,
+    Step,
+    play,
+)
+from services.sandbox.model.requests import (
     Answer,
     Call,
     Finish,
@@ -63,18 +74,7 @@ from services.inference.sandbox.conversation import (
     Usage,
     call_characters,
 )
-from services.inference.sandbox.models import Model, SandboxError
-from services.inference.sandbox.play import (
-    ChoiceEnded,
-    CutError,
-    Delta,
-    Opened,
-    PieceEnded,
-    PieceStarted,
-    Sleep,
-    Step,
-    play,
-)
+from services.sandbox.model.signatures import redact
 
 _KINDS: Mapping[MediaKind.ValueType, MediumKind] = {
     conversation_pb2.MEDIA_KIND_IMAGE: "image",
@@ -110,7 +110,7 @@ MODELS: Mapping[str, Facts] = {name: _facts(model) for name, model in models.MOD
 
 
 class SandboxProvider:
-    """Answers as `services.inference.sandbox` does; see `base.Provider`.
+    """Answers as `services.sandbox` does; see `base.Provider`.
 
     Args:
         name: its name in the settings.
@@ -196,7 +196,7 @@ class SandboxProvider:
 
 
 def _body(error: SandboxError) -> bytes:
-    return orjson.dumps(openai_wire.error_body(error))
+    return orjson.dumps(openai_shapes.error_body(error))
 
 
 def _nameless(request: GenerateRequest) -> list[str]:
@@ -365,7 +365,7 @@ class _EventWriter:
 
     def _logprobs(self, text: str) -> bytes:
         top = self.answer.top_logprobs
-        return b"" if top is None else orjson.dumps(openai_wire.token_logprobs([text], top))
+        return b"" if top is None else orjson.dumps(openai_shapes.token_logprobs([text], top))
 
 
 def _opened_block(piece: Piece) -> Block:

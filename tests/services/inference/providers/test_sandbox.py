@@ -29,8 +29,8 @@ from services.common.errors import GatewayError, UpstreamError
 from services.inference.accumulator import Accumulator
 from services.inference.providers.base import Call, Target
 from services.inference.providers.sandbox import MODELS, SandboxProvider, read_prompt
-from services.inference.sandbox.anthropic_wire import redact
-from services.inference.sandbox.upstream import serving
+from services.sandbox.model.signatures import redact
+from services.sandbox.upstream import serving
 
 USER = conversation_pb2.ROLE_USER
 ASSISTANT = conversation_pb2.ROLE_ASSISTANT
