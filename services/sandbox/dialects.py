@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.sandbox import (
     anthropic_rules,
     anthropic_wire,
@@ -13,6 +14,7 @@ from services.sandbox import (
 from services.sandbox.anthropic_betas import betas_of, check_betas
 from services.sandbox.checks import Body, Check, Problem
 from services.sandbox.model import openai_shapes
+from services.sandbox.model.answers import Answer
 from services.sandbox.model.models import (
     LISTED,
     MAX_OUTPUT_TOKENS,
@@ -20,7 +22,6 @@ from services.sandbox.model.models import (
     SandboxError,
 )
 from services.sandbox.model.play import Step
-from services.sandbox.model.requests import Answer, Prompt
 from services.sandbox.personalities import USUAL
 from services.sandbox.personalities.base import Personality
 
@@ -79,8 +80,8 @@ class Dialect(Protocol):
         """Return the first thing that is wrong with a body, or None."""
         ...
 
-    def read_prompt(self, body: Body) -> Prompt:
-        """Read a body without a problem."""
+    def read_request(self, body: Body) -> GenerateRequest:
+        """Return the canonical request of a body without a problem."""
         ...
 
     def whole(self, answer: Answer, model: Model) -> Json:
@@ -144,9 +145,9 @@ class OpenAI:
         """Look at types, then at the other rules."""
         return self._check(body) or self._find_problem(body)
 
-    def read_prompt(self, body: Body) -> Prompt:
-        """Read a body without a problem."""
-        return openai_wire.read_prompt(body)
+    def read_request(self, body: Body) -> GenerateRequest:
+        """Return the canonical request of a body without a problem."""
+        return openai_wire.read_request(body)
 
     def whole(self, answer: Answer, model: Model) -> Json:
         """Write a `chat.completion`."""
@@ -251,9 +252,9 @@ class Anthropic:
         check = self._beta_check if betas_of(headers) else self._check
         return check(body) or anthropic_rules.find_problem(body)
 
-    def read_prompt(self, body: Body) -> Prompt:
-        """Read a body without a problem."""
-        return anthropic_wire.read_prompt(body)
+    def read_request(self, body: Body) -> GenerateRequest:
+        """Return the canonical request of a body without a problem."""
+        return anthropic_wire.read_request(body)
 
     def whole(self, answer: Answer, model: Model) -> Json:
         """Write a `message`."""

@@ -5,8 +5,10 @@ from typing import Any
 
 import orjson
 
+from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.sandbox import gemini_rules, gemini_wire
 from services.sandbox.checks import Body, Check, Problem
+from services.sandbox.model.answers import Answer
 from services.sandbox.model.models import (
     LISTED,
     MAX_OUTPUT_TOKENS,
@@ -14,7 +16,6 @@ from services.sandbox.model.models import (
     SandboxError,
 )
 from services.sandbox.model.play import Step
-from services.sandbox.model.requests import Answer, Prompt
 
 Json = dict[str, Any]
 
@@ -50,9 +51,9 @@ class Gemini:
         """Look at types, then at the other rules."""
         return self._find_problem(body)
 
-    def read_prompt(self, body: Body) -> Prompt:
-        """Read a body without a problem."""
-        return gemini_wire.read_prompt(body)
+    def read_request(self, body: Body) -> GenerateRequest:
+        """Return the canonical request of a body without a problem."""
+        return gemini_wire.read_request(body)
 
     def whole(self, answer: Answer, model: Model) -> Json:
         """Write a `GenerateContentResponse`."""

@@ -1,47 +1,49 @@
-"""Gemini's API: a checked body into a prompt, an answer into JSON.
+"""Gemini's API: a checked body into a canonical request, an answer into JSON.
 
 Source: Google's reference of `generateContent`. Function calls and the ends of texts are
 signed, as Gemini 3 signs them, and `is_signed` knows the sandbox's own signatures.
 """
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
 import orjson
 
-from services.sandbox.model.models import Kind, SandboxError, TooLongError
-from services.sandbox.model.play import ChoiceEnded, Delta, PieceEnded, Step
-from services.sandbox.model.requests import (
-    Answer,
-    Call,
-    Finish,
-    Medium,
-    MediumKind,
-    Piece,
-    Prompt,
-    Reply,
-    Text,
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import (
+    Block,
+    Media,
+    MediaKind,
+    Message,
     Thinking,
+    ToolResult,
+    ToolUse,
+    Usage,
+)
+from gateway.inference.v1.inference_pb2 import (
+    Finish,
+    GenerateRequest,
+    OutputFormat,
+    ThinkingConfig,
     Tool,
     ToolChoice,
-    ToolResult,
-    Turn,
-    Usage,
-    characters,
-    tokens,
 )
-from services.sandbox.openai_wire import decode
+from services.sandbox.bodies import bounded, decode, to_json
+from services.sandbox.model.answers import Answer, prompt_tokens
+from services.sandbox.model.models import Kind, SandboxError, TooLongError
+from services.sandbox.model.play import BlockEnded, ChoiceEnded, Delta, Step
+from services.sandbox.model.requests import tokens
 
 Json = dict[str, Any]
 
 _FINISH = {
-    Finish.END_TURN: "STOP",
-    Finish.STOP_SEQUENCE: "STOP",
-    Finish.TOOL_USE: "STOP",
-    Finish.MAX_TOKENS: "MAX_TOKENS",
-    Finish.REFUSAL: "SAFETY",
+    conversation_pb2.FINISH_REASON_END_TURN: "STOP",
+    conversation_pb2.FINISH_REASON_STOP_SEQUENCE: "STOP",
+    conversation_pb2.FINISH_REASON_TOOL_USE: "STOP",
+    conversation_pb2.FINISH_REASON_MAX_TOKENS: "MAX_TOKENS",
+    conversation_pb2.FINISH_REASON_REFUSAL: "SAFETY",
 }
 _ERRORS: dict[Kind, str] = {
     "invalid": "INVALID_ARGUMENT",
@@ -58,6 +60,11 @@ _ERRORS: dict[Kind, str] = {
 OF_CHATS = "c2FuZGJveCBzaWduYXR1cmU="
 # What Google documents for function calls that another model made.
 _SKIPPED = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
+_KINDS = {
+    "image": conversation_pb2.MEDIA_KIND_IMAGE,
+    "audio": conversation_pb2.MEDIA_KIND_AUDIO,
+    "video": conversation_pb2.MEDIA_KIND_VIDEO,
+}
 _NO_PARAMETERS = {"type": "object"}
 _TYPE = "type.googleapis.com/google.rpc."
 
@@ -79,36 +86,49 @@ def is_signed(part: Mapping[str, Any]) -> bool:
     return signature in (sign(part.get("text", "")), sign(""))
 
 
-def read_prompt(body: Mapping[str, Any]) -> Prompt:
+def read_request(body: Mapping[str, Any]) -> GenerateRequest:
     """Read the body of a request without a problem."""
     body = body.get("generateContentRequest") or body
     config = body.get("generationConfig") or {}
     thinking = config.get("thinkingConfig") or {}
-    is_json = config.get("responseMimeType") == "application/json"
-    schema = config.get("responseJsonSchema", config.get("responseSchema"))
+    thinks = thinking.get("includeThoughts") is True and thinking.get("thinkingBudget") != 0
     choice, allowed = _tool_choice(body)
-    tools = tuple(_tools(body))
-    system = _texts((body.get("systemInstruction") or {}).get("parts") or ())
-    turns = [Turn("system", system)] if system else []
-    return Prompt(
-        turns=(*turns, *map(_turn, body["contents"])),
-        tools=tuple(tool for tool in tools if allowed is None or tool.name in allowed),
+    request = GenerateRequest(
+        tools=[tool for tool in _tools(body) if allowed is None or tool.name in allowed],
         tool_choice=choice,
-        stop=tuple(config.get("stopSequences") or ()),
-        schema=schema,
-        json_object=is_json and schema is None,
-        max_tokens=config.get("maxOutputTokens"),
-        thinking=thinking.get("includeThoughts") is True and thinking.get("thinkingBudget") != 0,
-        top_logprobs=config.get("logprobs", 0) if config.get("responseLogprobs") else None,
-        n=config.get("candidateCount") or 1,
+        stop_sequences=config.get("stopSequences") or (),
+        output_format=_output_format(config),
+        max_tokens=bounded(config.get("maxOutputTokens")),
+        thinking=ThinkingConfig(mode=ThinkingConfig.MODE_ENABLED) if thinks else None,
+        logprobs=bool(config.get("responseLogprobs")),
+        top_logprobs=config.get("logprobs", 0),
+        n=config.get("candidateCount"),
     )
+    system = (body.get("systemInstruction") or {}).get("parts") or ()
+    if blocks := [Block(text=text) for text in _texts(system)]:
+        request.messages.append(Message(role=conversation_pb2.ROLE_SYSTEM, blocks=blocks))
+    request.messages.extend(map(_message, body["contents"]))
+    return request
+
+
+def _output_format(config: Mapping[str, Any]) -> OutputFormat | None:
+    schema = config.get("responseJsonSchema", config.get("responseSchema"))
+    if schema is not None:
+        return OutputFormat(kind=OutputFormat.KIND_JSON_SCHEMA, schema=to_json(schema))
+    if config.get("responseMimeType") == "application/json":
+        return OutputFormat(kind=OutputFormat.KIND_JSON_OBJECT)
+    return None
 
 
 def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
     for tool in body.get("tools") or ():
         for one in tool.get("functionDeclarations") or ():
             schema = one.get("parametersJsonSchema") or one.get("parameters") or _NO_PARAMETERS
-            yield Tool(one["name"], schema, one.get("description") or "")
+            yield Tool(
+                name=one["name"],
+                description=one.get("description") or "",
+                input_schema=to_json(schema),
+            )
 
 
 def _tool_choice(body: Mapping[str, Any]) -> tuple[ToolChoice, list[str] | None]:
@@ -117,103 +137,110 @@ def _tool_choice(body: Mapping[str, Any]) -> tuple[ToolChoice, list[str] | None]
     allowed = config.get("allowedFunctionNames") or None
     match config.get("mode"):
         case "NONE":
-            return ToolChoice("none"), None
+            return ToolChoice(mode=ToolChoice.MODE_NONE), None
         case "ANY" if allowed and len(allowed) == 1:
-            return ToolChoice("tool", allowed[0]), None
+            return ToolChoice(mode=ToolChoice.MODE_TOOL, name=allowed[0]), None
         case "ANY":
-            return ToolChoice("any"), allowed
+            return ToolChoice(mode=ToolChoice.MODE_ANY), allowed
     return ToolChoice(), allowed
 
 
-def _texts(parts: Any) -> tuple[str, ...]:
-    return tuple(part["text"] for part in parts if part.get("text") and not part.get("thought"))
+def _texts(parts: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [part["text"] for part in parts if part.get("text") and not part.get("thought")]
 
 
-def _turn(content: Mapping[str, Any]) -> Turn:
-    parts = content["parts"]
-    results = [part["functionResponse"] for part in parts if "functionResponse" in part]
-    return Turn(
-        "assistant" if content.get("role") == "model" else "user",
-        texts=_texts(parts),
-        media=tuple(_medium(part) for part in parts if "inlineData" in part or "fileData" in part),
-        results=tuple(map(_result, results)),
-        other_characters=sum(map(_other_characters, parts)),
-    )
+def _message(content: Mapping[str, Any]) -> Message:
+    is_model = content.get("role") == "model"
+    role = conversation_pb2.ROLE_ASSISTANT if is_model else conversation_pb2.ROLE_USER
+    blocks = [block for part in content["parts"] if (block := _block(part)) is not None]
+    return Message(role=role, blocks=blocks)
+
+
+def _block(part: Mapping[str, Any]) -> Block | None:
+    """Return the block of a part; None for parts that the sandbox does not read."""
+    if given := part.get("functionResponse"):
+        return Block(tool_result=_result(given))
+    if call := part.get("functionCall"):
+        written = to_json(call.get("args") or {}).decode()
+        return Block(tool_use=ToolUse(id=call.get("id", ""), name=call["name"], input=written))
+    if "inlineData" in part or "fileData" in part:
+        return Block(media=_media(part))
+    if part.get("thought"):
+        return Block(thinking=Thinking(text=part["text"]))
+    return Block(text=part["text"]) if part.get("text") else None
 
 
 def _result(given: Mapping[str, Any]) -> ToolResult:
     response = given.get("response") or {}
     told = response.get("output", response.get("error", response))
-    text = told if isinstance(told, str) else orjson.dumps(told).decode()
-    return ToolResult(given.get("id", ""), text, "error" in response)
+    text = told if isinstance(told, str) else to_json(told).decode()
+    return ToolResult(
+        tool_use_id=given.get("id", ""), blocks=[Block(text=text)], is_error="error" in response
+    )
 
 
-def _other_characters(part: Mapping[str, Any]) -> int:
-    if call := part.get("functionCall"):
-        return len(call["name"]) + characters(call.get("args") or {})
-    return len(part["text"]) if part.get("thought") else 0
-
-
-def _medium(part: Mapping[str, Any]) -> Medium:
+def _media(part: Mapping[str, Any]) -> Media:
     if file := part.get("fileData"):
         mime = file.get("mimeType", "")
-        return Medium(_kind(mime), mime, reference=file["fileUri"])
+        return Media(kind=_kind(mime), mime_type=mime, url=file["fileUri"])
     blob = part["inlineData"]
-    return Medium(_kind(blob["mimeType"]), blob["mimeType"], decode(blob["data"]))
+    mime = blob["mimeType"]
+    return Media(kind=_kind(mime), mime_type=mime, data=decode(blob["data"]))
 
 
-def _kind(mime: str) -> MediumKind:
-    kinds: dict[str, MediumKind] = {"image": "image", "audio": "audio", "video": "video"}
-    return kinds.get(mime.partition("/")[0], "document")
+def _kind(mime: str) -> MediaKind.ValueType:
+    return _KINDS.get(mime.partition("/")[0], conversation_pb2.MEDIA_KIND_DOCUMENT)
 
 
 def whole(answer: Answer, head: Mapping[str, Any]) -> Json:
     """Write a whole answer; `head` holds `responseId` and `modelVersion`."""
     candidates = []
-    for index, reply in enumerate(answer.replies):
-        parts = [part for piece in reply.pieces for part in _parts(piece, reply)]
+    for index, choice in enumerate(answer.choices):
+        parts = [part for block in choice.blocks for part in _parts(block, choice.blocks)]
         if parts and "text" in parts[-1] and "thought" not in parts[-1]:
             parts[-1]["thoughtSignature"] = sign(parts[-1]["text"])
-        candidate = _candidate(index, parts, reply)
+        candidate = _candidate(index, parts, choice.finish)
         if answer.top_logprobs is not None:
-            written = [piece.text for piece in reply.pieces if isinstance(piece, Text)]
-            candidate["logprobsResult"] = _logprobs("".join(written), answer.top_logprobs)
+            text = "".join(block.text or block.refusal for block in choice.blocks)
+            candidate["logprobsResult"] = _logprobs(text, answer.top_logprobs)
         candidates.append(candidate)
     return {"candidates": candidates, "usageMetadata": _usage(answer.usage), **head}
 
 
-def _candidate(index: int, parts: list[Json], reply: Reply | None = None) -> Json:
-    end = {"finishReason": _FINISH[reply.finish]} if reply else {}
+def _candidate(index: int, parts: list[Json], finish: Finish | None = None) -> Json:
+    end = {"finishReason": _FINISH[finish.reason]} if finish else {}
     return {"content": {"parts": parts, "role": "model"}, **end, "index": index}
 
 
-def _parts(piece: Piece, reply: Reply) -> list[Json]:
-    match piece:
-        case Text():
-            return [{"text": piece.text}]
-        case Thinking():
-            return [] if piece.redacted else [{"text": piece.text, "thought": True}]
-        case Call():
-            return [_called(piece, reply)]
+def _parts(block: Block, blocks: Iterable[Block]) -> list[Json]:
+    match block.WhichOneof("kind"):
+        case "redacted_thinking":
+            return []
+        case "thinking":
+            return [{"text": block.thinking.text, "thought": True}]
+        case "tool_use":
+            return [_called(block.tool_use, blocks)]
+    return [{"text": block.text or block.refusal}]
 
 
-def _called(call: Call, reply: Reply) -> Json:
-    function = {"id": call.key, "name": call.name, "args": orjson.loads(call.input)}
+def _called(call: ToolUse, blocks: Iterable[Block]) -> Json:
+    """Write a call; the first one of the answer is signed."""
+    function = {"id": call.id, "name": call.name, "args": orjson.loads(call.input)}
     part: Json = {"functionCall": function}
-    first = next(piece for piece in reply.pieces if isinstance(piece, Call))
-    return {**part, "thoughtSignature": sign(function)} if call is first else part
+    first = next(block.tool_use for block in blocks if block.HasField("tool_use"))
+    return {**part, "thoughtSignature": sign(function)} if call.id == first.id else part
 
 
 def _usage(usage: Usage) -> Json:
-    cached = {"cachedContentTokenCount": usage.cache_read} if usage.cache_read else {}
-    thoughts = {"thoughtsTokenCount": usage.reasoning} if usage.reasoning else {}
+    read, written = prompt_tokens(usage), usage.output_tokens
+    cached, reasoning = usage.cache_read_input_tokens, usage.reasoning_tokens
     return {
-        "promptTokenCount": usage.prompt,
-        "candidatesTokenCount": usage.output - usage.reasoning,
-        "totalTokenCount": usage.prompt + usage.output,
-        "promptTokensDetails": [{"modality": "TEXT", "tokenCount": usage.prompt}],
-        **cached,
-        **thoughts,
+        "promptTokenCount": read,
+        "candidatesTokenCount": written - reasoning,
+        "totalTokenCount": read + written,
+        "promptTokensDetails": [{"modality": "TEXT", "tokenCount": read}],
+        **({"cachedContentTokenCount": cached} if cached else {}),
+        **({"thoughtsTokenCount": reasoning} if reasoning else {}),
     }
 
 
@@ -233,27 +260,36 @@ class ChunkWriter:
     def write(self, step: Step) -> list[Json]:
         """Return the events of one step."""
         match step:
-            case Delta(choice, _, Text() as piece, text):
-                candidate = _candidate(choice, [{"text": text}])
-                if self._answer.top_logprobs is not None:
-                    top = self._answer.top_logprobs
-                    candidate["logprobsResult"] = _logprobs(text, top)
-                return [self._event(candidate)]
-            case Delta(choice, _, Thinking() as piece, text) if not piece.redacted:
-                return [self._event(_candidate(choice, [{"text": text, "thought": True}]))]
-            case PieceEnded(choice, _, Call() as call):
-                reply = self._answer.replies[choice]
-                return [self._event(_candidate(choice, [_called(call, reply)]))]
-            case ChoiceEnded(choice, reply):
+            case Delta(choice, _, block, text):
+                return self._delta(choice, block, text)
+            case BlockEnded(choice, _, block) if block.HasField("tool_use"):
+                blocks = self._answer.choices[choice].blocks
+                return [self._event(_candidate(choice, [_called(block.tool_use, blocks)]))]
+            case ChoiceEnded(choice, finish):
                 end: Json = {"text": ""}
-                if reply.pieces and isinstance(reply.pieces[-1], Text):
+                blocks = self._answer.choices[choice].blocks
+                if blocks and _is_text(blocks[-1]):
                     end["thoughtSignature"] = sign("")
-                return [self._event(_candidate(choice, [end], reply))]
+                return [self._event(_candidate(choice, [end], finish))]
         return []
+
+    def _delta(self, choice: int, block: Block, text: str) -> list[Json]:
+        if block.HasField("thinking"):
+            return [self._event(_candidate(choice, [{"text": text, "thought": True}]))]
+        if not _is_text(block):
+            return []
+        candidate = _candidate(choice, [{"text": text}])
+        if self._answer.top_logprobs is not None:
+            candidate["logprobsResult"] = _logprobs(text, self._answer.top_logprobs)
+        return [self._event(candidate)]
 
     def _event(self, candidate: Json) -> Json:
         usage = _usage(self._answer.usage)
         return {"candidates": [candidate], "usageMetadata": usage, **self._head}
+
+
+def _is_text(block: Block) -> bool:
+    return block.HasField("text") or block.HasField("refusal")
 
 
 def error_body(error: SandboxError) -> Json:

@@ -13,10 +13,10 @@ from services.sandbox import gemini_wire, openai_embeddings
 from services.sandbox.checks import Body
 from services.sandbox.dialects import Dialect
 from services.sandbox.log import Entry, RequestLog
-from services.sandbox.model import behaviours, transcripts, vectors
+from services.sandbox.model import behaviours, requests, transcripts, vectors
+from services.sandbox.model.answers import Answer
 from services.sandbox.model.models import Model, SandboxError, find_model
 from services.sandbox.model.play import CutError, Sleep, play
-from services.sandbox.model.requests import Answer
 
 # Gemini's method of streamed answers.
 STREAMED = "streamGenerateContent"
@@ -153,7 +153,7 @@ class Server:
     async def count_tokens(self, exchange: Exchange, body: Body) -> web.StreamResponse:
         """Answer how many tokens a request would read."""
         find_model(exchange.model(body))
-        read = exchange.dialect.read_prompt(body).input_tokens()
+        read = requests.input_tokens(exchange.dialect.read_request(body))
         return exchange.json(exchange.dialect.counted(read))
 
     async def embed(self, exchange: Exchange, body: Body) -> web.StreamResponse:
@@ -171,7 +171,7 @@ class Server:
     async def generate(self, exchange: Exchange, body: Body) -> web.StreamResponse:
         """Answer a conversation, whole or as a stream."""
         model = find_model(exchange.model(body))
-        answer = behaviours.answer(exchange.dialect.read_prompt(body), model)
+        answer = behaviours.answer(exchange.dialect.read_request(body), model)
         is_stream = exchange.request.path.endswith(STREAMED)
         if is_stream and exchange.request.query.get("alt") != "sse":
             raise SandboxError("invalid", 400, "The sandbox streams as alt=sse alone")

@@ -1,80 +1,87 @@
-"""OpenAI's chat completions: a checked body into a prompt, an answer into JSON.
+"""OpenAI's chat completions: a checked body into a canonical request, an answer into JSON.
 
 Source: the types of the official SDK, `openai.types.chat`. Thoughts go out as
 `reasoning_content`, as the servers do that show them in this dialect.
 """
 
-import base64
-import binascii
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from services.sandbox.model.models import SandboxError
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import (
+    Block,
+    Media,
+    MediaKind,
+    Message,
+    Opaque,
+    ToolResult,
+    ToolUse,
+    Usage,
+)
+from gateway.inference.v1.inference_pb2 import (
+    Choice,
+    GenerateRequest,
+    OutputFormat,
+    ThinkingConfig,
+    Tool,
+    ToolChoice,
+)
+from services.sandbox.bodies import MARK, bounded, decode, to_json
+from services.sandbox.model.answers import Answer, prompt_tokens
 from services.sandbox.model.openai_shapes import token_logprobs
 from services.sandbox.model.play import (
+    BlockEnded,
+    BlockStarted,
     ChoiceEnded,
     Delta,
     Opened,
-    PieceEnded,
-    PieceStarted,
     Step,
 )
-from services.sandbox.model.requests import (
-    Answer,
-    Call,
-    Finish,
-    Medium,
-    MediumKind,
-    Piece,
-    Prompt,
-    Reply,
-    Text,
-    Thinking,
-    Tool,
-    ToolChoice,
-    ToolResult,
-    Turn,
-    Usage,
-    call_characters,
-    tokens,
-)
+from services.sandbox.model.requests import tokens
 
 _FINISH = {
-    Finish.END_TURN: "stop",
-    Finish.STOP_SEQUENCE: "stop",
-    Finish.MAX_TOKENS: "length",
-    Finish.TOOL_USE: "tool_calls",
-    # What refuses says so in `refusal`; a filter's end would have another reason.
-    Finish.REFUSAL: "stop",
+    conversation_pb2.FINISH_REASON_END_TURN: "stop",
+    conversation_pb2.FINISH_REASON_STOP_SEQUENCE: "stop",
+    conversation_pb2.FINISH_REASON_MAX_TOKENS: "length",
+    conversation_pb2.FINISH_REASON_TOOL_USE: "tool_calls",
+    # The refusal is in `refusal`; the end by a filter would have another reason.
+    conversation_pb2.FINISH_REASON_REFUSAL: "stop",
 }
+_CUT = (
+    conversation_pb2.FINISH_REASON_STOP_SEQUENCE,
+    conversation_pb2.FINISH_REASON_MAX_TOKENS,
+)
 
 
-def read_prompt(body: Mapping[str, Any]) -> Prompt:
+def read_request(body: Mapping[str, Any]) -> GenerateRequest:
     """Read the body of a request that `checks` and `rules` let through."""
     choice, allowed = _tool_choice(body)
-    tools = tuple(_tool(tool) for tool in body.get("tools") or ())
+    tools = [_tool(tool) for tool in body.get("tools") or ()]
     stop = body.get("stop") or ()
-    form = body.get("response_format") or {}
     limit = body.get("max_completion_tokens")
-    return Prompt(
-        turns=tuple(_turn(message) for message in body["messages"]),
-        tools=tuple(tool for tool in tools if allowed is None or tool.name in allowed),
+    limit = body.get("max_tokens") if limit is None else limit
+    return GenerateRequest(
+        messages=[_message_of(message) for message in body["messages"]],
+        tools=[tool for tool in tools if allowed is None or tool.name in allowed],
         tool_choice=choice,
-        stop=(stop,) if isinstance(stop, str) else tuple(stop),
-        schema=form["json_schema"].get("schema") or {}
-        if form.get("type") == "json_schema"
-        else None,
-        json_object=form.get("type") == "json_object",
-        max_tokens=body.get("max_tokens") if limit is None else limit,
-        thinking=body.get("reasoning_effort") not in (None, "none"),
-        cache_marks=any(
-            "prompt_cache_breakpoint" in part
-            for message in body["messages"]
-            for part in _parts(message.get("content"))
-        ),
-        top_logprobs=(body.get("top_logprobs") or 0) if body.get("logprobs") else None,
-        n=body.get("n") or 1,
+        stop_sequences=[stop] if isinstance(stop, str) else stop,
+        output_format=_output_format(body.get("response_format") or {}),
+        max_tokens=bounded(limit),
+        thinking=ThinkingConfig(effort=body.get("reasoning_effort") or ""),
+        logprobs=bool(body.get("logprobs")),
+        top_logprobs=body.get("top_logprobs"),
+        n=body.get("n"),
     )
+
+
+def _output_format(form: Mapping[str, Any]) -> OutputFormat | None:
+    match form.get("type"):
+        case "json_schema":
+            schema = to_json(form["json_schema"].get("schema") or {})
+            return OutputFormat(kind=OutputFormat.KIND_JSON_SCHEMA, schema=schema)
+        case "json_object":
+            return OutputFormat(kind=OutputFormat.KIND_JSON_OBJECT)
+    return None
 
 
 def _parts(content: object) -> list[Mapping[str, Any]]:
@@ -83,87 +90,92 @@ def _parts(content: object) -> list[Mapping[str, Any]]:
     return content if isinstance(content, list) else []
 
 
-def _turn(message: Mapping[str, Any]) -> Turn:
+def _message_of(message: Mapping[str, Any]) -> Message:
     parts = _parts(message.get("content"))
-    texts = tuple(part["text"] for part in parts if part["type"] == "text")
+    blocks = [_block(part) for part in parts if part["type"] != "refusal"]
     match message["role"]:
         case "system" | "developer":
-            return Turn("system", texts)
+            return Message(role=conversation_pb2.ROLE_SYSTEM, blocks=blocks)
         case "tool":
-            return Turn("user", results=(ToolResult(message["tool_call_id"], "".join(texts)),))
+            result = ToolResult(tool_use_id=message["tool_call_id"], blocks=blocks)
+            return Message(role=conversation_pb2.ROLE_USER, blocks=[Block(tool_result=result)])
         case "assistant":
-            calls = message.get("tool_calls") or ()
-            return Turn("assistant", texts, other_characters=sum(map(_call_characters, calls)))
-    return Turn(
-        "user", texts, media=tuple(_medium(part) for part in parts if part["type"] != "text")
-    )
+            blocks += [_tool_use(call) for call in message.get("tool_calls") or ()]
+            return Message(role=conversation_pb2.ROLE_ASSISTANT, blocks=blocks)
+    return Message(role=conversation_pb2.ROLE_USER, blocks=blocks)
 
 
-def _call_characters(call: Mapping[str, Any]) -> int:
+def _block(part: Mapping[str, Any]) -> Block:
+    mark = MARK if "prompt_cache_breakpoint" in part else b""
+    if part["type"] == "text":
+        return Block(text=part["text"], cache_control=mark)
+    return Block(media=_media(part), cache_control=mark)
+
+
+def _tool_use(call: Mapping[str, Any]) -> Block:
     if call["type"] == "function":
-        return call_characters(call["function"]["name"], call["function"]["arguments"])
-    return call_characters(call["custom"]["name"], call["custom"]["input"])
+        name, written = call["function"]["name"], call["function"]["arguments"]
+    else:
+        name, written = call["custom"]["name"], call["custom"]["input"]
+    return Block(tool_use=ToolUse(id=call["id"], name=name, input=written))
 
 
-def _medium(part: Mapping[str, Any]) -> Medium:
+def _media(part: Mapping[str, Any]) -> Media:
     match part["type"]:
         case "image_url":
-            return _from_url("image", part["image_url"]["url"])
+            return _from_url(conversation_pb2.MEDIA_KIND_IMAGE, part["image_url"]["url"])
         case "input_audio":
             audio = part["input_audio"]
-            return Medium("audio", f"audio/{audio['format']}", decode(audio["data"]))
-    file = part["file"]
+            return Media(
+                kind=conversation_pb2.MEDIA_KIND_AUDIO,
+                mime_type=f"audio/{audio['format']}",
+                data=decode(audio["data"]),
+            )
+    file, kind = part["file"], conversation_pb2.MEDIA_KIND_DOCUMENT
+    name = file.get("filename", "")
     if "file_data" in file:
-        return _from_url("document", file["file_data"], file.get("filename", ""))
-    return Medium("document", reference=file.get("file_id", ""), name=file.get("filename", ""))
+        return _from_url(kind, file["file_data"], name)
+    return Media(kind=kind, file_id=file.get("file_id", ""), name=name)
 
 
-def _from_url(kind: MediumKind, url: str, name: str = "") -> Medium:
+def _from_url(kind: MediaKind.ValueType, url: str, name: str = "") -> Media:
     if not url.startswith("data:"):
-        return Medium(kind, reference=url, name=name)
+        return Media(kind=kind, url=url, name=name)
     head, _, data = url.removeprefix("data:").partition(",")
-    return Medium(kind, head.partition(";")[0], decode(data), name=name)
-
-
-def decode(data: str) -> bytes:
-    """Decode base64.
-
-    Raises:
-        SandboxError: it is none.
-    """
-    try:
-        return base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise SandboxError(
-            "invalid", 400, "The media of the request is not valid base64"
-        ) from error
+    return Media(kind=kind, mime_type=head.partition(";")[0], data=decode(data), name=name)
 
 
 def _tool(tool: Mapping[str, Any]) -> Tool:
     if tool["type"] == "custom":
+        # Opaque tools take free text.
+        extra = Opaque(dialect=conversation_pb2.DIALECT_OPENAI, json=to_json(tool))
         custom = tool["custom"]
-        return Tool(custom["name"], {}, custom.get("description") or "", freeform=True)
+        description = custom.get("description") or ""
+        return Tool(name=custom["name"], description=description, opaque=True, extra=extra)
     function = tool["function"]
     return Tool(
-        function["name"], function.get("parameters") or {}, function.get("description") or ""
+        name=function["name"],
+        description=function.get("description") or "",
+        input_schema=to_json(function.get("parameters") or {}),
     )
 
 
 def _tool_choice(body: Mapping[str, Any]) -> tuple[ToolChoice, set[str] | None]:
     """Return the choice, and the names it is limited to, if it is."""
-    parallel = body.get("parallel_tool_calls") is not False
+    choice = ToolChoice(disable_parallel_tool_use=body.get("parallel_tool_calls") is False)
+    allowed: set[str] | None = None
     match body.get("tool_choice"):
         case "none":
-            return ToolChoice("none"), None
+            choice.mode = ToolChoice.MODE_NONE
         case "required":
-            return ToolChoice("any", parallel=parallel), None
-        case {"type": "allowed_tools", "allowed_tools": allowed}:
-            names = {tool[tool["type"]]["name"] for tool in allowed["tools"]}
-            mode = "any" if allowed["mode"] == "required" else "auto"
-            return ToolChoice("any" if mode == "any" else "auto", parallel=parallel), names
+            choice.mode = ToolChoice.MODE_ANY
+        case {"type": "allowed_tools", "allowed_tools": limits}:
+            allowed = {tool[tool["type"]]["name"] for tool in limits["tools"]}
+            if limits["mode"] == "required":
+                choice.mode = ToolChoice.MODE_ANY
         case {"function": {"name": name}} | {"custom": {"name": name}}:
-            return ToolChoice("tool", name, parallel), None
-    return ToolChoice(parallel=parallel), None
+            choice.mode, choice.name = ToolChoice.MODE_TOOL, name
+    return choice, allowed
 
 
 def completion(answer: Answer, head: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,11 +186,11 @@ def completion(answer: Answer, head: Mapping[str, Any]) -> dict[str, Any]:
         "choices": [
             {
                 "index": index,
-                "message": _message(reply),
-                "logprobs": _logprobs(reply, answer.top_logprobs),
-                "finish_reason": _FINISH[reply.finish],
+                "message": _message(choice),
+                "logprobs": _logprobs(choice, answer.top_logprobs),
+                "finish_reason": _FINISH[choice.finish.reason],
             }
-            for index, reply in enumerate(answer.replies)
+            for index, choice in enumerate(answer.choices)
         ],
         "usage": _usage(answer.usage),
         "service_tier": "default",
@@ -186,50 +198,48 @@ def completion(answer: Answer, head: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _message(reply: Reply) -> dict[str, Any]:
+def _message(choice: Choice) -> dict[str, Any]:
     message: dict[str, Any] = {
         "role": "assistant",
         "content": None,
         "refusal": None,
         "annotations": [],
     }
-    for piece in reply.pieces:
-        match piece:
-            case Text():
-                message["refusal" if piece.refusal else "content"] = piece.text
-            case Thinking() if not piece.redacted:
-                message["reasoning_content"] = piece.text
-            case Call():
-                message.setdefault("tool_calls", []).append(
-                    {"id": _id(piece), **_called(piece, piece.input)}
-                )
-    if message["content"] is None and reply.finish in (Finish.STOP_SEQUENCE, Finish.MAX_TOKENS):
+    for block in choice.blocks:
+        match block.WhichOneof("kind"):
+            case "text":
+                message["content"] = block.text
+            case "refusal":
+                message["refusal"] = block.refusal
+            case "thinking":
+                message["reasoning_content"] = block.thinking.text
+            case "tool_use":
+                call = block.tool_use
+                message.setdefault("tool_calls", []).append(_called(call, call.input))
+    if message["content"] is None and choice.finish.reason in _CUT:
         message["content"] = ""
     return message
 
 
-def _id(call: Call) -> str:
-    return f"call_{call.key}"
-
-
-def _called(call: Call, written: str) -> dict[str, Any]:
+def _called(call: ToolUse, written: str) -> dict[str, Any]:
+    head = {"id": f"call_{call.id}"}
     if call.freeform:
-        return {"type": "custom", "custom": {"name": call.name, "input": written}}
-    return {"type": "function", "function": {"name": call.name, "arguments": written}}
+        return {**head, "type": "custom", "custom": {"name": call.name, "input": written}}
+    return {**head, "type": "function", "function": {"name": call.name, "arguments": written}}
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
     return {
-        "prompt_tokens": usage.prompt,
-        "completion_tokens": usage.output,
-        "total_tokens": usage.prompt + usage.output,
+        "prompt_tokens": prompt_tokens(usage),
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": prompt_tokens(usage) + usage.output_tokens,
         "prompt_tokens_details": {
-            "cached_tokens": usage.cache_read,
-            "cache_write_tokens": usage.cache_creation,
+            "cached_tokens": usage.cache_read_input_tokens,
+            "cache_write_tokens": usage.cache_creation_input_tokens,
             "audio_tokens": 0,
         },
         "completion_tokens_details": {
-            "reasoning_tokens": usage.reasoning,
+            "reasoning_tokens": usage.reasoning_tokens,
             "audio_tokens": 0,
             "accepted_prediction_tokens": 0,
             "rejected_prediction_tokens": 0,
@@ -237,10 +247,10 @@ def _usage(usage: Usage) -> dict[str, Any]:
     }
 
 
-def _logprobs(reply: Reply, top: int | None) -> dict[str, Any] | None:
+def _logprobs(choice: Choice, top: int | None) -> dict[str, Any] | None:
     if top is None:
         return None
-    texts = [piece.text for piece in reply.pieces if isinstance(piece, Text) and not piece.refusal]
+    texts = [block.text for block in choice.blocks]
     return token_logprobs([token for text in texts for token in tokens(text)], top)
 
 
@@ -251,24 +261,24 @@ class ChunkWriter:
         self._answer = answer
         self._head = {**head, "object": "chat.completion.chunk", "system_fingerprint": "fp_sandbox"}
         self._include_usage = include_usage
-        self._calls = [0] * len(answer.replies)
+        self._calls = [0] * len(answer.choices)
 
     def write(self, step: Step) -> list[dict[str, Any]]:
         """Return the chunks of one step."""
         match step:
             case Opened():
                 opening = {"role": "assistant", "content": "", "refusal": None}
-                return [self._chunk(choice, opening) for choice in range(len(self._answer.replies))]
-            case PieceStarted(choice, _, Call() as call):
-                head = {"index": self._calls[choice], "id": _id(call), **_called(call, "")}
+                return [self._chunk(choice, opening) for choice in range(len(self._answer.choices))]
+            case BlockStarted(choice, _, block) if block.HasField("tool_use"):
+                head = {"index": self._calls[choice], **_called(block.tool_use, "")}
                 return [self._chunk(choice, {"tool_calls": [head]})]
-            case Delta(choice, _, piece, text):
-                delta = self._delta(choice, piece, text)
-                return [self._chunk(choice, delta, self._logprobs(piece, text))] if delta else []
-            case PieceEnded(choice, _, Call()):
+            case Delta(choice, _, block, text):
+                delta = self._delta(choice, block, text)
+                return [self._chunk(choice, delta, self._logprobs(block, text))] if delta else []
+            case BlockEnded(choice, _, block) if block.HasField("tool_use"):
                 self._calls[choice] += 1
-            case ChoiceEnded(choice, reply):
-                return [self._chunk(choice, {}, finish=_FINISH[reply.finish])]
+            case ChoiceEnded(choice, finish):
+                return [self._chunk(choice, {}, finish=_FINISH[finish.reason])]
         return []
 
     def end(self) -> Iterator[dict[str, Any]]:
@@ -276,21 +286,23 @@ class ChunkWriter:
         if self._include_usage:
             yield {**self._head, "choices": [], "usage": _usage(self._answer.usage)}
 
-    def _delta(self, choice: int, piece: Piece, text: str) -> dict[str, Any]:
-        match piece:
-            case Text():
-                return {"refusal" if piece.refusal else "content": text}
-            case Thinking():
-                return {} if piece.redacted else {"reasoning_content": text}
-            case Call():
-                kind, key = ("custom", "input") if piece.freeform else ("function", "arguments")
+    def _delta(self, choice: int, block: Block, text: str) -> dict[str, Any]:
+        match block.WhichOneof("kind"):
+            case "text":
+                return {"content": text}
+            case "refusal":
+                return {"refusal": text}
+            case "thinking":
+                return {"reasoning_content": text}
+            case "tool_use":
+                is_freeform = block.tool_use.freeform
+                kind, key = ("custom", "input") if is_freeform else ("function", "arguments")
                 return {"tool_calls": [{"index": self._calls[choice], kind: {key: text}}]}
+        return {}
 
-    def _logprobs(self, piece: Piece, text: str) -> dict[str, Any] | None:
+    def _logprobs(self, block: Block, text: str) -> dict[str, Any] | None:
         top = self._answer.top_logprobs
-        if top is None or not isinstance(piece, Text) or piece.refusal:
-            return None
-        return token_logprobs([text], top)
+        return token_logprobs([text], top) if top is not None and block.HasField("text") else None
 
     def _chunk(
         self,

@@ -6,7 +6,12 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from services.sandbox.model.requests import MediumKind
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import MediaKind
+
+_IMAGE = conversation_pb2.MEDIA_KIND_IMAGE
+_DOCUMENT = conversation_pb2.MEDIA_KIND_DOCUMENT
+_AUDIO = conversation_pb2.MEDIA_KIND_AUDIO
 
 CONTEXT_WINDOW = 10_000_000
 MAX_OUTPUT_TOKENS = 128_000
@@ -107,7 +112,7 @@ class Model:
 
     name: str
     display_name: str
-    reads: frozenset[MediumKind] = frozenset({"image", "document", "audio"})
+    reads: frozenset[MediaKind.ValueType] = frozenset({_IMAGE, _DOCUMENT, _AUDIO})
     context_window: int = CONTEXT_WINDOW
     listed: bool = True
     delay_s: float = 0
@@ -127,7 +132,7 @@ def _failing(name: str, kind: Kind, status: int, message: str) -> Model:
 _ALL = (
     Model("echo", "Sandbox echo"),
     Model("text", "Sandbox text, without media", reads=frozenset()),
-    Model("vision", "Sandbox vision", reads=frozenset({"image"})),
+    Model("vision", "Sandbox vision", reads=frozenset({_IMAGE})),
     Model("slow", "Sandbox slow", delay_s=_SLOW_S),
     Model("small", "Sandbox small", context_window=_SMALL_CONTEXT_WINDOW, listed=False),
     Model("fail-429", "Sandbox, rate limited", failure=("rate_limit", 429, "Rate limit reached")),

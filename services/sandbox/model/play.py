@@ -4,8 +4,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
+from gateway.conversation.v1.conversation_pb2 import Block
+from gateway.inference.v1.inference_pb2 import Finish
+from services.sandbox.model.answers import Answer, written
 from services.sandbox.model.models import Model, late_failure
-from services.sandbox.model.requests import Answer, Call, Piece, Reply, tokens
+from services.sandbox.model.requests import tokens
 
 _STEPS_AT_ONCE = 1_000
 
@@ -22,54 +25,54 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class PieceStarted:
-    """Piece number `index` of a choice begins; what it holds comes in deltas."""
+class BlockStarted:
+    """Block number `index` of a choice begins; its content comes in deltas."""
 
     choice: int
     index: int
-    piece: Piece
+    block: Block
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """One more token of a piece."""
+    """One more token of a block."""
 
     choice: int
     index: int
-    piece: Piece
+    block: Block
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class PieceEnded:
-    """All of a piece is out."""
+class BlockEnded:
+    """A block is complete."""
 
     choice: int
     index: int
-    piece: Piece
+    block: Block
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceEnded:
-    """A choice is whole."""
+    """A choice is complete."""
 
     choice: int
-    reply: Reply
+    finish: Finish
 
 
-Step = Opened | PieceStarted | Delta | PieceEnded | ChoiceEnded
+Step = Opened | BlockStarted | Delta | BlockEnded | ChoiceEnded
 
 
 def script(answer: Answer) -> Iterator[Step]:
-    """Return the steps of an answer: it opens, then each choice piece by piece."""
+    """Return the steps of an answer: it opens, then each choice block by block."""
     yield Opened()
-    for choice, reply in enumerate(answer.replies):
-        for index, piece in enumerate(reply.pieces):
-            yield PieceStarted(choice, index, piece)
-            for token in tokens(piece.input if isinstance(piece, Call) else piece.text):
-                yield Delta(choice, index, piece, token)
-            yield PieceEnded(choice, index, piece)
-        yield ChoiceEnded(choice, reply)
+    for number, choice in enumerate(answer.choices):
+        for index, block in enumerate(choice.blocks):
+            yield BlockStarted(number, index, block)
+            for token in tokens(written(block)):
+                yield Delta(number, index, block, token)
+            yield BlockEnded(number, index, block)
+        yield ChoiceEnded(number, choice.finish)
 
 
 async def play(answer: Answer, model: Model, sleep: Sleep) -> AsyncGenerator[Step, None]:
