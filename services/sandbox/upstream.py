@@ -25,7 +25,7 @@ Failures have the shape, status and headers of the provider that is played.
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -40,7 +40,7 @@ from services.sandbox.gemini import Gemini
 from services.sandbox.handlers import STREAMED, Server
 from services.sandbox.log import RequestLog
 from services.sandbox.model.play import Sleep
-from services.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI, USUAL
+from services.sandbox.personalities import PERSONALITIES, USUAL
 from services.sandbox.personalities.base import Personality
 
 _MAX_BODY = 256 << 20
@@ -61,6 +61,7 @@ def create_app(
     sleep: Sleep = asyncio.sleep,
     new_id: Callable[[str], str] = ids.new_id,
     now: Callable[[], float] = time.time,
+    personalities: Sequence[Personality] = PERSONALITIES,
 ) -> web.Application:
     """Build the application; run it with handler cancellation, or it misses callers that leave.
 
@@ -69,6 +70,7 @@ def create_app(
         sleep: waits for seconds, between the pieces of `slow`.
         new_id: makes the ids of answers and requests from a prefix.
         now: Unix seconds.
+        personalities: the providers that are played beside the makers of the APIs.
 
     Raises:
         MissingSdkError: the official SDKs, whose types check requests, are not installed.
@@ -81,14 +83,16 @@ def create_app(
     _add_openai(app.router, server, "", chat, made.embeddings())
     _add_anthropic(app.router, server, "", messages, made.counting(USUAL))
     _add_models(app.router, server, "", chat, messages)
-    for name, personality in OF_OPENAI.items():
-        own: Dialect = made.chat(personality)
-        _add_openai(app.router, server, f"/{name}", own, made.embeddings())
-        _add_models(app.router, server, f"/{name}", own, own)
-    for name, personality in OF_ANTHROPIC.items():
-        own = made.messages(personality)
-        _add_anthropic(app.router, server, f"/{name}", own, made.counting(personality))
-        _add_models(app.router, server, f"/{name}", own, own)
+    for personality in personalities:
+        path = f"/{personality.name}"
+        own: Dialect
+        if personality.dialect == "openai":
+            own = made.chat(personality)
+            _add_openai(app.router, server, path, own, made.embeddings())
+        else:
+            own = made.messages(personality)
+            _add_anthropic(app.router, server, path, own, made.counting(personality))
+        _add_models(app.router, server, path, own, own)
     _add_gemini(app.router, server, new_id)
     app.router.add_get("/sandbox/log", server.show_log)
     app.router.add_delete("/sandbox/log", server.clear_log)

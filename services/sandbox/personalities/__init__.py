@@ -1,9 +1,9 @@
-"""The personalities of the HTTP sandbox: providers that speak a dialect in their own way.
+"""The personalities of the HTTP sandbox: providers that use the API of another with differences.
 
 Each is played below a path of its own name: `http://HOST:PORT/deepseek/v1` and so on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from services.sandbox.personalities.azure import AZURE
 from services.sandbox.personalities.base import Personality
@@ -16,17 +16,24 @@ from services.sandbox.personalities.openai_o import OPENAI_O
 from services.sandbox.personalities.openrouter import OPENROUTER
 from services.sandbox.personalities.vllm import VLLM
 
-# The makers of the dialects themselves.
-USUAL = Personality("the dialect's maker")
+# The makers of the APIs themselves.
+USUAL = Personality("", "the maker of the API")
 
+# To add one, write its record in a module here, or pass it to `upstream.create_app`.
+PERSONALITIES: Sequence[Personality] = (
+    AZURE,
+    CLAUDE_5,
+    DEEPSEEK,
+    GEMINI_OPENAI,
+    MISTRAL,
+    OLLAMA,
+    OPENAI_O,
+    OPENROUTER,
+    VLLM,
+)
 OF_OPENAI: Mapping[str, Personality] = {
-    "azure": AZURE,
-    "deepseek": DEEPSEEK,
-    "gemini-openai": GEMINI_OPENAI,
-    "mistral": MISTRAL,
-    "ollama": OLLAMA,
-    "openai-o": OPENAI_O,
-    "openrouter": OPENROUTER,
-    "vllm": VLLM,
+    one.name: one for one in PERSONALITIES if one.dialect == "openai"
 }
-OF_ANTHROPIC: Mapping[str, Personality] = {"claude-5": CLAUDE_5}
+OF_ANTHROPIC: Mapping[str, Personality] = {
+    one.name: one for one in PERSONALITIES if one.dialect == "anthropic"
+}

@@ -47,6 +47,7 @@ def _filtered(chunk: Json) -> Iterator[Json]:
 
 
 AZURE = Personality(
+    "azure",
     "streams begin with a chunk of prompt_filter_results; content_filter_results in each choice, "
     "also in one without a delta; thoughts are not shown",
     opening=b"data: " + orjson.dumps(_FIRST) + b"\n\n",

@@ -1,9 +1,9 @@
-"""What a provider does otherwise than the one whose dialect it speaks. Pure."""
+"""Personalities: the differences of a provider from the one whose API it copies."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from services.sandbox.model.models import SandboxError
 from services.sandbox.openai_rules import TOOL_NAME
@@ -61,10 +61,12 @@ def _own_form(error: SandboxError, body: Json) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Personality:
-    """A provider that speaks the dialect of another one in its own way.
+    """A provider that uses the API of another one with differences.
 
     Attributes:
-        about: what it does otherwise, for people.
+        name: the path below which it is played, without slashes.
+        about: the differences, for people.
+        dialect: the API.
         names: its own names of models, with those of the sandbox that answer for them.
         take: returns a request as the dialect's maker would be sent it, or refuses it; raises
             `RefusedError`. What it is given may be of any types.
@@ -75,7 +77,9 @@ class Personality:
         tool_name: what the names of tools have to be in requests of OpenAI's dialect.
     """
 
+    name: str
     about: str
+    dialect: Literal["openai", "anthropic"] = "openai"
     names: Mapping[str, str] = field(default_factory=dict)
     take: Callable[[Body], Body] = as_it_is
     opening: bytes = b""

@@ -32,7 +32,9 @@ def _refused(message: str) -> SandboxError:
 
 
 CLAUDE_5 = Personality(
+    "claude-5",
     "refuses an assistant's message at the end, thinking with a budget, and sampling",
+    dialect="anthropic",
     names={"claude-sonnet-5": "echo", "claude-opus-4-8": "echo"},
     take=_take,
 )

@@ -53,6 +53,7 @@ def _failure(error: SandboxError, body: Json) -> Json:
 
 
 DEEPSEEK = Personality(
+    "deepseek",
     "thinks by itself; wants reasoning_content back beside tool_calls; ignores unknown fields",
     names={"deepseek-v4-pro": "echo", "deepseek-v4-flash": "echo"},
     take=_take,

@@ -101,6 +101,7 @@ def _failure(error: SandboxError, body: Json) -> list[Json]:
 
 
 GEMINI_OPENAI = Personality(
+    "gemini-openai",
     "calls of tools are signed (extra_content.google.thought_signature) and refused without; "
     "errors come in a list",
     names={"gemini-3-pro-preview": "echo"},

@@ -168,6 +168,7 @@ def _failure(error: SandboxError, body: Json) -> Json:
 
 
 MISTRAL = Personality(
+    "mistral",
     "ids of tool calls are 9 letters and digits; unknown fields, stream_options among them, are "
     "refused (422), and a user after a tool; thoughts are parts of the content",
     names={"mistral-medium-latest": "echo", "magistral-medium-latest": "echo"},

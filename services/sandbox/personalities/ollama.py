@@ -87,6 +87,7 @@ def _failure(error: SandboxError, body: Json) -> Json:
 
 
 OLLAMA = Personality(
+    "ollama",
     "ignores unknown fields; thinking is refused by models without it (text, vision); a stream "
     "tells calls whole, at the end",
     names=_NAMES,

@@ -62,6 +62,7 @@ def _tell(answer: Json) -> Json:
 
 
 OPENAI_O = Personality(
+    "openai-o",
     "refuses max_tokens, temperature and top_p but 1, penalties, unknown efforts; thoughts are "
     "not shown",
     names={"gpt-5": "echo", "o3": "echo"},

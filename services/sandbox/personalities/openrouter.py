@@ -66,6 +66,7 @@ def _failure(error: SandboxError, body: Json) -> Json:
 
 
 OPENROUTER = Personality(
+    "openrouter",
     "streams begin with a comment; reasoning and reasoning_details, provider, usage.cost; "
     "numbers as error codes",
     names={"vendor/model": "echo"},

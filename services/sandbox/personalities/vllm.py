@@ -47,6 +47,7 @@ def _failure(error: SandboxError, body: Json) -> Json:
 
 
 VLLM = Personality(
+    "vllm",
     "ignores unknown fields; reasoning, stop_reason; numbers as error codes",
     names={"Qwen/Qwen3-8B": "echo"},
     take=_take,

@@ -5,9 +5,12 @@ from typing import Any
 import orjson
 import pytest
 from aiohttp import ClientSession
+from aiohttp.test_utils import TestClient, TestServer
 
 from services.cli import sandbox
 from services.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
+from services.sandbox.personalities.base import Personality
+from services.sandbox.upstream import create_app
 
 HEADERS = {"authorization": "Bearer k", "anthropic-version": "2023-06-01"}
 USER = {"role": "user", "content": "Call f."}
@@ -130,3 +133,16 @@ async def test_ollama_tells_a_call_in_one_piece(upstream):
 def test_the_help_names_every_personality():
     for name in [*OF_OPENAI, *OF_ANTHROPIC]:
         assert name in (sandbox.__doc__ or "")
+
+
+async def test_a_personality_is_added_as_data():
+    quiet = Personality("quiet", "takes no stop strings", names={"quiet-1": "echo"})
+    async with TestClient(TestServer(create_app(personalities=[quiet]))) as client:
+        answer = await client.post(
+            "/quiet/v1/chat/completions",
+            json={"model": "quiet-1", "messages": [{"role": "user", "content": "hi"}]},
+            headers={"Authorization": "Bearer k"},
+        )
+        assert (await answer.json())["choices"][0]["message"]["content"].endswith('"hi".')
+        missing = await client.post("/deepseek/v1/chat/completions", json={})
+        assert missing.status == 404
