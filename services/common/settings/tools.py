@@ -5,29 +5,16 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from services.common.settings.base import Section, without_variables
 
 # Where the backends' own clients look for a key.
 _SEARCH_KEY_VARIABLES = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def without_variables(value: Any) -> Any:
-    """Return a value in which, or a table in whose values, no variable is written."""
-    for text in value.values() if isinstance(value, dict) else (value,):
-        if isinstance(text, str) and "${" in text:
-            raise ValueError(
-                "variables are not expanded here; for a key write "
-                'api_key_env = "NAME_OF_THE_VARIABLE"'
-            )
-    return value
-
-
-class WebSearch(_Section):
-    """Where web searches go; without a backend nobody can search."""
+class WebSearch(Section):
+    """The backend of web searches; without one there are none."""
 
     backend: Literal["", "searxng", "brave", "tavily"] = ""
     url: str = ""
@@ -66,7 +53,7 @@ class WebSearch(_Section):
         return self.api_key.get_secret_value() or environ.get(self.key_variable, "")
 
 
-class Tools(_Section):
+class Tools(Section):
     """Tools that the gateway runs for models."""
 
     web_search: WebSearch = WebSearch()

@@ -1,4 +1,4 @@
-"""What is wrong in settings, in words, with the key that was probably meant."""
+"""Messages about wrong settings, with the key that was probably meant."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 
 def words(item: ErrorDetails, model: type[BaseModel]) -> str:
-    """Return what is wrong in settings of the form of `model`, in the words of an operator."""
+    """Return the message for an error in settings of the class `model`."""
     if item["type"] == "value_error":
         return str(item["ctx"]["error"])
     if item["type"] != "extra_forbidden":
