@@ -3,7 +3,8 @@ import sys
 
 # Modules that a worker does not use, or not before they are needed.
 UNUSED = frozenset(
-    "aiohttp.client aiohttp.connector alembic anthropic grpc_reflection.v1alpha.reflection "
+    "aiohttp.client aiohttp.connector alembic anthropic "
+    "grpc_reflection.v1alpha.reflection services.inference.providers.openai "
     "http.server openai "
     "prometheus_client.exposition sqlalchemy.orm sqlalchemy.dialects.postgresql typer".split()
 )
