@@ -3,7 +3,7 @@
 Exit status: 0 done; 1 it could not be done, and the last line on standard error says why
 and what to do; 2 the command line or the settings are wrong.
 
-Whatever a command needs is loaded when it runs, so that `--help` answers at once.
+Commands import what they need when they run, so that `--help` answers at once.
 """
 
 import os
@@ -256,7 +256,7 @@ def example() -> None:
 
 
 def _on_accounts(work: "Callable[[AccountRepository], Awaitable[Result]]") -> "Result":
-    """Do something with the accounts of the database that the settings name."""
+    """Run a function on the accounts of the database that the settings name."""
 
     async def run(engine: "AsyncEngine", settings: "Settings") -> "Result":
         from services.accounts.repository import AccountRepository

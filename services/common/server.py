@@ -1,4 +1,4 @@
-"""How a process offers gRPC services."""
+"""The gRPC server of a process: authentication, health, reflection and limits."""
 
 import asyncio
 from typing import Any
@@ -110,7 +110,7 @@ class Server:
         return self._server.add_secure_port(address, credentials)
 
     async def start(self) -> None:
-        """Begin to serve, also on what `listen` was given, and say so through health."""
+        """Start to serve, also at the address given to `listen`, and report so by health."""
         self._servicers.append((health_pb2_grpc.add_HealthServicer_to_server, self._health))
         for register, servicer in self._servicers:
             register(servicer, self._inside)

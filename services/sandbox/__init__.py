@@ -1,6 +1,7 @@
-"""A model that is none: deterministic answers without a network.
+"""The sandbox: deterministic answers without a network.
 
-It is the gateway's embedded provider (`services.inference.providers.sandbox`), and
-an HTTP upstream that speaks two dialects (`upstream`), so that whoever writes
-against a provider can do so without one. `behaviours` tells what it does.
+`model` holds its models, which the gateway's provider `sandbox` asks in the process
+(`services.inference.providers.sandbox`). Everything else is an HTTP server that plays the APIs
+of OpenAI, Anthropic and Gemini, and of further providers (`personalities`), for tests against
+them (`gateway sandbox`). `model.behaviours` documents what the models answer.
 """

@@ -1,4 +1,4 @@
-"""Rules that Anthropic's servers hold requests to and the SDK's types don't tell.
+"""Rules of Anthropic's servers for requests that the SDK's types do not express.
 
 Source: the reference of the messages API and the messages of its errors.
 """

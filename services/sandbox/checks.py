@@ -1,7 +1,7 @@
-"""Requests against the official SDKs' own request types.
+"""Checks of requests against the request types of the official SDKs.
 
-The SDKs describe their requests as TypedDicts for whoever writes one; here they
-are read as rules for whoever receives one. That takes three changes, made once
+The SDKs describe their requests as TypedDicts for those who write one; here they
+are read as rules for a server that receives one. That takes three changes, made once
 and on every level: unknown keys are refused, an `Iterable` is a list (pydantic
 would look at its items too late to report them), and a union of objects is told
 apart by `type` or `role`, so that a report names one field instead of every

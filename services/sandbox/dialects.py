@@ -1,4 +1,4 @@
-"""The providers that the HTTP upstream plays: what each takes and how it talks."""
+"""The APIs of OpenAI and Anthropic: requests that are accepted, and answers."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
@@ -131,7 +131,7 @@ class OpenAI:
         self._personality = personality
 
     def authenticate(self, headers: Mapping[str, str]) -> None:
-        """Ask for a bearer key."""
+        """Require a bearer key."""
         if not headers.get("Authorization", "").startswith("Bearer "):
             raise SandboxError(
                 "authentication", 401, "You didn't provide an API key: Authorization: Bearer KEY"
@@ -142,7 +142,7 @@ class OpenAI:
         return self._personality.read(body)
 
     def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
-        """Look at types, then at the other rules."""
+        """Check types, then the other rules."""
         return self._check(body) or self._find_problem(body)
 
     def read_request(self, body: Body) -> GenerateRequest:
@@ -235,7 +235,7 @@ class Anthropic:
         self._personality = personality
 
     def authenticate(self, headers: Mapping[str, str]) -> None:
-        """Ask for a key in either header, for a version, and for beta features that there are."""
+        """Require a key in either header, a version, and known beta features."""
         bearer = headers.get("Authorization", "").startswith("Bearer ")
         if not headers.get("x-api-key") and not bearer:
             raise SandboxError("authentication", 401, "x-api-key header is required")
@@ -248,7 +248,7 @@ class Anthropic:
         return self._personality.read(body)
 
     def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
-        """Look at types, then at the other rules."""
+        """Check types, then the other rules."""
         check = self._beta_check if betas_of(headers) else self._check
         return check(body) or anthropic_rules.find_problem(body)
 

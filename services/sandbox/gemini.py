@@ -1,4 +1,4 @@
-"""Gemini as the HTTP upstream plays it; see `dialects.Dialect`."""
+"""The API of Gemini; see `dialects.Dialect`."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -39,7 +39,7 @@ class Gemini:
         self._find_problem = find_problem
 
     def authenticate(self, headers: Mapping[str, str]) -> None:
-        """Ask for a key."""
+        """Require a key."""
         if not headers.get("x-goog-api-key"):
             raise SandboxError("permission", 403, _NO_KEY)
 
@@ -48,7 +48,7 @@ class Gemini:
         return body
 
     def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
-        """Look at types, then at the other rules."""
+        """Check types, then the other rules."""
         return self._find_problem(body)
 
     def read_request(self, body: Body) -> GenerateRequest:

@@ -1,4 +1,4 @@
-"""Rules that Google's servers hold requests to and the discovery document doesn't tell.
+"""Rules of Google's servers for requests that the discovery document does not express.
 
 Source: the reference of `generateContent`, the pages on function calling, thinking and
 thought signatures, and the messages of its errors as users report them.

@@ -1,4 +1,4 @@
-"""Answers the requests of the HTTP sandbox, whichever dialect they come in."""
+"""HTTP handlers of the sandbox, for all dialects."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What the sandbox's HTTP upstream was sent, for tests to read."""
+"""The log of the requests that the sandbox received, for tests."""
 
 from collections import deque
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Rules that OpenAI's servers hold requests to and the SDK's types don't tell.
+"""Rules of OpenAI's servers for requests that the SDK's types do not express.
 
 Source: the reference of chat completions and the messages of its errors.
 """

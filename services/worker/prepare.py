@@ -1,4 +1,4 @@
-"""What must be there before the gateway serves: tables, secrets, development key."""
+"""Preparation of a gateway: tables, secrets and the development key."""
 
 from services.accounts import development
 from services.accounts.development import ensure_development_key
@@ -13,11 +13,11 @@ from services.files import blobs
 
 
 class NotPreparedError(Exception):
-    """Raised when something is missing and cannot be made; the text is for operators."""
+    """Error raised when a gateway cannot be prepared; the text is for operators."""
 
 
 async def prepare(settings: Settings) -> str | None:
-    """Make what is missing; return the development key where there is one.
+    """Create what is missing; return the development key if there is one.
 
     Any number of processes may do so at once.
 

@@ -1,6 +1,6 @@
 """The sandbox's models: their names, what they read, and what goes wrong with them.
 
-`behaviours` tells in words what each one does.
+`behaviours` documents what each one does.
 """
 
 from dataclasses import dataclass
@@ -34,10 +34,10 @@ Kind = Literal[
 
 
 class SandboxError(Exception):
-    """The sandbox refuses a request or fails, on purpose.
+    """Error raised when the sandbox refuses a request or fails, on purpose.
 
     Attributes:
-        kind: why; each dialect has its own words for it.
+        kind: the reason, which each dialect writes in its own way.
         status: HTTP status it is answered with.
         message: for people.
         path: the field of the request that is at fault, or ().
@@ -62,7 +62,7 @@ class SandboxError(Exception):
 
 
 class TooLongError(SandboxError):
-    """Raised for a prompt that is longer than the model reads.
+    """Error raised for a prompt that is longer than the context window.
 
     Attributes:
         size: tokens of the prompt.
@@ -184,10 +184,10 @@ def find_model(name: str) -> Model:
 
 
 def refuse_failing(model: Model) -> None:
-    """Refuse what a model is asked, where failing is what it does.
+    """Raise the failure of a model that always fails.
 
     Raises:
-        SandboxError: it is.
+        SandboxError: the model fails.
     """
     if model.failure:
         kind, status, message = model.failure

@@ -1,4 +1,4 @@
-"""An answer in the order in which it goes out, with its pauses and disturbances."""
+"""The steps of an answer in the order in which they are sent, with delays and failures."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator

@@ -1,4 +1,4 @@
-"""What the sandbox hears in a recording: its length, as no speech can be made up twice the same."""
+"""Transcripts of recordings: their length, since there is no model of speech."""
 
 import io
 import wave

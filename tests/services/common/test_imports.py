@@ -9,7 +9,7 @@ import pytest
 from services.common.imports import import_bare, import_without_tls
 
 
-def test_what_is_imported_finds_no_tls_and_what_comes_after_does(tmp_path, monkeypatch) -> None:
+def test_tls_is_hidden_from_one_import_only(tmp_path, monkeypatch) -> None:
     (tmp_path / "needs_tls.py").write_text("import ssl")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ImportError, match="ssl"):

@@ -124,7 +124,7 @@ def test_a_chat_request_that_openai_takes_is_taken(body):
         (chat(response_format={"type": "json_object"}), ("messages",)),
     ],
 )
-def test_a_chat_request_that_openai_refuses_is_refused_by_its_field(body, path):
+def test_what_openai_refuses_in_a_chat_is_refused_by_its_field(body, path):
     assert find_chat_problem(body).path == path
 
 
@@ -245,7 +245,7 @@ def assistant(*blocks):
         ),
     ],
 )
-def test_a_request_that_anthropic_refuses_is_refused_by_its_field(body, path):
+def test_what_anthropic_refuses_is_refused_by_its_field(body, path):
     assert find_messages_problem(body).path == path
 
 

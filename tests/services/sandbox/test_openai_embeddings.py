@@ -93,7 +93,7 @@ async def test_the_model_for_vectors_does_not_chat(client):
         ({"input": "a", "texts": ["a"]}, ("texts",)),
     ],
 )
-def test_what_openai_refuses_is_refused_by_the_name_of_the_field(fields, path):
+def test_what_openai_refuses_is_refused_by_its_field(fields, path):
     body = {"model": "embed", **fields}
     problem = CHECK(body) or find_problem(body)
     assert problem.path == path

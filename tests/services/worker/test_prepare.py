@@ -21,7 +21,7 @@ async def test_preparing_makes_tables_and_a_key_that_is_good(tmp_path: Path) -> 
     assert await prepare(settings) == key
 
 
-async def test_a_database_that_does_not_answer_is_told_without_its_password() -> None:
+async def test_an_error_about_the_database_hides_its_password() -> None:
     url = "postgresql://gateway:hunter2@127.0.0.1:1/x"
     with pytest.raises(NotPreparedError, match="database does not answer") as raised:
         await prepare(Settings(storage=Storage(database_url=url)))

@@ -327,7 +327,7 @@ def test_a_failing_model_fails(name, kind, status, waits):
     assert (failure.kind, failure.status, failure.retry_after_s) == (kind, status, waits)
 
 
-def test_more_tokens_than_a_model_reads_are_refused_in_each_provider_s_words():
+def test_a_prompt_that_is_too_long_is_refused_in_three_ways():
     small = find_model("small")
     assert said(ask("word " * 30_000, model=small)).startswith("Sandbox small: you said")
     with pytest.raises(TooLongError) as raised:
