@@ -1,4 +1,4 @@
-"""Runs gRPC services in one process: `python -m services [accounts inference …]`."""
+"""Entry point of `python -m services [accounts inference …]`: gRPC services in one process."""
 
 import argparse
 
@@ -14,7 +14,7 @@ def _known(name: str) -> str:
 
 
 def main() -> None:
-    """Serve what the command line names until told to stop."""
+    """Serve the services that the command line names until a signal ends the process."""
     parser = argparse.ArgumentParser(prog="services", description=__doc__)
     parser.add_argument(
         "services",

@@ -1,4 +1,7 @@
-"""Builds the services of one process: the one place that knows all of them."""
+"""The composition root: builds the gRPC services of one process from settings.
+
+`services.worker.worker` adds the facade.
+"""
 
 import asyncio
 import logging
@@ -42,12 +45,12 @@ log = logging.getLogger(__name__)
 
 
 class Services:
-    """The services of one process, serving.
+    """The gRPC services of one process, serving.
 
     Attributes:
-        channel: carries the calls of this process to them.
-        identify: finds the owner of a key, and remembers it for a while.
-        port: the port they listen on; 0 on a Unix socket, or without an address.
+        channel: channel for calls of this process to its services.
+        identify: returns the owner of a key, and caches it for a while.
+        port: port of the server; 0 on a Unix socket, or without an address.
     """
 
     def __init__(
@@ -56,25 +59,20 @@ class Services:
         channel: grpc.aio.Channel,
         identify: Identify,
         database: AsyncEngine,
-        filing: Files | None,
-        inferring: Inference | None,
-        editing: Articles | None,
-        remembering: Memories | None,
         port: int,
         drain_s: float,
-        watching: asyncio.Task[None],
     ) -> None:
-        self._watching = watching
-        self._server = server
         self.channel = channel
         self.identify = identify
-        self._database = database
-        self._filing = filing
-        self._inferring = inferring
-        self._editing = editing
-        self._remembering = remembering
-        self._drain_s = drain_s
         self.port = port
+        self._server = server
+        self._database = database
+        self._drain_s = drain_s
+        self._files: Files | None = None
+        self._articles: Articles | None = None
+        self._memory: Memories | None = None
+        self._inference: Inference | None = None
+        self._reserve_watch: asyncio.Task[None] | None = None
 
     @classmethod
     async def start(
@@ -86,11 +84,16 @@ class Services:
         *,
         is_shared: bool = False,
     ) -> Self:
-        """Serve those of `names` (accounts, articles, files, inference, memory).
+        """Build the services called `names` and serve them.
 
-        They can be called at `address`, where there is one, and over `channel`; other processes
-        may listen on a port that `is_shared`.
+        Args:
+            names: some of `services.SERVICES`.
+            address: where other processes call them; "" for calls over `channel` alone.
+            settings: all settings of the gateway.
+            source: clock and ids.
+            is_shared: whether other processes may listen on the same port.
         """
+        # The database, and what all services get from it.
         database = open_engine(settings.storage)
         await migrate(database)
         secrets = await load_secrets(database, source)
@@ -99,22 +102,26 @@ class Services:
             ttl_s=settings.limits.identify_cache_s,
             monotonic=source.monotonic,
         )
-        max_message = settings.limits.max_message
+
+        # The server. Services call one another over gRPC too, as all callers do.
         server = Server(
             identify,
-            max_message=max_message,
+            max_message=settings.limits.max_message,
             bounds=settings.grpc,
             registry=CollectorRegistry(),
             service_credential=secrets.service_credential,
         )
         port = server.listen(address, is_shared=is_shared) if address else 0
-        reserve = _open_reserve(settings.storage)
-        elsewhere = DiskReserve(settings.storage.data_dir, 0)
-        for_rows = reserve if is_sqlite(settings.storage) else elsewhere
-        for_blobs = elsewhere if settings.storage.blob_url else reserve
-        # Services call one another over gRPC too, as everybody does.
         channel = server.channel()
-        filing = inferring = editing = remembering = None
+        services = cls(server, channel, identify, database, port, settings.limits.drain_s)
+
+        # The free space that stays on the local disk, where rows and blobs may be.
+        local = _open_reserve(settings.storage)
+        unbounded = DiskReserve(settings.storage.data_dir, 0)
+        for_rows = local if is_sqlite(settings.storage) else unbounded
+        for_blobs = unbounded if settings.storage.blob_url else local
+
+        # The services, each with the RPCs that its proto names.
         if "accounts" in names:
             server.add(
                 accounts_pb2_grpc.add_AccountsServiceServicer_to_server,
@@ -122,32 +129,34 @@ class Services:
                 accounts.SERVICE_NAME,
             )
         if "files" in names:
-            filing = Files.start(settings, database, source, CollectorRegistry(), for_blobs)
+            services._files = Files.start(
+                settings, database, source, CollectorRegistry(), for_blobs
+            )
             server.add(
                 files_pb2_grpc.add_FileStoreServiceServicer_to_server,
-                filing.servicer,
+                services._files.servicer,
                 files.SERVICE_NAME,
             )
         if "articles" in names:
-            editing = Articles.start(
+            services._articles = Articles.start(
                 settings, database, source, CollectorRegistry(), channel, for_rows
             )
             server.add(
                 articles_pb2_grpc.add_ArticleEditorServiceServicer_to_server,
-                editing.servicer,
+                services._articles.servicer,
                 articles.SERVICE_NAME,
             )
         if "memory" in names:
-            remembering = Memories.start(
+            services._memory = Memories.start(
                 settings, database, secrets, source, CollectorRegistry(), channel, for_rows
             )
             server.add(
                 memory_pb2_grpc.add_MemoryServiceServicer_to_server,
-                remembering.servicer,
+                services._memory.servicer,
                 memory.SERVICE_NAME,
             )
         if "inference" in names:
-            inferring = await Inference.start(
+            services._inference = await Inference.start(
                 settings,
                 secrets,
                 source,
@@ -161,64 +170,54 @@ class Services:
             )
             server.add(
                 inference_pb2_grpc.add_InferenceServiceServicer_to_server,
-                inference.InferenceServicer(inferring.engine),
+                inference.InferenceServicer(services._inference.engine),
                 inference.SERVICE_NAME,
             )
+
         await server.start()
-        drain_s = settings.limits.drain_s
-        return cls(
-            server,
-            channel,
-            identify,
-            database,
-            filing,
-            inferring,
-            editing,
-            remembering,
-            port,
-            drain_s,
-            asyncio.create_task(reserve.watch()),
-        )
+        services._reserve_watch = asyncio.create_task(local.watch())
+        return services
 
     def reload(self) -> None:
-        """Read the settings again; wrong ones are logged, and those in force stay."""
+        """Read the settings again; if they are wrong, log that and keep those in force."""
         try:
             settings = settings_module.load()
         except SettingsError as error:
             log.error("settings not reloaded", extra={"error": str(error)})
             return
-        for one in (self._inferring, self._remembering):
-            if one is not None:
-                one.reload(settings)
+        for service in (self._inference, self._memory):
+            if service is not None:
+                service.reload(settings)
         log.info("settings reloaded")
 
     async def stop_listening(self) -> None:
-        """Take no more calls from elsewhere, and let those in hand end within `limits.drain_s`.
+        """Refuse new calls of other processes, and drain theirs for `limits.drain_s`.
 
-        The callers of this process go on.
+        Calls of this process are served on.
         """
         await self._server.stop_listening(self._drain_s)
 
     async def stop(self, hurrying: asyncio.Event | None = None) -> None:
-        """Take no more calls, let those in hand end, close.
+        """Refuse new calls, drain those that have begun, and close.
 
-        Those in hand have `limits.drain_s`, and no more time once `hurrying` is set.
+        They have `limits.drain_s`, and no more time once `hurrying` is set.
         """
         hurry = asyncio.create_task(self._hurry(hurrying or asyncio.Event()))
         await self._drain(self._drain_s)
         hurry.cancel()
-        self._watching.cancel()
-        for one in (self._inferring, self._filing, self._editing, self._remembering):
-            if one is not None:
-                await one.stop()
+        if self._reserve_watch is not None:
+            self._reserve_watch.cancel()
+        for service in (self._inference, self._files, self._articles, self._memory):
+            if service is not None:
+                await service.stop()
         await self.channel.close()
         await self._database.dispose()
 
     async def _drain(self, within_s: float) -> None:
         draining = [self._server.stop(within_s)]
-        if self._inferring is not None:
-            # An answer whose caller has left is no call any more.
-            draining.append(self._inferring.settle(within_s))
+        if self._inference is not None:
+            # Answers whose callers have left are no calls any more.
+            draining.append(self._inference.settle(within_s))
         await asyncio.gather(*draining)
 
     async def _hurry(self, hurrying: asyncio.Event) -> None:

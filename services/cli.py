@@ -3,7 +3,7 @@
 Exit status: 0 done; 1 it could not be done, and the last line on standard error says why
 and what to do; 2 the command line or the settings are wrong.
 
-Whatever a command needs is loaded when it runs, so that `--help` answers at once.
+Commands import what they need when they run, so that `--help` answers at once.
 """
 
 import os
@@ -72,14 +72,24 @@ def up(
     Prints the address, and a request to try, once it is ready. SIGHUP makes it read the
     settings again.
     """
-    from services.orders import Orders
+    from services.supervisor.config import SupervisorConfig
 
-    command = Orders.of(read_settings(), workers or _cores()).command()
+    settings = read_settings()
+    command = SupervisorConfig(
+        host=settings.server.host,
+        port=settings.server.port,
+        metrics_host=settings.server.metrics_host,
+        metrics_port=settings.server.metrics_port,
+        data_dir=str(settings.storage.data_dir),
+        drain_s=settings.limits.drain_s,
+        workers=workers or _default_workers(),
+        grpc=settings.server.grpc,
+    ).command()
     os.execv(command[0], command)
 
 
-def _cores() -> int:
-    """Return how many workers make use of the machine; more than a few seldom pay."""
+def _default_workers() -> int:
+    """Return the number of CPU cores that this process may use, at most 8."""
     return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 8)
 
 
@@ -119,8 +129,8 @@ def sandbox(
     """
     import asyncio
 
-    from services.inference.sandbox.checks import MissingSdkError
-    from services.inference.sandbox.upstream import serve as run
+    from services.sandbox.checks import MissingSdkError
+    from services.sandbox.upstream import serve as run
 
     try:
         asyncio.run(run(host, port, lambda url: typer.echo(f"The sandbox listens on {url}")))
@@ -246,7 +256,7 @@ def example() -> None:
 
 
 def _on_accounts(work: "Callable[[AccountRepository], Awaitable[Result]]") -> "Result":
-    """Do something with the accounts of the database that the settings name."""
+    """Run a function on the accounts of the database that the settings name."""
 
     async def run(engine: "AsyncEngine", settings: "Settings") -> "Result":
         from services.accounts.repository import AccountRepository

@@ -1,4 +1,4 @@
-"""What the commands of `gateway` share: settings, the database, and how they end.
+"""Functions that the commands of `gateway` share: settings, the database, output, exit.
 
 Whatever a command needs is loaded when it runs, so that `--help` answers at once.
 """
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 FAILED = 1
 WRONG = 2
 
-# What every group of commands is made with.
+# Options of every group of commands.
 FLAGS: dict[str, Any] = {
     "no_args_is_help": True,
     "add_completion": False,
@@ -29,7 +29,7 @@ FLAGS: dict[str, Any] = {
 
 
 def read_settings() -> "Settings":
-    """Return the settings of this process; end it where they are wrong."""
+    """Return the settings of this process; exit with a message if they are wrong."""
     from services.common.settings import SettingsError, load
 
     try:
@@ -39,9 +39,9 @@ def read_settings() -> "Settings":
 
 
 def on_database(work: "Callable[[AsyncEngine, Settings], Awaitable[Result]]") -> "Result":
-    """Do something with the database that the settings name, its tables up to date.
+    """Run a function on the database that the settings name, after migrations.
 
-    Ends the process, and says why, where that does not work.
+    Exits with a message if that fails.
     """
     import asyncio
     import logging
@@ -78,7 +78,7 @@ async def _with_database(
 
 
 def _check_data_folder(settings: "Settings") -> None:
-    """Refuse to make a database in whatever folder the command happens to run in.
+    """Refuse to create a database in a folder where no gateway has run.
 
     A key of a new database would be good for no gateway that runs.
     """
@@ -103,11 +103,11 @@ def print_table(rows: list[tuple[str, ...]]) -> None:
 
 
 def time_of(at_s: int) -> str:
-    """Return a time in Unix seconds as people and programs read it."""
+    """Return a time in Unix seconds as ISO 8601."""
     return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def fail(message: str, status: int = FAILED) -> NoReturn:
-    """End the process with a word on standard error."""
+    """End the process with a message on standard error."""
     typer.echo(f"gateway: {message}", err=True)
     raise typer.Exit(status)

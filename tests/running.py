@@ -23,7 +23,7 @@ from services.assembly import Services
 from services.common.database import migrate, open_engine
 from services.common.ids import Source
 from services.common.settings import parse
-from services.inference.sandbox.upstream import create_app
+from services.sandbox.upstream import create_app
 
 
 @dataclass(frozen=True)

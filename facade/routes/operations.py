@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import grpc
 from aiohttp import web
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client import CollectorRegistry
 
 from facade import openapi
 from facade.context import CONTEXT
@@ -46,6 +45,9 @@ async def readyz_with_details(request: web.Request) -> web.Response:
 
 async def metrics(request: web.Request) -> web.Response:
     """Show the counters of all processes, in Prometheus' text format."""
+    # Imported when it is first asked for: it brings an HTTP server of the standard library's.
+    from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
     body = generate_latest(request.app[CONTEXT].registry)
     return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 

@@ -1,4 +1,4 @@
-"""The key of a first start, so that somebody who tries the gateway has one at hand.
+"""The development key, made at the first start of a gateway on this machine alone.
 
 It is made only where nobody else can reach it: no user exists yet, the data are in a
 SQLite file, and the gateway listens on loopback alone.

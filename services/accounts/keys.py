@@ -1,4 +1,4 @@
-"""What an API key looks like: `gw-` and 32 random bytes in base64url, 46 characters.
+"""API keys: `gw-` and 32 random bytes in base64url, 46 characters.
 
 Only the SHA-256 of a key is stored: 256 random bits leave nothing to guess, so a slow
 hash would add nothing.

@@ -1,4 +1,4 @@
-"""The tables of accounts, and the rules on who belongs where.
+"""Repository of keys, users and teams.
 
 A user belongs to one team or none. A plan belongs to the team where there is one, else
 to the user. Users and teams have names that operators write and ids that everything
@@ -151,7 +151,7 @@ class AccountRepository:
         return Caller(user_id=known.id, team_id=known.team_id or "", plan=PLANS[known.plan])
 
     async def create_key(self, user: str, team: str | None = None, plan: str | None = None) -> str:
-        """Make a key, with its user and team where those are new; return the key itself.
+        """Create a key, and its user and team where they are new; return the key itself.
 
         Args:
             user: name of the user.
@@ -172,7 +172,7 @@ class AccountRepository:
     async def create_first_key(
         self, user: str, plan: str, keep: Callable[[str], Awaitable[None]]
     ) -> str | None:
-        """Make a key and its user if there is no user yet; else give None.
+        """Create a key and its user if there is no user yet; otherwise return None.
 
         `keep` puts the key away before it counts: when it fails nothing was made.
         """

@@ -1,1 +1,1 @@
-"""Common ground: what every process of the gateway needs and no service owns."""
+"""Code that several services use and none owns."""

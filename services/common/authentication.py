@@ -1,4 +1,4 @@
-"""Who calls: the one door that every service and the facade share.
+"""Authentication of gRPC calls, which all services and the facade share.
 
 Each gRPC call carries the caller's own API key in the metadata entry
 `authorization`. Accounts looks keys up; everybody else asks through `Identify`. Work that
@@ -82,7 +82,7 @@ class ServiceDoor:
     """Recognises the gateway's own calls among all others.
 
     Args:
-        credential: the secret that opens it, 32 bytes; a door without one stays shut.
+        credential: the secret that such calls carry, 32 bytes; without one none is accepted.
     """
 
     def __init__(self, credential: bytes | None) -> None:

@@ -1,4 +1,4 @@
-"""How gRPC services of another process are reached, and what either end bounds.
+"""gRPC channels to other processes, and the options that limit both ends.
 
 Inside a process calls go over `services.common.inprocess` instead.
 """

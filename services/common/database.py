@@ -149,7 +149,7 @@ async def writing(
     Raises:
         GatewayError: unavailable, when the database does not answer.
     """
-    # SQLite lets whoever finds the file taken sleep for a while and look again: writers in
+    # SQLite makes a process that finds the file locked sleep for a while and retry: writers in
     # a queue are served in order, and in half the time.
     async with _turn(engine, _WRITERS):
         connection = await _connect(engine)
@@ -241,7 +241,7 @@ def _migrate(connection: Connection) -> None:
 
 
 def _make(connection: Connection) -> None:
-    """Make the tables of a new SQLite file in one go, as all steps together make them."""
+    """Create the tables of a new SQLite file at once, as all migrations together do."""
     for statement in _SNAPSHOT.read_text().split(";\n")[:-1]:
         connection.exec_driver_sql(statement)
     connection.execute(text(f"INSERT INTO {_REVISION_TABLE} VALUES (:step)"), {"step": HEAD})
@@ -249,7 +249,7 @@ def _make(connection: Connection) -> None:
 
 
 def upgrade(connection: Connection) -> None:
-    """Take the steps that are missing, in the transaction that has begun.
+    """Apply the migrations that are missing, in the transaction that has begun.
 
     Raises:
         GatewayError: unavailable, when a newer version has taken others.

@@ -1,4 +1,4 @@
-"""What a database says when it does not work, and what callers and operators are told of it."""
+"""Translation of database errors into errors for callers and log lines for operators."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A bound on the time of what the current task does, for where every request has one."""
+"""A timeout for the current task that is cheap enough for every request."""
 
 import asyncio
 from types import TracebackType

@@ -1,4 +1,4 @@
-"""The free space that is kept for reading, deleting and whatever else must go on.
+"""The reserve of free disk space, which reading and deleting need.
 
 Below `storage.min_free_bytes` of free space nothing new is stored. A full disk would stop
 everyone: SQLite needs space to delete, too.
@@ -87,7 +87,7 @@ class DiskReserve:
                 log.warning("the disk has room again: new writes are taken", extra=told)
 
     async def watch(self) -> None:
-        """Look again and again, until cancelled."""
+        """Check the free space every second until cancelled."""
         while True:
             await asyncio.sleep(_INTERVAL_S)
             # In a thread: a network file system may keep whoever asks waiting.

@@ -1,4 +1,4 @@
-"""What a service says as it ends a call whose messages are still being written.
+"""Terminal statuses of calls whose messages are still being written.
 
 gRPC puts an internal error of its own over it when a write fails: the caller would be told
 that, and not why its call was refused.

@@ -1,8 +1,8 @@
-"""The one hierarchy of failures, and its translations.
+"""The hierarchy of errors, and their translation to and from gRPC.
 
 ::
 
-    GatewayError            anything that can be told to a caller
+    GatewayError            any error whose text callers may read
     └── UpstreamError       a provider failed: what it answered is known too
 
 A servicer raises; `services.common.interceptors` turns that into a gRPC status
@@ -96,7 +96,7 @@ _WAITING = frozenset(
 
 
 class GatewayError(Exception):
-    """A failure that can be told to a caller.
+    """Error whose text callers may read.
 
     Attributes:
         reason: why, one of `gateway.errors.v1.Reason`.
@@ -225,7 +225,7 @@ def unavailable(
 
 
 def internal() -> GatewayError:
-    """What a caller is told of a failure that nobody foresaw: 500, without its text."""
+    """Return the error for an unexpected exception: 500, without its text."""
     return GatewayError(
         errors_pb2.REASON_INTERNAL,
         "the gateway failed; the request id finds the cause in its log",

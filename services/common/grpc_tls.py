@@ -1,4 +1,4 @@
-"""TLS between gRPC callers and services, each of whom shows a certificate."""
+"""Mutual TLS between gRPC callers and services."""
 
 from pathlib import Path
 

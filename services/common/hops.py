@@ -1,4 +1,4 @@
-"""How many gateways a request has passed.
+"""The header that counts the gateways which a request has passed.
 
 A gateway can be configured as its own provider, or two as each other's. Each request to a
 provider says how many gateways it has passed, in a header and between processes in the call's

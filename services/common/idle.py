@@ -1,4 +1,4 @@
-"""A timer for what is to happen when nothing else does."""
+"""An idle timer."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Where identifiers and the time come from.
+"""Source of identifiers, time and random numbers.
 
 Both are handed in, so that a test decides them.
 """

@@ -1,19 +1,20 @@
-"""Imports that leave out what a process has no use for."""
+"""Imports of packages without the parts that a process does not use."""
 
 import importlib
 import importlib.util
 import sys
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import cast
 
 
 def import_without_tls(name: str) -> None:
-    """Import a module that finds no `ssl`, as on a machine that has none.
+    """Import a module as on a machine without `ssl`.
 
     Libraries that can do without then load no TLS and read no certificates: 3 MB each.
 
     Raises:
-        ImportError: it cannot do without, or there is no such module.
+        ImportError: the module needs `ssl`, or there is no such module.
     """
     # None stands for a module that cannot be found.
     modules = cast("dict[str, ModuleType | None]", sys.modules)
@@ -28,12 +29,16 @@ def import_without_tls(name: str) -> None:
             modules["ssl"] = hidden
 
 
-def import_bare(package: str, module: str, *names: str) -> None:
-    """Import a package without what its `__init__` loads: it has only `names`, of one `module`.
+def import_bare(package: str, names: Mapping[str, Sequence[str]], **attributes: object) -> None:
+    """Import a package without running its `__init__`, and give it some names of its modules.
 
-    Its other modules can be imported as ever.
+    The package's modules can be imported as usual. A package that was imported before stays as
+    it is.
 
-    A package that was imported before stays as it is.
+    Args:
+        package: the package's name.
+        names: the names to take from each module of the package, by the module's own name.
+        attributes: attributes that the package has before any of its modules is imported.
 
     Raises:
         ImportError: there is no such package or module.
@@ -46,9 +51,11 @@ def import_bare(package: str, module: str, *names: str) -> None:
     bare = importlib.util.module_from_spec(spec)
     sys.modules[package] = bare
     try:
-        whole = importlib.import_module(f"{package}.{module}")
-        for name in names:
-            setattr(bare, name, getattr(whole, name))
+        vars(bare).update(attributes)
+        for module, wanted in names.items():
+            whole = importlib.import_module(f"{package}.{module}")
+            for name in wanted:
+                setattr(bare, name, getattr(whole, name))
     except BaseException:
         del sys.modules[package]
         raise

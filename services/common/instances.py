@@ -1,4 +1,4 @@
-"""Processes that share a data folder, and which of them have died.
+"""Registry of the processes that share a data folder, which finds those that died.
 
 Each process holds a lock on a file of its own for as long as it lives; the system lets go
 of it when the process ends, however it ends. So others of the same machine know at once

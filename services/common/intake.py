@@ -1,4 +1,4 @@
-"""How much of the messages of plain gRPC calls over TCP is held at a time.
+"""Limits on the request messages of gRPC calls over TCP that are held at a time.
 
 gRPC receives a message whole before a handler sees any of it, and until it is asked for a
 message it holds no more than the stream's window. So the bounds are on how many messages

@@ -1,4 +1,4 @@
-"""What happens around every gRPC call of a service.
+"""The server interceptor: authentication, request ids, errors and logs of gRPC calls.
 
 In order: the request id is taken over, the caller is identified by the call's metadata,
 the message is read, the call runs, and a failure becomes a status. A call that is refused

@@ -70,7 +70,7 @@ class LazyRequest:
             add(self.request)
         return self.request
 
-    # As protobuf calls them: whoever carries messages asks for these.
+    # As protobuf calls them: code that sends messages calls these.
 
     def ByteSize(self) -> int:
         """Return about as many bytes as it would have complete."""

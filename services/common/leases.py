@@ -1,4 +1,4 @@
-"""Leases: who of several processes does a job that one should do at a time.
+"""Leases in the database: at most one process at a time holds one.
 
 A lease is a row with a holder and an end. Whoever holds it renews it while it works; the
 lease of a process that died ends by itself. Clocks of two machines differ, so a lease
@@ -32,7 +32,7 @@ class Lease:
         self._holder = source.new_id("holder_")
 
     async def take(self) -> bool:
-        """Take or renew it for its whole length; return whether it is ours.
+        """Acquire or renew the lease for its whole length; return whether it is held.
 
         Raises:
             GatewayError: unavailable, when the database does not answer.

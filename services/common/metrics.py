@@ -1,4 +1,4 @@
-"""Counters that cost a request next to nothing, and how those of several processes become one page.
+"""Metrics whose updates are cheap, and the sum of those of several processes.
 
 At each count the library takes a lock and, under `gateway up`, writes to a file in a shared
 folder (PROMETHEUS_MULTIPROC_DIR), from which whichever facade is asked adds up the counts of all

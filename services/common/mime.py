@@ -1,4 +1,4 @@
-"""What kind of file it is: by its content first, then as the caller said, then by its name.
+"""MIME types of files: by content first, then as the caller says, then by name.
 
 A signature decides where it is long enough to be no accident. Where one signature stands
 for a family (every Office document is a ZIP archive) the caller's word and then the name

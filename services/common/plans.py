@@ -1,4 +1,4 @@
-"""Bounds that depend on a caller's plan."""
+"""Limits that depend on a caller's plan."""
 
 from gateway.accounts.v1 import accounts_pb2
 from gateway.accounts.v1.accounts_pb2 import Plan

@@ -1,4 +1,4 @@
-"""Providers that need nothing but a key: their addresses, and the variables their keys are in.
+"""Presets of providers: addresses, and the environment variables of their keys.
 
 From each provider's documentation of its OpenAI-compatible (or its own) API. A
 section `[providers.NAME]` of the settings named like one of them takes its address and
@@ -16,7 +16,7 @@ class Preset(NamedTuple):
         key_variable: the environment variable that holds its key.
         other_key_variable: one that may hold it as well, or "".
         base_url: its address; `{…}` stands for the value of `place_variable`.
-        kind: whose dialect it speaks.
+        kind: the API that it offers.
         address_variable: one that holds another address, or "".
         place_variable: one that holds the account's part of the address, or "".
         place: that part where the variable is not set, or "".

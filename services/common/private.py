@@ -14,12 +14,12 @@ log = logging.getLogger(__name__)
 
 
 def make_files_private() -> None:
-    """Make all new files of this process accessible to its user alone."""
+    """Set the umask so that only this user can access new files of the process."""
     os.umask(_UMASK)
 
 
 def make_private(path: Path) -> None:
-    """Take away the access that others have to a file or folder, if there is one.
+    """Remove the access of other users to a file or folder, if it exists.
 
     Someone else's, and a folder that is shared like /tmp, stay as they are: that is logged.
     """

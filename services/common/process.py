@@ -1,4 +1,4 @@
-"""How a process of the gateway begins and ends.
+"""Start and end of a process of the gateway.
 
 A child of `gateway up` is ready when it writes `READY` to standard output, or says there with
 `FAILED` why it cannot be. It leaves on SIGTERM or SIGINT after its work in hand is done, and
@@ -41,7 +41,7 @@ class Lifecycle:
 
     Attributes:
         stopping: set once the process is to leave.
-        hurrying: set once it is told so again: it has no more time for what it has in hand.
+        hurrying: set once it is signalled again: calls that have begun get no more time.
         on_reload: called on SIGHUP.
     """
 
@@ -62,7 +62,7 @@ class Lifecycle:
         self.stopping.set()
 
     def ready(self, word: str = "") -> None:
-        """Notify the parent that requests can come; `word` is what else it is to know."""
+        """Notify the parent that requests can come; `word` is a message for it."""
         gc.collect()
         gc.freeze()
         print(f"READY {word}".rstrip(), flush=True)
@@ -98,7 +98,7 @@ def run(main: Callable[[Lifecycle], Awaitable[None]], parent_pipe: int | None) -
 
 
 def _set_up_grpc() -> None:
-    """Make gRPC read sockets on the thread that waits for what they bring.
+    """Configure gRPC to read sockets on the thread that waits for their messages.
 
     Its event engine has threads of its own for that, and hands every message on. Without it
     a lone request switches threads half as often and is added a tenth less time, and an event
@@ -109,7 +109,7 @@ def _set_up_grpc() -> None:
 
 
 def _set_up_allocator() -> None:
-    """Make all threads allocate from one arena, and large buffers outside of it.
+    """Configure malloc to use one arena for all threads, and none for large buffers.
 
     Buffers travel between gRPC's threads, the blob store's and ours. With an arena for
     each thread a 50 MB upload leaves 15 MB of holes behind; with one it leaves 6, and is

@@ -1,12 +1,10 @@
-"""How a process offers gRPC services."""
+"""The gRPC server of a process: authentication, health, reflection and limits."""
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 from prometheus_client import CollectorRegistry
 
 from services.common.authentication import Identify, ServiceDoor
@@ -17,6 +15,8 @@ from services.common.inprocess.server import InProcessServer
 from services.common.intake import IntakeInterceptor
 from services.common.interceptors import CallInterceptor
 from services.common.metrics import Counter
+from services.common.reflection import SERVICE_NAME as REFLECTION_NAME
+from services.common.reflection import LazyReflection
 from services.common.settings import Grpc
 
 
@@ -110,17 +110,15 @@ class Server:
         return self._server.add_secure_port(address, credentials)
 
     async def start(self) -> None:
-        """Begin to serve, also on what `listen` was given, and say so through health."""
-        names: Sequence[str] = [*self._names, health.SERVICE_NAME, reflection.SERVICE_NAME]
-        reflecting = reflection.aio.ReflectionServicer(names)
-        self._servicers += [
-            (health_pb2_grpc.add_HealthServicer_to_server, self._health),
-            (reflection_pb2_grpc.add_ServerReflectionServicer_to_server, reflecting),
-        ]
+        """Start to serve, also at the address given to `listen`, and report so by health."""
+        self._servicers.append((health_pb2_grpc.add_HealthServicer_to_server, self._health))
         for register, servicer in self._servicers:
             register(servicer, self._inside)
             if self._server is not None:
                 register(servicer, self._server)
+        if self._server is not None:
+            names = [*self._names, health.SERVICE_NAME, REFLECTION_NAME]
+            self._server.add_generic_rpc_handlers((LazyReflection(names),))
         for name in ("", *self._names):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         self._inside.start()

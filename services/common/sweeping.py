@@ -1,4 +1,4 @@
-"""Sweepers: what clears away, now and then, what is over or was left behind."""
+"""Sweepers, which remove expired and orphaned data periodically."""
 
 import asyncio
 import logging
@@ -10,7 +10,7 @@ from services.common.errors import GatewayError
 from services.common.ids import Source
 from services.common.leases import Lease
 
-# How many periods between sweeps a lease lasts: whoever holds it renews it in each.
+# How many periods between sweeps a lease lasts: its holder renews it in each.
 _LEASE_PERIODS = 3
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class Sweeper(ABC):
         """
 
     async def goes_on(self) -> bool:
-        """Hold the lease anew; return whether it still is this sweeper's."""
+        """Renew the lease; return whether this sweeper still holds it."""
         return await self._lease.take()
 
     async def stop(self) -> None:

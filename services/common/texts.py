@@ -1,4 +1,4 @@
-"""Texts from outside, made fit to be kept, logged and repeated.
+"""Cleaning of texts from outside before they are stored, logged or repeated.
 
 Callers and providers send names of any length and with any characters in them. What is
 kept or repeated of one is bounded here, wherever it came in.

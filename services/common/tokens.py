@@ -1,4 +1,4 @@
-"""How many tokens a text has, guessed without a tokenizer, and rather too many.
+"""Estimate of the tokens of a text without a tokenizer; it errs high.
 
 Every provider cuts text in its own way and most keep that to themselves, so this
 counts kinds of UTF-8 bytes and gives each kind about the worst rate that common

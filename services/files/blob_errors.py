@@ -1,4 +1,4 @@
-"""What a store of blobs says when it does not work, and what callers are told of it."""
+"""Translation of errors of the blob store into errors for callers."""
 
 import errno
 import logging

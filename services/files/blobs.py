@@ -1,4 +1,4 @@
-"""Where the bytes of files lie: a folder of this machine, or a bucket of an S3 server.
+"""Blob stores for the bytes of files: a local folder, or a bucket of an S3 server.
 
 A blob appears whole under its key or not at all, and is on disk once its writing is
 finished. Nothing here holds more than a few MiB of one. What a store says when it does
@@ -170,7 +170,7 @@ class Writing:
         self._putting: asyncio.Future[Any] | None = None
 
     async def write(self, piece: bytes) -> None:
-        """Take the next bytes; returns when there is room for more.
+        """Write the next bytes; return when there is room for more.
 
         Raises:
             GatewayError: storage_unavailable, when the store cannot write now.

@@ -1,4 +1,4 @@
-"""What the file store counts, shown by the facades' /metrics."""
+"""Metrics of the file store."""
 
 from prometheus_client import CollectorRegistry
 

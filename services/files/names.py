@@ -1,4 +1,4 @@
-"""What a file may be called."""
+"""Validation of file names."""
 
 import unicodedata
 

@@ -1,4 +1,4 @@
-"""Which bytes of a file a reader asked for (RFC 9110, section 14.1.2)."""
+"""Byte ranges of a file (RFC 9110, section 14.1.2)."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""The tables of files, and the account of what each owner stores.
+"""Repository of files, and of the bytes that each owner stores.
 
 An owner is a team, or a user without one. The row of a file and its owner's account
 change in one transaction, so that the account is exact at any moment, and the one
@@ -102,7 +102,7 @@ class FileRepository:
         self._source = source or Source()
 
     async def add(self, owner_id: str, file: File, quota: int, in_time: Callable[[], bool]) -> None:
-        """Keep a file whose bytes are in the store, if its owner's account allows it.
+        """Insert a file whose bytes are in the store, if its owner's quota allows it.
 
         Args:
             owner_id: the team, or the user.
@@ -279,7 +279,7 @@ def quota_exceeded(quota: int) -> GatewayError:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Say of a database that does not answer what is said of a store that does not."""
+    """Translate errors of a database that does not answer as those of a blob store."""
     try:
         yield
     except GatewayError as error:

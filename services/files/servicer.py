@@ -33,7 +33,7 @@ Context = grpc.aio.ServicerContext
 
 
 class FileStoreServicer(FileStoreServiceServicer):
-    """Answers for the files of whoever calls."""
+    """Servicer of FileStoreService; a caller reaches their own files alone."""
 
     def __init__(
         self, repository: FileRepository, store: FileStore, uploads: Uploads, metrics: Metrics
@@ -46,7 +46,7 @@ class FileStoreServicer(FileStoreServiceServicer):
     async def CreateFile(
         self, request_iterator: AsyncIterator[CreateFileRequest], context: "Context[Any, Any]"
     ) -> CreateFileResponse:
-        """Keep a file."""
+        """Store a file."""
         file = await self._uploads.receive(caller.get(), aiter(request_iterator))
         return CreateFileResponse(file=file)
 

@@ -1,4 +1,4 @@
-"""What is done to files that are there, and who owns them."""
+"""Reading and deleting of stored files, for their owners alone."""
 
 import logging
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Clears away what is over: files that expired, and bytes that no file has.
+"""The sweeper that removes expired files, and blobs that no file has.
 
 Bytes without a row are what a crash leaves behind, or a store that was down when a file
 was deleted. They look the same as an upload whose row is still to come, so only those

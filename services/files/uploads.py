@@ -1,4 +1,4 @@
-"""How a file comes in: a stream of messages becomes a blob and then a row, or nothing."""
+"""Uploads: a stream of messages becomes a blob and then a row, or nothing."""
 
 import asyncio
 import hashlib
@@ -46,7 +46,7 @@ class Uploads:
         self._reserve = reserve
 
     async def receive(self, caller: Caller, messages: AsyncIterator[CreateFileRequest]) -> File:
-        """Keep the file that `messages` bring; when this returns it survives a crash.
+        """Store the file that `messages` hold; after the return it survives a crash.
 
         Raises:
             GatewayError: as `CreateFile` in files.proto says; nothing stays behind.

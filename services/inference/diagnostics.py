@@ -5,8 +5,7 @@ from difflib import get_close_matches
 
 from services.common.authentication import is_key
 from services.common.errors import GatewayError
-from services.common.settings import Settings
-from services.common.settings_tools import WebSearch
+from services.common.settings import Settings, WebSearch
 from services.inference import discovery
 from services.inference.adaptation.helpers import EMBEDDED
 from services.inference.providers import sandbox

@@ -17,7 +17,6 @@ from services.common.errors import GatewayError
 from services.common.presets import PRESETS
 from services.common.settings import Provider, Server, Settings
 from services.inference import http
-from services.inference.providers import anthropic, gemini
 
 log = logging.getLogger(__name__)
 
@@ -138,9 +137,13 @@ async def _ask(client: http.Client, provider: Provider, page: str = "") -> Any:
     headers = dict(provider.headers)
     key = provider.key()
     if provider.kind == "anthropic":
+        from services.inference.providers import anthropic
+
         url = url.joinpath("v1", "models").with_query(limit=_MAX_MODELS)
         headers = {**anthropic.headers(key), **headers}
     elif provider.kind == "gemini":
+        from services.inference.providers import gemini
+
         token = {"pageToken": page} if page else {}
         url = url.joinpath("models").with_query(pageSize=_MAX_MODELS, **token)
         headers = {**gemini.headers(key), **headers}

@@ -1,1 +1,1 @@
-"""A whole gateway in one process: facade and services on one event loop."""
+"""The worker: facade and services of a gateway in one process, on one event loop."""

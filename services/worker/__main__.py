@@ -1,25 +1,10 @@
-"""Runs a whole gateway in one process: `python -m services.worker`."""
+"""Entry point of `python -m services.worker`: a whole gateway in one process."""
 
 import argparse
 
-from services.common import process, settings
-from services.common.ids import Source
-from services.common.imports import import_bare, import_without_tls
-
-
-def import_what_is_used() -> None:
-    """Import two libraries without the parts that a worker has no use for: 9 MB of them.
-
-    Whoever speaks TLS to callers stands before the gateway, and its repositories know
-    connections, but no sessions and no mapped classes.
-    """
-    import_without_tls("aiohttp.web")
-    names = ("AsyncConnection", "AsyncEngine", "create_async_engine")
-    import_bare("sqlalchemy.ext.asyncio", "engine", *names)
-
 
 def main() -> None:
-    """Serve until told to stop."""
+    """Serve until a signal ends the process."""
     parser = argparse.ArgumentParser(prog="worker", description=__doc__)
     parser.add_argument("--host", required=True, help="address to listen on for HTTP")
     parser.add_argument("--port", type=int, required=True, help="its port")
@@ -28,31 +13,23 @@ def main() -> None:
     parser.add_argument("--parent-pipe", type=int, help="descriptor that closes with the parent")
     arguments = parser.parse_args()
 
+    # Imported here, so that --help and a wrong option answer at once.
+    from services.worker.imports import import_used_parts
+
+    import_used_parts()
+    from services.common import process
+
     async def serve(lifecycle: process.Lifecycle) -> None:
-        # Imported here: gRPC and the counters are set up first, and --help answers at once.
-        import_what_is_used()
-        from services.prepare import NotPreparedError, prepare
+        # gRPC reads its settings when it is imported, which `process.run` has made by now.
+        from services.worker.worker import run_worker
 
-        try:
-            loaded = settings.load()
-            key = await prepare(loaded)
-        except (settings.SettingsError, NotPreparedError) as error:
-            lifecycle.fail(str(error))
-
-        from services.worker.assembly import Worker
-
-        worker = await Worker.start(
-            loaded,
-            Source(),
+        await run_worker(
+            lifecycle,
             host=arguments.host,
             port=arguments.port,
             metrics_port=arguments.metrics_port,
             grpc=arguments.grpc,
         )
-        lifecycle.on_reload = worker.services.reload
-        lifecycle.ready(key or "")
-        await lifecycle.stopping.wait()
-        await worker.stop(lifecycle.hurrying)
 
     process.run(serve, arguments.parent_pipe)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.inference.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
+from services.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
 from tests.e2e.gateway import Gateway, gateway, sandbox_upstream
 
 pytestmark = pytest.mark.clients

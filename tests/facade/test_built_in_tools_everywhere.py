@@ -7,8 +7,8 @@ import anthropic
 import pytest
 import pytest_asyncio
 
-from services.inference.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
-from services.inference.sandbox.upstream import create_app
+from services.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
+from services.sandbox.upstream import create_app
 from tests.running import Gateway, running, serving
 from tests.web_tools import Web, with_web
 

@@ -11,9 +11,9 @@ import pytest
 import pytest_asyncio
 from aiohttp import ClientResponse
 
-from services.inference.sandbox.gemini_wire import OF_CHATS
-from services.inference.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
-from services.inference.sandbox.upstream import create_app
+from services.sandbox.gemini_wire import OF_CHATS
+from services.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
+from services.sandbox.upstream import create_app
 from tests.running import Gateway, running, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

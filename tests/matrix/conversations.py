@@ -4,7 +4,7 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
-from services.inference.sandbox.anthropic_wire import redact, sign
+from services.sandbox.model.signatures import redact, sign
 from tests.facade.conversations import SCHEMA, png
 from tests.matrix.upstreams import ANTHROPICS, NAMES
 from tests.matrix.words import (

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import grpc
 
 from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
-from services.inference.sandbox.log import RequestLog
-from services.inference.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
-from services.inference.sandbox.upstream import create_app
+from services.sandbox.log import RequestLog
+from services.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
+from services.sandbox.upstream import create_app
 from tests.running import Gateway, running, serving
 
 _ANY = re.compile(r"(?s).*")

@@ -18,7 +18,7 @@ enabled = false
 async def serving(
     folder: Path, services: Sequence[str], name: str = "s", settings: str = ""
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
-    """Run services on the data of a folder; give the process and its address.
+    """Run services on the data of a folder; yield the process and its address.
 
     Args:
         folder: has a short path, since the socket is there.

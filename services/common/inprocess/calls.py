@@ -242,7 +242,7 @@ class _ManyRequests(Call):
             self._raise_for_status()
 
     async def done_writing(self) -> None:
-        """Say that no message follows; more than once is no fault."""
+        """End the request messages; repeated calls do nothing."""
         if self._sending is not None:
             raise grpc.aio.UsageError(_MIXED)
         self._is_half_closed = True

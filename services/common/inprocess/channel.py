@@ -29,7 +29,7 @@ class InProcessChannel(grpc.aio.Channel):
     """A `grpc.aio.Channel` whose calls are served in this process."""
 
     def __init__(self, server: InProcessServer) -> None:
-        """Make a channel to a server, which may start later."""
+        """Create a channel to a server, which may start later."""
         self._server = server
         self._calls: set[Exchange] = set()
         self._is_closed = False
@@ -139,7 +139,7 @@ class InProcessChannel(grpc.aio.Channel):
         return exchange
 
     async def close(self, grace: float | None = None) -> None:
-        """Take no more calls, give those in flight `grace` seconds, then cancel them."""
+        """Refuse new calls, give those in flight `grace` seconds, then cancel them."""
         self._is_closed = True
         if grace and self._calls:
             await asyncio.wait(

@@ -86,7 +86,7 @@ class Pipe(Changing):
             await self.changed()
 
     def end(self) -> None:
-        """Take no message after those that are there."""
+        """Refuse messages after those that are there."""
         self.is_ended = True
         if self._waiters is not None:
             self.wake()

@@ -26,7 +26,7 @@ class InProcessServer:
     def __init__(
         self, interceptors: Sequence[grpc.aio.ServerInterceptor], *, max_message: int
     ) -> None:
-        """Make a server that takes no calls yet.
+        """Create a server that accepts no calls yet.
 
         Args:
             interceptors: what happens around every call, from the outside inwards.
@@ -56,7 +56,7 @@ class InProcessServer:
             self._methods[f"/{service_name}/{name}"] = handler
 
     def start(self) -> None:
-        """Take calls."""
+        """Accept calls."""
         self._is_serving = True
 
     def begin(self, exchange: Exchange) -> None:
@@ -67,7 +67,7 @@ class InProcessServer:
             ServedCall(exchange, self._ask, self._calls)
 
     async def stop(self, grace_s: float | None) -> None:
-        """Take no more calls, give those in hand `grace_s` seconds, then cut them."""
+        """Refuse new calls, give those in flight `grace_s` seconds, then cut them."""
         self._is_serving = False
         if grace_s and self._calls:
             await asyncio.wait([call.task for call in self._calls], timeout=grace_s)

@@ -8,8 +8,8 @@ import trafilatura
 from lxml import etree
 from lxml.html import HtmlElement, HTMLParser, document_fromstring
 
-from services.common.charsets import decode
 from services.common.texts import cut
+from services.inference.charsets import decode
 from services.inference.conversion.charsets import guess
 from services.inference.conversion.errors import ConversionError
 from services.inference.conversion.parts import Source, WebPage

@@ -9,7 +9,7 @@ from services.common.settings import Limits
 from services.common.settings import Provider as ProviderSettings
 from services.inference.catalogue import server_facts
 from services.inference.http import Client
-from services.inference.providers import anthropic, gemini, openai, sandbox
+from services.inference.providers import sandbox
 from services.inference.providers.base import Provider
 from services.inference.providers.upstream import Gauge, Upstream
 
@@ -62,8 +62,11 @@ def _build_one(
         )
 
     key = settings.key()
+    # Adapters are imported for the providers that there are: each takes 0.4 MB.
     match settings.kind:
         case "openai":
+            from services.inference.providers import openai
+
             return openai.OpenAIProvider(
                 name,
                 upstream({"Authorization": f"Bearer {key}"} if key else {}),
@@ -72,6 +75,8 @@ def _build_one(
                 fetches_urls=fetches_urls,
             )
         case "anthropic":
+            from services.inference.providers import anthropic
+
             return anthropic.AnthropicProvider(
                 name,
                 upstream(anthropic.headers(key)),
@@ -80,6 +85,8 @@ def _build_one(
                 official=server.checks_signatures,
             )
         case "gemini":
+            from services.inference.providers import gemini
+
             return gemini.GeminiProvider(
                 name,
                 upstream(gemini.headers(key)),

@@ -1,28 +1,18 @@
 """The sandbox as a provider: answers made in this process, without a network.
 
-What its models do stands in `services.inference.sandbox.behaviours`. Whole answers
-and streams are the same steps, and its failures are told in the same words as
-those of a provider behind HTTP.
+`services.sandbox.model.behaviours` documents the models. Whole answers and streams are the
+same steps, and failures have the words that a provider behind HTTP would use.
 """
 
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
 
 import orjson
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.conversation.v1.conversation_pb2 import (
-    Block,
-    FinishReason,
-    MediaKind,
-    ToolUse,
-)
-from gateway.conversation.v1.conversation_pb2 import Media as CanonicalMedia
-from gateway.conversation.v1.conversation_pb2 import Thinking as CanonicalThinking
-from gateway.conversation.v1.conversation_pb2 import Usage as CanonicalUsage
+from gateway.conversation.v1.conversation_pb2 import Block, Thinking, ToolUse, Usage
 from gateway.inference.v1.inference_pb2 import (
     BlockStop,
     Event,
@@ -30,10 +20,8 @@ from gateway.inference.v1.inference_pb2 import (
     OutputFormat,
     Start,
     ThinkingConfig,
+    ToolChoice,
 )
-from gateway.inference.v1.inference_pb2 import Finish as CanonicalFinish
-from gateway.inference.v1.inference_pb2 import Tool as CanonicalTool
-from gateway.inference.v1.inference_pb2 import ToolChoice as CanonicalToolChoice
 from services.common import ids
 from services.common.errors import UpstreamError, invalid, unsupported
 from services.common.lazy_request import LazyRequest
@@ -42,62 +30,37 @@ from services.inference.conversion.parts import Source
 from services.inference.offload import offload
 from services.inference.paths import block_path
 from services.inference.providers import failures
-from services.inference.providers.base import Call as ProviderCall
-from services.inference.providers.base import Heard, Target
+from services.inference.providers.base import Call, Heard, Target
 from services.inference.providers.request_fields import unnamed
-from services.inference.sandbox import behaviours, models, openai_wire, transcripts, vectors
-from services.inference.sandbox.anthropic_wire import redact
-from services.inference.sandbox.conversation import (
-    Answer,
-    Call,
-    Finish,
-    Medium,
-    MediumKind,
-    Piece,
-    Prompt,
-    Text,
-    Thinking,
-    Tool,
-    ToolChoice,
-    ToolResult,
-    Turn,
-    Usage,
-    call_characters,
+from services.sandbox.model import (
+    behaviours,
+    models,
+    openai_shapes,
+    requests,
+    transcripts,
+    vectors,
 )
-from services.inference.sandbox.models import Model, SandboxError
-from services.inference.sandbox.play import (
+from services.sandbox.model.answers import Answer
+from services.sandbox.model.models import Model, SandboxError
+from services.sandbox.model.play import (
+    BlockEnded,
+    BlockStarted,
     ChoiceEnded,
     CutError,
     Delta,
     Opened,
-    PieceEnded,
-    PieceStarted,
     Sleep,
     Step,
     play,
 )
 
-_KINDS: Mapping[MediaKind.ValueType, MediumKind] = {
-    conversation_pb2.MEDIA_KIND_IMAGE: "image",
-    conversation_pb2.MEDIA_KIND_DOCUMENT: "document",
-    conversation_pb2.MEDIA_KIND_AUDIO: "audio",
-    conversation_pb2.MEDIA_KIND_VIDEO: "video",
-}
-_FINISH: Mapping[Finish, FinishReason.ValueType] = {
-    Finish.END_TURN: conversation_pb2.FINISH_REASON_END_TURN,
-    Finish.MAX_TOKENS: conversation_pb2.FINISH_REASON_MAX_TOKENS,
-    Finish.STOP_SEQUENCE: conversation_pb2.FINISH_REASON_STOP_SEQUENCE,
-    Finish.TOOL_USE: conversation_pb2.FINISH_REASON_TOOL_USE,
-    Finish.REFUSAL: conversation_pb2.FINISH_REASON_REFUSAL,
-}
 _FORM = "response_format"
-_THINKING_MODES = (ThinkingConfig.MODE_ENABLED, ThinkingConfig.MODE_ADAPTIVE)
 
 
 def _facts(model: Model) -> ModelInfo:
     return ModelInfo(
         display_name=model.display_name,
-        inputs=frozenset(media for media, kind in _KINDS.items() if kind in model.reads),
+        inputs=model.reads,
         context_window=model.context_window,
         max_output_tokens=models.MAX_OUTPUT_TOKENS,
         tools=True,
@@ -112,7 +75,7 @@ MODELS: Mapping[str, ModelInfo] = {name: _facts(model) for name, model in models
 
 
 class SandboxProvider:
-    """Answers as `services.inference.sandbox` does; see `base.Provider`.
+    """Provider of the sandbox's models; see `base.Provider`.
 
     Args:
         name: its name in the settings.
@@ -126,7 +89,14 @@ class SandboxProvider:
     prefills = False
     tells_stop_sequence = True
     pass_stateful = False
-    fetches = frozenset(_KINDS)  # it names addresses
+    fetches = frozenset(  # it names addresses
+        {
+            conversation_pb2.MEDIA_KIND_IMAGE,
+            conversation_pb2.MEDIA_KIND_DOCUMENT,
+            conversation_pb2.MEDIA_KIND_AUDIO,
+            conversation_pb2.MEDIA_KIND_VIDEO,
+        }
+    )
 
     def __init__(
         self,
@@ -143,18 +113,18 @@ class SandboxProvider:
         """Return False: no caller speaks its dialect."""
         return False
 
-    async def whole(self, call: ProviderCall) -> Sequence[Event]:
+    async def whole(self, call: Call) -> Sequence[Event]:
         """Return a whole answer; see `base.Provider.whole`."""
         async with aclosing(self.stream(call)) as batches:
             return [event async for batch in batches for event in batch]
 
-    async def stream(self, call: ProviderCall) -> AsyncGenerator[Sequence[Event], None]:
+    async def stream(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
         """Return an answer as it comes; see `base.Provider.stream`."""
-        prompt = await offload(read_prompt, call.request)
+        await offload(check_request, call.request)
         _drop_unnamed(call)
         try:
             model = models.find_model(call.target.upstream)
-            answer = await offload(behaviours.answer, prompt, model)
+            answer = await offload(behaviours.answer, call.request, model)
             writer = _EventWriter(answer, self._new_id("sandbox-"), model)
         except SandboxError as error:
             raise self._failure(error) from error
@@ -169,10 +139,10 @@ class SandboxProvider:
             raise failures.in_band(self.name, _body(error)) from error
         yield writer.end()
 
-    async def count_tokens(self, call: ProviderCall) -> int | None:
+    async def count_tokens(self, call: Call) -> int | None:
         """Count the request's tokens, the way its usage is counted."""
-        prompt = await offload(read_prompt, call.request)
-        return await offload(prompt.input_tokens)
+        await offload(check_request, call.request)
+        return await offload(requests.input_tokens, call.request)
 
     async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
         """Return vectors; see `base.Provider.embed`."""
@@ -198,10 +168,10 @@ class SandboxProvider:
 
 
 def _body(error: SandboxError) -> bytes:
-    return orjson.dumps(openai_wire.error_body(error))
+    return orjson.dumps(openai_shapes.error_body(error))
 
 
-def _drop_unnamed(call: ProviderCall) -> None:
+def _drop_unnamed(call: Call) -> None:
     """Drop the fields without a canonical name, which say nothing to the sandbox."""
     extra = call.request.extra
     if not extra.json:
@@ -213,64 +183,34 @@ def _drop_unnamed(call: ProviderCall) -> None:
         call.drop(f"extra.{name}")
 
 
-def read_prompt(request: GenerateRequest) -> Prompt:
-    """Read the canonical request.
+def check_request(request: GenerateRequest) -> None:
+    """Check that the sandbox can read a canonical request.
 
     Raises:
         GatewayError: unsupported, for parts that have a name only in a provider's
             dialect; invalid, for JSON of the caller's that is none.
     """
-    form = request.output_format
-    return Prompt(
-        turns=tuple(_turn(request, index) for index in range(len(request.messages))),
-        tools=tuple(_tool(tool, f"tools[{index}]") for index, tool in enumerate(request.tools)),
-        tool_choice=_tool_choice(request.tool_choice),
-        stop=tuple(request.stop_sequences),
-        schema=(
-            _json_object(form.schema, "output_format.schema")
-            if form.kind == OutputFormat.KIND_JSON_SCHEMA
-            else None
-        ),
-        json_object=form.kind == OutputFormat.KIND_JSON_OBJECT,
-        max_tokens=request.max_tokens if request.HasField("max_tokens") else None,
-        thinking=_thinks(request.thinking),
-        cache_marks=any(tool.cache_control for tool in request.tools)
-        or any(block.cache_control for message in request.messages for block in message.blocks),
-        top_logprobs=request.top_logprobs if request.logprobs else None,
-        n=request.n or 1,
-    )
-
-
-def _thinks(thinking: ThinkingConfig) -> bool:
-    if thinking.mode == ThinkingConfig.MODE_OPAQUE:
+    for number, message in enumerate(request.messages):
+        for place, block in enumerate(message.blocks):
+            if block.HasField("opaque"):
+                path = block_path(number, place)
+                raise unsupported(path, f"{path}: the sandbox has no blocks of this type")
+    for number, tool in enumerate(request.tools):
+        path = f"tools[{number}]"
+        if tool.opaque:
+            raise unsupported(path, f"{path}: the sandbox has no tools of its own")
+        if tool.input_schema:
+            _json_object(tool.input_schema, f"{path}.input_schema")
+    choice = request.tool_choice
+    if choice.mode == ToolChoice.MODE_UNSPECIFIED and choice.HasField("extra"):
+        raise unsupported("tool_choice", "tool_choice: the sandbox has no such choice")
+    if request.output_format.kind == OutputFormat.KIND_JSON_SCHEMA:
+        _json_object(request.output_format.schema, "output_format.schema")
+    if request.thinking.mode == ThinkingConfig.MODE_OPAQUE:
         raise unsupported("thinking", "thinking: the sandbox has no such mode")
-    if thinking.mode == ThinkingConfig.MODE_UNSPECIFIED:
-        return thinking.effort not in ("", "none")
-    return thinking.mode in _THINKING_MODES
 
 
-def _tool(tool: CanonicalTool, path: str) -> Tool:
-    if tool.opaque:
-        raise unsupported(path, f"{path}: the sandbox has no tools of its own")
-    schema = _json_object(tool.input_schema, f"{path}.input_schema") if tool.input_schema else {}
-    return Tool(tool.name, schema, tool.description)
-
-
-def _tool_choice(choice: CanonicalToolChoice) -> ToolChoice:
-    parallel = not choice.disable_parallel_tool_use
-    match choice.mode:
-        case CanonicalToolChoice.MODE_ANY:
-            return ToolChoice("any", parallel=parallel)
-        case CanonicalToolChoice.MODE_NONE:
-            return ToolChoice("none")
-        case CanonicalToolChoice.MODE_TOOL:
-            return ToolChoice("tool", choice.name, parallel)
-        case CanonicalToolChoice.MODE_UNSPECIFIED if choice.HasField("extra"):
-            raise unsupported("tool_choice", "tool_choice: the sandbox has no such choice")
-    return ToolChoice(parallel=parallel)
-
-
-def _json_object(text: bytes, path: str) -> dict[str, Any]:
+def _json_object(text: bytes, path: str) -> Mapping[str, object]:
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -278,51 +218,6 @@ def _json_object(text: bytes, path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise invalid(path, f"{path}: a JSON object is needed")
     return value
-
-
-def _turn(request: GenerateRequest, index: int) -> Turn:
-    message = request.messages[index]
-    texts: list[str] = []
-    media: list[Medium] = []
-    results: list[ToolResult] = []
-    others = 0
-    for place, block in enumerate(message.blocks):
-        match block.WhichOneof("kind"):
-            case "text":
-                texts.append(block.text)
-            case "refusal":
-                texts.append(block.refusal)
-            case "media":
-                media.append(_medium(block.media))
-            case "thinking":
-                others += len(block.thinking.text)
-            case "tool_use":
-                others += call_characters(block.tool_use.name, block.tool_use.input)
-            case "tool_result":
-                inner = block.tool_result.blocks
-                text = "".join(one.text for one in inner)
-                media += [_medium(one.media) for one in inner if one.HasField("media")]
-                result = block.tool_result
-                results.append(ToolResult(result.tool_use_id, text, result.is_error))
-            case "opaque":
-                path = block_path(index, place)
-                raise unsupported(path, f"{path}: the sandbox has no blocks of this type")
-    match message.role:
-        case conversation_pb2.ROLE_ASSISTANT:
-            return Turn("assistant", tuple(texts), tuple(media), (), others)
-        case conversation_pb2.ROLE_USER:
-            return Turn("user", tuple(texts), tuple(media), tuple(results), others)
-    return Turn("system", tuple(texts), tuple(media))
-
-
-def _medium(media: CanonicalMedia) -> Medium:
-    return Medium(
-        _KINDS[media.kind],
-        media.mime_type,
-        media.data if media.WhichOneof("source") == "data" else None,
-        media.url or media.file_id,
-        media.name,
-    )
 
 
 class _EventWriter:
@@ -335,67 +230,52 @@ class _EventWriter:
     def write(self, step: Step) -> list[Event]:
         match step:
             case Opened():
-                return [Event(start=self._start), _usage(self.answer.usage, begun=True)]
-            case PieceStarted(choice, index, piece):
-                return [Event(choice=choice, block=index, block_start=_opened_block(piece))]
-            case Delta(choice, index, piece, text):
-                return self._delta(choice, index, piece, text)
-            case PieceEnded(choice, index):
+                begun = Usage()
+                begun.CopyFrom(self.answer.usage)
+                begun.output_tokens = begun.reasoning_tokens = 0
+                return [Event(start=self._start), Event(usage=begun)]
+            case BlockStarted(choice, index, block):
+                return [Event(choice=choice, block=index, block_start=_opened_block(block))]
+            case Delta(choice, index, block, text):
+                return self._delta(choice, index, block, text)
+            case BlockEnded(choice, index):
                 return [Event(choice=choice, block=index, block_stop=BlockStop())]
-            case ChoiceEnded(choice, reply):
-                finish = CanonicalFinish(
-                    reason=_FINISH[reply.finish], stop_sequence=reply.stop_sequence
-                )
+            case ChoiceEnded(choice, finish):
                 return [Event(choice=choice, finish=finish)]
 
     def end(self) -> list[Event]:
-        return [_usage(self.answer.usage)]
+        return [Event(usage=self.answer.usage)]
 
-    def _delta(self, choice: int, index: int, piece: Piece, text: str) -> list[Event]:
-        match piece:
-            case Text() if piece.refusal:
-                return [Event(choice=choice, block=index, refusal=text)]
-            case Text():
+    def _delta(self, choice: int, index: int, block: Block, text: str) -> list[Event]:
+        match block.WhichOneof("kind"):
+            case "text":
                 logprobs = self._logprobs(text)
                 return [Event(choice=choice, block=index, text=text, logprobs=logprobs)]
-            case Thinking() if piece.redacted:
-                return []
-            case Thinking():
+            case "refusal":
+                return [Event(choice=choice, block=index, refusal=text)]
+            case "thinking":
                 return [Event(choice=choice, block=index, thinking=text)]
-            case Call():
+            case "tool_use":
                 return [Event(choice=choice, block=index, input=text)]
+        return []
 
     def _logprobs(self, text: str) -> bytes:
         top = self.answer.top_logprobs
-        return b"" if top is None else orjson.dumps(openai_wire.token_logprobs([text], top))
+        return b"" if top is None else orjson.dumps(openai_shapes.token_logprobs([text], top))
 
 
-def _opened_block(piece: Piece) -> Block:
-    match piece:
-        case Text() if piece.refusal:
-            return Block(refusal="")
-        case Text():
+def _opened_block(block: Block) -> Block:
+    """Return a block without what its deltas hold."""
+    match block.WhichOneof("kind"):
+        case "text":
             return Block(text="")
-        case Thinking() if piece.redacted:
-            return Block(redacted_thinking=redact(piece.text))
-        case Thinking():
-            return Block(thinking=CanonicalThinking())
-        case Call():
+        case "refusal":
+            return Block(refusal="")
+        case "thinking":
+            return Block(thinking=Thinking())
+        case "tool_use":
+            call = block.tool_use
             return Block(
-                tool_use=ToolUse(
-                    id=f"call_{piece.key}", name=piece.name, input="", freeform=piece.freeform
-                )
+                tool_use=ToolUse(id=f"call_{call.id}", name=call.name, freeform=call.freeform)
             )
-
-
-def _usage(usage: Usage, *, begun: bool = False) -> Event:
-    """Return the tokens; where the answer has only begun nothing is written yet."""
-    return Event(
-        usage=CanonicalUsage(
-            input_tokens=usage.input,
-            output_tokens=0 if begun else usage.output,
-            cache_creation_input_tokens=usage.cache_creation,
-            cache_read_input_tokens=usage.cache_read,
-            reasoning_tokens=0 if begun else usage.reasoning,
-        )
-    )
+    return block

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.common.charsets import decode
 from services.common.errors import invalid
 from services.common.mime import HEAD_SIZE, detect_type, is_text_type
+from services.inference.charsets import decode
 from services.inference.conversion.converter import Converter
 from services.inference.conversion.parts import Ocr, Source
 from services.inference.fetching.fetched import Fetched, Fetches

@@ -16,7 +16,7 @@ from services.common.server import Server
 MAX_MESSAGE = 1 << 20
 
 
-async def test_identify_tells_the_owner_of_the_key_that_the_call_carries(
+async def test_identify_returns_the_owner_of_the_calls_key(
     repository: AccountRepository,
 ) -> None:
     key = await repository.create_key("ada", "math", "team_pro")

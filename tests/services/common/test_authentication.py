@@ -67,7 +67,7 @@ def test_a_bearer_key_is_taken_whatever_the_case_of_its_scheme() -> None:
         assert bearer_key(header) == KEYS[0]
 
 
-def test_what_is_no_bearer_key_is_refused_without_being_repeated() -> None:
+def test_a_malformed_bearer_key_is_refused_but_not_repeated() -> None:
     for header in (
         "",
         KEYS[0],

@@ -98,7 +98,7 @@ async def _names(engine: AsyncEngine) -> list[str]:
         return list(await connection.scalars(select(repository.teams.c.name)))
 
 
-async def test_the_migrated_tables_are_those_that_repositories_declare(
+async def test_migrated_tables_match_those_of_the_repositories(
     engine: AsyncEngine,
 ) -> None:
     def differences(connection: Connection) -> list[object]:
@@ -158,7 +158,7 @@ async def test_a_second_migration_changes_nothing(engine: AsyncEngine) -> None:
     assert await _names(engine) == ["kept"]
 
 
-async def test_processes_that_start_at_once_migrate_once_and_share_secrets(
+async def test_processes_migrate_once_and_share_secrets(
     empty_storage: Storage,
 ) -> None:
     processes = [
@@ -261,7 +261,7 @@ async def test_parameters_stay_out_of_the_texts_of_errors(engine: AsyncEngine) -
     assert "[SQL parameters hidden" in str(raised.value)
 
 
-async def test_a_server_that_is_not_there_is_unavailable_and_its_words_are_logged(
+async def test_a_missing_server_is_unavailable_and_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with socket.socket() as taken:
@@ -307,7 +307,7 @@ async def test_sqlite_is_durable_shared_and_strict(tmp_path: Path) -> None:
     await engine.dispose()
 
 
-async def test_a_writer_of_a_sqlite_file_holds_the_lock_from_its_beginning(tmp_path: Path) -> None:
+async def test_a_sqlite_writer_holds_the_lock_from_the_beginning(tmp_path: Path) -> None:
     engine = open_engine(Storage(data_dir=tmp_path))
     await migrate(engine)
     async with writing(engine), engine.connect() as other:
@@ -355,7 +355,7 @@ async def test_the_data_folder_is_made_for_its_owner_alone(tmp_path: Path) -> No
     await engine.dispose()
 
 
-def test_an_address_of_another_kind_of_database_is_refused_by_name() -> None:
+def test_an_unknown_kind_of_database_is_refused_by_name() -> None:
     with pytest.raises(SettingsError, match=r"storage\.database_url: takes postgresql://"):
         open_engine(Storage(database_url="mysql://root:hunter2@db/x"))
 

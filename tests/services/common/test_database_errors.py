@@ -84,7 +84,7 @@ async def test_a_page_that_is_damaged_later_is_told_as_corrupt(
     assert caplog.records[0].__dict__["database"] == str(file)
 
 
-async def test_a_full_disk_is_told_and_work_goes_on_once_there_is_room(
+async def test_a_full_disk_is_an_error_until_there_is_room(
     engine: AsyncEngine,
 ) -> None:
     most = [1 << 30]
@@ -159,7 +159,7 @@ async def test_a_folder_that_is_gone_is_told(engine: AsyncEngine, tmp_path: Path
     assert str(tmp_path) in raised.value.advice
 
 
-async def test_a_server_that_is_just_starting_is_told_as_one_that_does_not_answer(
+async def test_a_starting_server_counts_as_one_that_does_not_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def connect(*_: object, **__: object) -> None:

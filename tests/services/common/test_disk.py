@@ -9,7 +9,7 @@ from services.common.disk import DiskReserve
 from services.common.errors import GatewayError
 
 
-def test_below_the_reserve_writes_are_refused_and_each_change_is_logged(
+def test_writes_below_the_reserve_are_refused_and_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)

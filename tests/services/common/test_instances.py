@@ -29,7 +29,7 @@ class Witness:
         self.dead.append(name)
 
 
-async def test_a_killed_process_is_found_dead_once_and_a_living_one_never(tmp_path: Path) -> None:
+async def test_only_a_killed_process_is_found_dead_and_once(tmp_path: Path) -> None:
     witness = Witness(tmp_path)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", _LIVES, str(tmp_path)),
@@ -57,7 +57,7 @@ async def test_one_that_leaves_is_not_found_dead(tmp_path: Path) -> None:
     witness.instances.leave()
 
 
-async def test_the_dead_are_found_again_when_what_they_held_could_not_be_freed(
+async def test_a_dead_process_is_found_again_if_its_cleanup_failed(
     tmp_path: Path,
 ) -> None:
     witness = Witness(tmp_path)

@@ -96,7 +96,7 @@ async def test_the_requests_of_one_user_are_bounded_together():
         assert (await generate(channel, size=200 * KIB)).id == "1"
 
 
-async def test_a_request_that_does_not_come_ends_and_the_next_has_its_turn():
+async def test_a_request_that_does_not_arrive_frees_its_place():
     async with serving(read_timeout_s=0.2, max_reads_per_user=1) as (served, channel):
         served.servicer.may_answer.set()
         metadata = call_metadata(ADA, "")
@@ -143,7 +143,7 @@ async def test_reflection_answers_one_question_after_another():
 
 
 @pytest.mark.parametrize("method", ["Check", "Watch"])
-async def test_a_health_check_without_a_message_makes_others_wait_for_a_moment(method):
+async def test_a_health_check_without_a_message_delays_others_briefly(method):
     async with serving() as (_, channel):
         silent = channel.stream_unary(f"/grpc.health.v1.Health/{method}")()
         await silent.wait_for_connection()

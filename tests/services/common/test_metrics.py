@@ -54,7 +54,7 @@ print(others())
 """
 
 
-def test_what_is_counted_is_shown_at_once_here_and_soon_everywhere(tmp_path: Path) -> None:
+def test_counts_are_shown_here_at_once_and_elsewhere_soon(tmp_path: Path) -> None:
     shown = subprocess.run(
         [sys.executable, "-c", _PROGRAM],
         env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)},

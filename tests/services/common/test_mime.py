@@ -75,7 +75,7 @@ def test_the_content_says_what_it_is(head: bytes, found: str) -> None:
         (b"", "a/b\r\nx: y", "a", "application/octet-stream"),
     ],
 )
-def test_then_the_caller_then_the_name_where_the_content_allows_it(
+def test_then_the_caller_and_the_name_decide(
     head: bytes, claimed: str, filename: str, found: str
 ) -> None:
     assert detect_type(head, claimed, filename) == found

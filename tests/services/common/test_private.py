@@ -15,7 +15,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-async def test_the_files_of_a_database_are_private_also_those_that_were_not(
+async def test_files_of_a_database_are_made_private(
     tmp_path: Path,
 ) -> None:
     for _ in range(2):

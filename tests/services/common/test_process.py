@@ -45,5 +45,5 @@ def test_what_the_operator_says_of_it_counts() -> None:
     assert polling("services.__main__", GRPC_EXPERIMENTS=MINE) == ["False", MINE]
 
 
-def test_a_thread_that_computes_lets_the_event_loop_in_after_a_millisecond() -> None:
+def test_a_computing_thread_yields_to_the_event_loop() -> None:
     assert shown("sys.getswitchinterval()") == ["0.001"]

@@ -106,7 +106,7 @@ async def test_a_call_with_two_keys_is_refused(second):
     assert "authorization" in errors.from_rpc_error(refused.value).message
 
 
-async def test_a_call_without_metadata_is_unauthenticated_streamed_too():
+async def test_a_call_without_metadata_is_unauthenticated():
     async with served(nothing) as channel:
         stub = inference_pb2_grpc.InferenceServiceStub(channel)
         with pytest.raises(grpc.aio.AioRpcError) as refused:
@@ -115,7 +115,7 @@ async def test_a_call_without_metadata_is_unauthenticated_streamed_too():
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
-async def test_the_gateways_own_calls_know_for_whom_they_are_made_and_carry_no_key():
+async def test_the_gateways_own_calls_carry_a_user_and_no_key():
     keys, requests = [], []
 
     async def act():
@@ -157,7 +157,7 @@ async def test_a_call_of_the_gateways_own_is_made_for_somebody():
 
 @pytest.mark.parametrize("credential", [None, b""])
 @pytest.mark.parametrize("sent", [b"", CREDENTIAL])
-async def test_without_a_credential_nobody_makes_the_gateways_own_calls(credential, sent):
+async def test_the_gateways_own_calls_need_the_credential(credential, sent):
     async with served(nothing, credential) as channel:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await run_role(channel, service_authorization(sent))

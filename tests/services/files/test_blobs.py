@@ -55,7 +55,7 @@ async def test_a_blob_shorter_than_what_is_asked_for_is_a_fault(blobs: Blobs) ->
     assert reason_of(raised) == "storage_unavailable"
 
 
-async def test_what_is_not_there_cannot_be_read_and_need_not_be_deleted(blobs: Blobs) -> None:
+async def test_a_missing_blob_cannot_be_read_but_deleted(blobs: Blobs) -> None:
     for length in (0, 1):
         with pytest.raises(BlobMissingError):
             await read(blobs, 0, length)

@@ -131,7 +131,7 @@ async def test_a_page_is_what_a_sorted_list_says(
     ascending=st.booleans(),
     backwards=st.booleans(),
 )
-async def test_who_pages_while_files_come_and_go_sees_each_that_stays_once_and_in_order(
+async def test_paging_sees_each_file_that_stays_once_and_in_order(
     repository: FileRepository,
     kept: list[Kept],
     changes: list[list[Change]],

@@ -32,7 +32,7 @@ async def test_what_is_read_is_what_was_kept(filing: Filing, size: int) -> None:
     assert await filing.repository.usage("user_ada") == Usage(1, size)
 
 
-async def test_a_file_of_the_largest_size_is_kept_and_one_byte_more_leaves_nothing(
+async def test_the_largest_file_is_stored_and_one_byte_more_is_not(
     filing: Filing,
 ) -> None:
     ada = filing.client()
@@ -97,7 +97,7 @@ async def test_a_deleted_file_is_gone(filing: Filing) -> None:
     assert await filing.repository.usage("user_ada") == Usage(1, 4)
 
 
-async def test_a_reading_that_has_begun_goes_on_when_the_file_is_deleted(filing: Filing) -> None:
+async def test_a_read_that_has_begun_outlives_the_file(filing: Filing) -> None:
     ada = filing.client()
     content = os.urandom(4 * MIB)
     file = await ada.create(content)
@@ -109,7 +109,7 @@ async def test_a_reading_that_has_begun_goes_on_when_the_file_is_deleted(filing:
     assert read == content
 
 
-async def test_nobody_elses_deleted_expired_or_malformed_id_can_be_told_from_another(
+async def test_all_ids_of_files_that_cannot_be_read_look_alike(
     filing: Filing,
 ) -> None:
     ada, bob = filing.client("ada"), filing.client("bob")

@@ -101,7 +101,7 @@ async def test_a_sweeper_that_stops_does_not_end_anothers_lease(
     assert not await theirs.take()
 
 
-async def test_a_file_without_its_bytes_is_told_as_a_fault_of_the_store(filing: Filing) -> None:
+async def test_a_file_without_its_bytes_is_an_error_of_the_store(filing: Filing) -> None:
     ada = filing.client()
     file = await ada.create(b"x")
     await filing.blobs.delete(file.id)

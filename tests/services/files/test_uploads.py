@@ -155,7 +155,7 @@ async def test_bytes_stay_when_nobody_knows_whether_the_row_is_there(filing: Fil
     assert await filing.client().content(file_id) == b"short"
 
 
-async def test_an_upload_that_commits_too_late_for_the_sweeper_is_refused(filing: Filing) -> None:
+async def test_an_upload_that_commits_after_the_sweeper_is_refused(filing: Filing) -> None:
     repository = SlowRepository(filing)
     receiving = asyncio.create_task(uploads_with(filing, repository).receive(ADA, coming(b"short")))
     await repository.asked.wait()
@@ -167,7 +167,7 @@ async def test_an_upload_that_commits_too_late_for_the_sweeper_is_refused(filing
     assert await filing.repository.usage(ADA.user_id) == NOTHING
 
 
-async def test_what_does_not_fit_is_refused_and_what_fits_exactly_is_kept(filing: Filing) -> None:
+async def test_a_file_fits_the_quota_exactly_or_is_refused(filing: Filing) -> None:
     bob = filing.client("bob", plan=PLAN_PERSONAL_FREE)
     await bob.create(b"x" * 9_000)
     with pytest.raises(GatewayError) as raised:
@@ -221,7 +221,7 @@ async def test_a_full_disk_is_told_and_forgotten_once_there_is_room(
 
 @pytest.mark.parametrize("content", [b"short", LARGE])
 @pytest.mark.parametrize("place", ["s3"], indirect=True)
-async def test_a_bucket_that_is_down_is_told_and_forgotten_once_it_is_back(
+async def test_a_bucket_that_is_down_is_an_error_until_it_is_back(
     filing: Filing, place: Storage, s3: Bucket, content: bytes
 ) -> None:
     ada = filing.client()

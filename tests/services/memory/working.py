@@ -17,8 +17,6 @@ from services.common.database import reading, writing
 from services.common.errors import invalid_api_key
 from services.common.server import Server
 from services.common.settings import Roles as Chosen
-from services.inference.sandbox.models import MODELS
-from services.inference.sandbox.vectors import embed
 from services.memory.archive.archive import Archive
 from services.memory.archive.tables import turns as archived
 from services.memory.entities import Entity
@@ -32,6 +30,8 @@ from services.memory.stores import Stores
 from services.memory.summaries import Summaries
 from services.memory.turns import StoredTurn
 from services.memory.windows import Windows
+from services.sandbox.model.models import MODELS
+from services.sandbox.model.vectors import embed
 from tests.services.memory.remembering import Clock, Process, turn
 
 CREDENTIAL = b"c" * 32

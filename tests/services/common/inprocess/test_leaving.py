@@ -302,7 +302,7 @@ async def test_a_reader_that_stops_stops_the_servicer_and_nobody_else(carrier):
         slow.cancel()
 
 
-async def test_a_servicer_that_stops_reading_stops_the_writer_and_nobody_else(carrier):
+async def test_a_servicer_that_stops_reading_stops_its_writer_only(carrier):
     got, go_on = [], asyncio.Event()
 
     async def up(requests, context):

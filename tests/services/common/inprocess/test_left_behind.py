@@ -132,7 +132,7 @@ async def test_calls_abandoned_in_every_state_leave_nothing_behind(inprocess):
 
 
 @pytest.mark.soak
-async def test_ten_thousand_calls_abandoned_in_every_state_leave_nothing_behind(inprocess):
+async def test_ten_thousand_abandoned_calls_leave_nothing_behind(inprocess):
     await abandon(inprocess, 10_000)
 
 
@@ -154,7 +154,7 @@ async def test_a_stream_that_nobody_holds_any_more_is_cancelled(inprocess):
         await soon(ended.wait())
 
 
-async def test_calls_to_a_server_that_has_not_started_leave_nothing_behind(inprocess):
+async def test_calls_before_the_servers_start_leave_nothing_behind(inprocess):
     channel = InProcessChannel(inprocess.server({}))
     at_first = held()
     for _ in range(50):

@@ -13,7 +13,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import GatewayError
 from services.inference.providers.anthropic.request import build_count, build_request
 from services.inference.providers.base import Call, Target
-from services.inference.sandbox.checks import Checks, load_checks
+from services.sandbox.checks import Checks, load_checks
 from tests.services.inference.providers.caller_words import kept, path_of
 
 OPENAI = conversation_pb2.DIALECT_OPENAI

@@ -12,7 +12,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 from services.common.errors import GatewayError
 from services.inference.providers.base import Call, Target
 from services.inference.providers.gemini.request import build_request
-from services.inference.sandbox import gemini_rules
+from services.sandbox import gemini_rules
 from tests.services.inference.providers.caller_words import kept, path_of
 
 OPENAI = conversation_pb2.DIALECT_OPENAI

@@ -23,7 +23,7 @@ from services.inference.catalogue import server_facts
 from services.inference.providers.base import Call, Target
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.request import build_request
-from services.inference.sandbox.checks import Checks, load_checks
+from services.sandbox.checks import Checks, load_checks
 from tests.services.inference.providers.caller_words import kept, path_of
 
 OPENAI = conversation_pb2.DIALECT_OPENAI

@@ -13,7 +13,7 @@ from services.inference.providers.base import Target
 from services.inference.providers.openai import OpenAIProvider
 from services.inference.providers.sandbox import SandboxProvider
 from services.inference.providers.upstream import Upstream
-from services.inference.sandbox.upstream import serving
+from services.sandbox.upstream import serving
 from tests.services.inference.providers.scripted import Setting, setting
 
 

@@ -17,9 +17,9 @@ from services.inference.providers.base import Call, Target
 from services.inference.providers.gemini import GeminiProvider, headers
 from services.inference.providers.sandbox import SandboxProvider
 from services.inference.providers.upstream import Upstream
-from services.inference.sandbox.log import RequestLog
-from services.inference.sandbox.upstream import serving
 from services.inference.stream.accumulator import Accumulator, whole_of
+from services.sandbox.log import RequestLog
+from services.sandbox.upstream import serving
 from tests.services.inference.providers.gemini_answers import chunk, text, wire
 from tests.services.inference.providers.gemini_calls import USER, call_of, says
 from tests.services.inference.providers.scripted import END, SSE_HEAD, Live, Setting, setting

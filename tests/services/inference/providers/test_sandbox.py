@@ -27,10 +27,11 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.providers.base import Call, Target
-from services.inference.providers.sandbox import MODELS, SandboxProvider, read_prompt
-from services.inference.sandbox.anthropic_wire import redact
-from services.inference.sandbox.upstream import serving
+from services.inference.providers.sandbox import MODELS, SandboxProvider
 from services.inference.stream.accumulator import Accumulator
+from services.sandbox.model import requests
+from services.sandbox.model.signatures import redact
+from services.sandbox.upstream import serving
 
 USER = conversation_pb2.ROLE_USER
 ASSISTANT = conversation_pb2.ROLE_ASSISTANT
@@ -161,7 +162,7 @@ async def test_a_refusal_hidden_thinking_and_a_stop_string():
     ],
 )
 def test_thinking_is_wanted_or_not(thinking, thinks):
-    assert read_prompt(call("hi", thinking=thinking).request).thinking is thinks
+    assert requests.thinks(call("hi", thinking=thinking).request) is thinks
 
 
 async def test_a_count_is_what_the_usage_will_say():
@@ -452,4 +453,4 @@ async def test_the_answer_is_the_same_whichever_way_the_prompt_came(here, chat, 
 def test_thinking_sent_back_is_counted():
     thought = Block(thinking=Thinking(text="abcd" * 10))
     asked = call("abcd", message(ASSISTANT, thought, "abcd"), "abcd")
-    assert read_prompt(asked.request).input_tokens() == 13
+    assert requests.input_tokens(asked.request) == 13

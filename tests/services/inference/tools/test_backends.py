@@ -11,7 +11,7 @@ import pytest
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
-from services.common.settings_tools import WebSearch
+from services.common.settings import WebSearch
 from services.inference import http
 from services.inference.tools.backends import search_backend
 from services.inference.tools.search import SearchResult

@@ -1,0 +1,39 @@
+"""gRPC server reflection that is imported when it is first called."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import grpc
+
+# The name is `reflection.SERVICE_NAME` of grpc_reflection, and the path is its only method's.
+SERVICE_NAME = "grpc.reflection.v1alpha.ServerReflection"
+_METHOD = f"/{SERVICE_NAME}/ServerReflectionInfo"
+
+
+class LazyReflection(grpc.GenericRpcHandler):
+    """Handler of reflection calls, which few servers ever get; the library takes 1 MB.
+
+    Args:
+        names: the full names of the services that are offered.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._handler: grpc.RpcMethodHandler[Any, Any] | None = None
+
+    def service(
+        self, handler_call_details: grpc.HandlerCallDetails
+    ) -> "grpc.RpcMethodHandler[Any, Any] | None":
+        """Return the handler of the reflection method, and None for any other method."""
+        if handler_call_details.method != _METHOD:
+            return None
+        if self._handler is None:
+            from grpc_reflection.v1alpha import reflection, reflection_pb2
+
+            servicer = reflection.aio.ReflectionServicer(self._names)
+            self._handler = grpc.stream_stream_rpc_method_handler(
+                servicer.ServerReflectionInfo,
+                request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
+                response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
+            )
+        return self._handler

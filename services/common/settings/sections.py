@@ -1,0 +1,253 @@
+"""Sections of the settings: addresses, storage, limits, articles, memory and others."""
+
+import ipaddress
+import re
+from pathlib import Path
+from typing import Annotated, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from services.common.settings.base import Section
+
+MAX_FILE_LIFETIME_S = 31_536_000
+
+_HOST_AND_PORT = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}")
+# As browsers serialize one, in lower case and without a path; apps have schemes of their own.
+_ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
+
+
+class Server(Section):
+    """Addresses that the gateway listens on, and who may call it from browsers."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8080
+    metrics_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    metrics_port: Annotated[int, Field(ge=0, le=65535)] = 9464
+    grpc: str = ""
+    access_log_per_s: Annotated[int, Field(ge=0)] = 50
+    cors_origins: list[str] = Field(default_factory=list)
+    plain_requests: bool = True
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _are_origins(cls, value: list[str]) -> list[str]:
+        if not all(_ORIGIN.fullmatch(origin) for origin in value):
+            raise ValueError(
+                'origins as browsers send them are needed, "https://app.example"; or "*"'
+            )
+        return value
+
+    @field_validator("grpc")
+    @classmethod
+    def _is_host_and_port(cls, value: str) -> str:
+        if value and not _HOST_AND_PORT.fullmatch(value):
+            raise ValueError('an address and a port are needed, "127.0.0.1:50051"; or ""')
+        return value
+
+    @field_validator("metrics_host")
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        try:
+            ipaddress.ip_address(value)
+        except ValueError:
+            raise ValueError("an IP address of this machine to listen on is needed") from None
+        return value
+
+    def is_at(self, url: str) -> bool:
+        """Return whether the text of a URL names the facade's own address."""
+        hosts = {self.host, "127.0.0.1", "localhost", "::1", "0.0.0.0"}
+        try:
+            address = urlsplit(url)
+            return address.hostname in hosts and address.port == self.port
+        except ValueError:  # no port, or no address at all
+            return False
+
+
+class Storage(Section):
+    """Places of the data."""
+
+    data_dir: Path = Path("var")
+    database_url: str = ""
+    blob_url: str = ""
+    min_free_bytes: Annotated[int, Field(ge=0)] = 256 << 20
+
+
+class Roles(Section):
+    """The models for side tasks; empty: the embedded way, or none."""
+
+    describe_image: str = ""
+    transcribe_audio: str = ""
+    summarise: str = ""
+    embed: str = ""
+
+
+class Discovery(Section):
+    """Whether providers are used that the settings do not name."""
+
+    enabled: bool = True
+
+
+class PlanLimits(Section):
+    """A limit for each plan."""
+
+    personal_free: Annotated[int, Field(ge=0)]
+    personal_pro: Annotated[int, Field(ge=0)]
+    team_pro: Annotated[int, Field(ge=0)]
+    enterprise: Annotated[int, Field(ge=0)]
+
+
+class StorageLimits(PlanLimits):
+    """Bytes that the files of one owner may have together, by plan."""
+
+    personal_free: Annotated[int, Field(ge=0)] = 1 << 30
+    personal_pro: Annotated[int, Field(ge=0)] = 5 << 30
+    team_pro: Annotated[int, Field(ge=0)] = 50 << 30
+    enterprise: Annotated[int, Field(ge=0)] = 50 << 30
+
+
+class Limits(Section):
+    """Limits of requests, answers, connections and stored files."""
+
+    max_head_bytes: Annotated[int, Field(ge=8192)] = 64 << 10
+    max_header_fields: Annotated[int, Field(ge=16)] = 128
+    head_timeout_s: Annotated[float, Field(gt=0)] = 10
+    idle_connection_s: Annotated[float, Field(gt=0)] = 75
+    stalled_reader_s: Annotated[float, Field(gt=0)] = 60
+    max_stalled_readers: Annotated[int, Field(ge=1)] = 50
+    max_connections: Annotated[int, Field(ge=0)] = 0
+    reserved_connections: Annotated[float, Field(ge=0, le=0.9)] = 0.5
+    max_body: Annotated[int, Field(ge=1024)] = 64 << 20
+    max_body_values: Annotated[int, Field(ge=1)] = 1_000_000
+    max_parallel_parses: Annotated[int, Field(ge=1)] = 1
+    max_buffered_bytes: Annotated[int, Field(ge=1024)] = 512 << 20
+    max_buffered_bytes_per_user: Annotated[int, Field(ge=1024)] = 128 << 20
+    body_idle_s: Annotated[float, Field(gt=0)] = 60
+    min_body_rate: Annotated[int, Field(ge=1)] = 8 << 10
+    max_message: Annotated[int, Field(ge=1024)] = 80 << 20
+    max_answer: Annotated[int, Field(ge=1 << 16)] = 80 << 20
+    max_answer_parts: Annotated[int, Field(ge=16)] = 10_000
+    max_answer_values: Annotated[int, Field(ge=1024)] = 1_000_000
+    max_recovered: Annotated[int, Field(ge=0)] = 4 << 20
+    max_sse_line: Annotated[int, Field(ge=1 << 16)] = 32 << 20
+    upstream_idle_s: Annotated[float, Field(gt=0)] = 30
+    max_idle_upstream_connections: Annotated[int, Field(ge=0)] = 256
+    connect_timeout_s: Annotated[float, Field(gt=0)] = 10
+    step_timeout_s: Annotated[float, Field(gt=0)] = 600
+    stream_idle_s: Annotated[float, Field(gt=0)] = 300
+    hedge_after_s: Annotated[float, Field(ge=0)] = 10
+    breaker_failures: Annotated[int, Field(ge=1)] = 5
+    keepalive_s: Annotated[float, Field(gt=0, le=15)] = 10
+    hold_headers_s: Annotated[float, Field(gt=0, le=15)] = 15
+    drain_s: Annotated[float, Field(ge=0)] = 30
+    identify_cache_s: Annotated[float, Field(ge=0, le=30)] = 30
+    max_file: Annotated[int, Field(ge=1)] = 50 << 20
+    default_file_lifetime_s: Annotated[int, Field(ge=1, le=MAX_FILE_LIFETIME_S)] = 30 * 86_400
+    sweep_every_s: Annotated[float, Field(gt=0)] = 60
+    orphan_grace_s: Annotated[float, Field(gt=0)] = 3600
+    max_fetched_bytes: Annotated[int, Field(ge=1024)] = 20 << 20
+    max_parallel_fetches: Annotated[int, Field(ge=1)] = 16
+    fetch_timeout_s: Annotated[float, Field(gt=0)] = 10
+    max_parallel_conversions: Annotated[int, Field(ge=1)] = 2
+    max_waiting_conversions: Annotated[int, Field(ge=0)] = 100
+    conversion_timeout_s: Annotated[float, Field(gt=0)] = 300
+    conversion_memory: Annotated[int, Field(ge=512 << 20)] = 2 << 30
+    storage: StorageLimits = StorageLimits()
+
+
+class Grpc(Section):
+    """gRPC on a TCP port: its certificates, and bounds that a Unix socket does not have."""
+
+    certificate: str = ""
+    private_key: str = ""
+    client_ca: str = ""
+    max_connections: Annotated[int, Field(ge=1)] = 1000
+    max_calls_per_connection: Annotated[int, Field(ge=1)] = 1000
+    max_metadata_bytes: Annotated[int, Field(ge=1024)] = 16 << 10
+    handshake_timeout_s: Annotated[float, Field(gt=0)] = 10
+    idle_connection_s: Annotated[float, Field(gt=0)] = 300
+    connection_age_s: Annotated[float, Field(gt=0)] = 3600
+    read_timeout_s: Annotated[float, Field(gt=0)] = 60
+    max_reads_per_user: Annotated[int, Field(ge=1)] = 2
+    max_held_bytes_per_user: Annotated[int, Field(ge=1024)] = 160 << 20
+
+    @model_validator(mode="after")
+    def _certificates_go_together(self) -> Self:
+        given = [self.certificate, self.private_key, self.client_ca]
+        if any(given) and not all(given):
+            raise ValueError("certificate, private_key and client_ca go together")
+        return self
+
+
+class ArticleQuota(PlanLimits):
+    """Bytes that the documents of one user may have together, by plan."""
+
+    personal_free: Annotated[int, Field(ge=0)] = 256 << 20
+    personal_pro: Annotated[int, Field(ge=0)] = 1 << 30
+    team_pro: Annotated[int, Field(ge=0)] = 10 << 30
+    enterprise: Annotated[int, Field(ge=0)] = 10 << 30
+
+
+class ArticleDocuments(PlanLimits):
+    """Documents that one user may have, by plan."""
+
+    personal_free: Annotated[int, Field(ge=0)] = 1000
+    personal_pro: Annotated[int, Field(ge=0)] = 5000
+    team_pro: Annotated[int, Field(ge=0)] = 10_000
+    enterprise: Annotated[int, Field(ge=0)] = 10_000
+
+
+class Articles(Section):
+    """Document editing."""
+
+    require_grant: bool = False
+    session_ttl_s: Annotated[float, Field(gt=0)] = 600
+    session_remembered_s: Annotated[float, Field(gt=0)] = 86_400
+    max_sessions: Annotated[int, Field(ge=1)] = 1000
+    deleted_retention_s: Annotated[float, Field(gt=0)] = 30 * 86_400
+    cache_bytes: Annotated[int, Field(ge=0)] = 128 << 20
+    quota: ArticleQuota = ArticleQuota()
+    documents: ArticleDocuments = ArticleDocuments()
+
+
+class MemoryQuota(PlanLimits):
+    """Memories that one user may have, by plan."""
+
+    personal_free: Annotated[int, Field(ge=0)] = 10
+    personal_pro: Annotated[int, Field(ge=0)] = 50
+    team_pro: Annotated[int, Field(ge=0)] = 100
+    enterprise: Annotated[int, Field(ge=0)] = 100
+
+
+class MemoryStorage(PlanLimits):
+    """Bytes that the memories of one user may have together, by plan."""
+
+    personal_free: Annotated[int, Field(ge=0)] = 256 << 20
+    personal_pro: Annotated[int, Field(ge=0)] = 1 << 30
+    team_pro: Annotated[int, Field(ge=0)] = 10 << 30
+    enterprise: Annotated[int, Field(ge=0)] = 10 << 30
+
+
+class Memory(Section):
+    """Memory: conversations that the server remembers."""
+
+    lock_wait_s: Annotated[float, Field(ge=0)] = 10
+    lock_lease_s: Annotated[float, Field(ge=1, le=30)] = 25
+    sync_wait_s: Annotated[float, Field(ge=0)] = 30
+    leave_drain_s: Annotated[float, Field(ge=0)] = 120
+    readers: Annotated[int, Field(ge=1)] = 5
+    inject_tokens: Annotated[int, Field(ge=0)] = 4000
+    retrieve: Annotated[int, Field(ge=0, le=100)] = 8
+    retrieve_tokens: Annotated[int, Field(ge=0)] = 2000
+    embed_wait_s: Annotated[float, Field(gt=0)] = 2
+    job_poll_s: Annotated[float, Field(gt=0)] = 2
+    quota: MemoryQuota = MemoryQuota()
+    storage: MemoryStorage = MemoryStorage()
+
+
+class Adaptation(Section):
+    """The store of converted media, which later turns read again."""
+
+    kept_s: Annotated[float, Field(ge=0)] = 7 * 86_400
+    kept_bytes: Annotated[int, Field(ge=0)] = 4 << 30
+    kept_bytes_per_user: Annotated[int, Field(ge=0)] = 512 << 20

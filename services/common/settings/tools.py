@@ -1,0 +1,59 @@
+"""Settings of the tools that the gateway runs for models."""
+
+import os
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from services.common.settings.base import Section, without_variables
+
+# Where the backends' own clients look for a key.
+_SEARCH_KEY_VARIABLES = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}
+
+
+class WebSearch(Section):
+    """The backend of web searches; without one there are none."""
+
+    backend: Literal["", "searxng", "brave", "tavily"] = ""
+    url: str = ""
+    api_key: SecretStr = SecretStr("")
+    api_key_env: str = ""
+    max_results: Annotated[int, Field(ge=1, le=20)] = 8
+    timeout_s: Annotated[float, Field(gt=0)] = 10
+
+    @field_validator("url", "api_key", "api_key_env", mode="before")
+    @classmethod
+    def _is_literal(cls, value: Any) -> Any:
+        return without_variables(value)
+
+    @model_validator(mode="after")
+    def _has_address(self) -> Self:
+        if self.url and not self.backend:
+            raise ValueError("backend: searxng, brave or tavily is needed with url")
+        if (self.url or self.backend == "searxng") and not self._leads_somewhere():
+            raise ValueError("url: the http:// or https:// address of the backend is needed")
+        return self
+
+    def _leads_somewhere(self) -> bool:
+        try:
+            address = urlsplit(self.url)
+            return address.scheme in ("http", "https") and bool(address.hostname)
+        except ValueError:
+            return False
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable that the key is in, or "" for a backend that needs none."""
+        return self.api_key_env or _SEARCH_KEY_VARIABLES.get(self.backend, "")
+
+    def key(self, environ: Mapping[str, str] = os.environ) -> str:
+        """Return the backend's key, or "" where it has none."""
+        return self.api_key.get_secret_value() or environ.get(self.key_variable, "")
+
+
+class Tools(Section):
+    """Tools that the gateway runs for models."""
+
+    web_search: WebSearch = WebSearch()

@@ -1,0 +1,276 @@
+"""Checks of requests against the request types of the official SDKs.
+
+The SDKs describe their requests as TypedDicts for those who write one; here they
+are read as rules for a server that receives one. That takes three changes, made once
+and on every level: unknown keys are refused, an `Iterable` is a list (pydantic
+would look at its items too late to report them), and a union of objects is told
+apart by `type` or `role`, so that a report names one field instead of every
+alternative.
+
+This is the one place that imports the SDKs, and only when it is first needed.
+"""
+
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, reduce
+from operator import or_
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    Required,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from pydantic import (
+    ConfigDict,
+    Discriminator,
+    Tag,
+    TypeAdapter,
+    ValidationError,
+    with_config,
+)
+from typing_extensions import TypedDict, is_typeddict
+
+
+class MissingSdkError(Exception):
+    """The official SDKs are not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A field that breaks a rule: where it is in the body, and what it takes."""
+
+    path: tuple[str | int, ...]
+    message: str
+
+
+Body = Mapping[str, Any]
+Check = Callable[[Body], Problem | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """A check for each kind of request: the first problem of a body, or None.
+
+    Those called `beta_…` are for requests that name beta features, whose bodies may hold more;
+    `betas` are the names that the SDK lists.
+    """
+
+    chat: Check
+    embeddings: Check
+    messages: Check
+    count_tokens: Check
+    beta_messages: Check
+    beta_count_tokens: Check
+    betas: frozenset[str]
+
+
+def out_of_range(body: Body, key: str, low: float, high: float | None) -> Iterator[Problem]:
+    """Return the problem of a number that is there and not within its bounds, if it has one."""
+    value = body.get(key)
+    if value is not None and (value < low or (high is not None and value > high)):
+        takes = f"from {low} to {high}" if high is not None else f"at least {low}"
+        yield Problem((key,), f"{value} is out of range: {takes}")
+
+
+@cache
+def load_checks() -> Checks:
+    """Build the checks from the installed SDKs; the first time takes about a second.
+
+    Raises:
+        MissingSdkError: an SDK is not installed.
+    """
+    try:
+        from anthropic.types import anthropic_beta_param as betas
+        from anthropic.types import message_count_tokens_params as count_tokens
+        from anthropic.types import message_create_params as messages
+        from anthropic.types.beta import message_count_tokens_params as beta_count_tokens
+        from anthropic.types.beta import message_create_params as beta_messages
+        from openai.types import embedding_create_params as embeddings
+        from openai.types.chat import completion_create_params as chat
+    except ImportError as error:
+        raise MissingSdkError(
+            "the sandbox checks requests by the official SDKs' types, which are not installed: "
+            "pip install 'llm-gateway[sandbox]'"
+        ) from error
+    return Checks(
+        chat=_by_stream(
+            _check(chat.CompletionCreateParamsNonStreaming),
+            _check(chat.CompletionCreateParamsStreaming),
+        ),
+        embeddings=_check(embeddings.EmbeddingCreateParams),
+        messages=_by_stream(
+            _check(messages.MessageCreateParamsNonStreaming, _SAMPLING),
+            _check(messages.MessageCreateParamsStreaming, _SAMPLING),
+        ),
+        count_tokens=_check(count_tokens.MessageCountTokensParams),
+        beta_messages=_when_needed(
+            lambda: _by_stream(
+                _check(beta_messages.MessageCreateParamsNonStreaming, _SAMPLING),
+                _check(beta_messages.MessageCreateParamsStreaming, _SAMPLING),
+            )
+        ),
+        beta_count_tokens=_when_needed(lambda: _check(beta_count_tokens.MessageCountTokensParams)),
+        betas=frozenset(_values(betas.AnthropicBetaParam)),
+    )
+
+
+# Fields of the SDK's types that go into a header.
+_HEADERS = frozenset({"betas"})
+
+# The messages API samples by these; the SDK's types have left them out since 2.0.
+_SAMPLING = {
+    "temperature": NotRequired[float],
+    "top_p": NotRequired[float],
+    "top_k": NotRequired[int],
+}
+
+
+def _by_stream(whole: Check, streamed: Check) -> Check:
+    return lambda body: (streamed if body.get("stream") is True else whole)(body)
+
+
+def _when_needed(build: Callable[[], Check]) -> Check:
+    """Return a check that is built when it is first used."""
+    built = cache(build)
+    return lambda body: built()(body)
+
+
+def _check(typed: Any, more: Mapping[str, Any] | None = None) -> Check:
+    adapter = TypeAdapter(_Converter().typed_dict(typed, more or {}))
+
+    def check(body: Body) -> Problem | None:
+        try:
+            adapter.validate_python(body, strict=True)
+        except ValidationError as error:
+            found = error.errors(include_url=False, include_context=False, include_input=False)
+            # Every alternative of a union reports; the one meant is the one that went deepest.
+            return max(
+                (Problem(_path(item["loc"]), item["msg"]) for item in found),
+                key=lambda problem: len(problem.path),
+            )
+        return None
+
+    return check
+
+
+def _path(location: Sequence[str | int]) -> tuple[str | int, ...]:
+    """Leave out of a location what names an alternative of a union."""
+    return tuple(step for step in location if not str(step).startswith("<"))
+
+
+class _Converter:
+    """Turns the SDKs' types into ones that check what was received."""
+
+    def __init__(self) -> None:
+        self._done: dict[Any, Any] = {}
+
+    def typed_dict(self, typed: Any, more: Mapping[str, Any]) -> Any:
+        """Return a closed TypedDict of converted fields, `more` among them."""
+        if typed in self._done:
+            return self._done[typed]
+        required = typed.__required_keys__
+        fields: dict[str, Any] = dict(more)
+        for name, hint in get_type_hints(typed, include_extras=True).items():
+            if name in _HEADERS:
+                continue
+            wrapper = get_origin(hint)
+            is_required = wrapper is Required or (wrapper is not NotRequired and name in required)
+            inner = get_args(hint)[0] if wrapper in (Required, NotRequired) else hint
+            converted = self.convert(inner)
+            fields[name] = Required[converted] if is_required else NotRequired[converted]
+        config = getattr(typed, "__pydantic_config__", None) or {}
+        extra = config.get("extra", "forbid")
+        made: Any = TypedDict(typed.__name__, fields)  # type: ignore[misc] # made at run time
+        closed = with_config(ConfigDict(extra=extra))(made)
+        self._done[typed] = closed
+        return closed
+
+    def convert(self, hint: Any) -> Any:
+        """Convert one type."""
+        if is_typeddict(hint):
+            return self.typed_dict(hint, {})
+        if hint is object:
+            return Any
+        origin, arguments = get_origin(hint), get_args(hint)
+        if origin is Annotated:
+            return self.convert(arguments[0])
+        if origin in (Union, types.UnionType):
+            return self._union([item for item in arguments if _is_json(item)])
+        if isinstance(origin, type) and issubclass(origin, Mapping):
+            value = self.convert(arguments[1])
+            return dict[str, value]  # type: ignore[valid-type] # a type made at run time
+        if isinstance(origin, type) and issubclass(origin, Iterable):
+            item = self.convert(arguments[0])
+            return list[item]  # type: ignore[valid-type] # a type made at run time
+        return hint
+
+    def _union(self, members: list[Any]) -> Any:
+        objects = [member for member in members if is_typeddict(member)]
+        others = [self.convert(member) for member in members if not is_typeddict(member)]
+        alternatives = [Annotated[other, Tag(f"<{number}>")] for number, other in enumerate(others)]
+        if len(objects) > 1 and (told := self._told_apart(objects)) is not None:
+            alternatives.append(Annotated[told, Tag("<object>")])
+        else:
+            alternatives += [
+                Annotated[self.convert(item), Tag(f"<{item.__name__}>")] for item in objects
+            ]
+        return reduce(or_, alternatives) if len(alternatives) > 1 else alternatives[0]
+
+    def _told_apart(self, objects: list[Any]) -> Any:
+        """Return a union that a literal `type` or `role` decides, or None where none does."""
+        for key in ("type", "role"):
+            tags: dict[Any, Any] = {}
+            for item in objects:
+                for value in _literals(get_type_hints(item, include_extras=True).get(key)):
+                    tags.setdefault(value, item)
+            if set(map(id, tags.values())) == set(map(id, objects)):
+                return self._discriminated(key, tags)
+        return None
+
+    def _discriminated(self, key: str, tags: Mapping[Any, Any]) -> Any:
+        def tag(value: Any) -> str | None:
+            kind = value.get(key) if isinstance(value, Mapping) else None
+            known = isinstance(kind, str | None) and kind in tags
+            return f"<{kind}>" if known else None
+
+        members = [Annotated[self.convert(item), Tag(f"<{value}>")] for value, item in tags.items()]
+        takes = ", ".join(repr(value) for value in tags if value is not None)
+        return Annotated[
+            reduce(or_, members),
+            Discriminator(
+                tag,
+                custom_error_type="unknown_kind",
+                custom_error_message=f"Input should be an object with {key!r} one of {takes}",
+            ),
+        ]
+
+
+def _is_json(member: Any) -> bool:
+    """Return whether a member of a union can come as JSON: models and files cannot."""
+    if is_typeddict(member) or not isinstance(member, type):
+        return get_origin(member) is not Annotated and "IO" not in str(member)
+    return member in (str, int, float, bool, dict, list, object, type(None))
+
+
+def _literals(hint: Any) -> list[Any]:
+    """Return the values of a literal field, None among them where it may be left out."""
+    if hint is None:
+        return []
+    if get_origin(hint) is Required:
+        return _values(get_args(hint)[0])
+    return [None, *_values(hint)]
+
+
+def _values(hint: Any) -> list[Any]:
+    if get_origin(hint) is Literal:
+        return list(get_args(hint))
+    if get_origin(hint) in (Union, types.UnionType):
+        return [value for item in get_args(hint) for value in _values(item)]
+    return []

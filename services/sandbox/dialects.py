@@ -1,0 +1,320 @@
+"""The APIs of OpenAI and Anthropic: requests that are accepted, and answers."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+import orjson
+
+from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.sandbox import (
+    anthropic_rules,
+    anthropic_wire,
+    openai_wire,
+)
+from services.sandbox.anthropic_betas import betas_of, check_betas
+from services.sandbox.checks import Body, Check, Problem
+from services.sandbox.model import openai_shapes
+from services.sandbox.model.answers import Answer
+from services.sandbox.model.models import (
+    LISTED,
+    MAX_OUTPUT_TOKENS,
+    Model,
+    SandboxError,
+)
+from services.sandbox.model.play import Step
+from services.sandbox.personalities import USUAL
+from services.sandbox.personalities.base import Personality
+
+Json = dict[str, Any]
+
+_RELEASED = "2001-02-03T04:05:06Z"
+_RELEASED_AT = 981_173_106
+
+
+class StreamWriter(Protocol):
+    """Writes one streamed answer as server-sent events."""
+
+    def write(self, step: Step) -> bytes:
+        """Return what one step puts on the wire, possibly nothing."""
+        ...
+
+    def end(self) -> bytes:
+        """Return what ends a stream that went well."""
+        ...
+
+    def failure(self, error: SandboxError, request_id: str) -> bytes:
+        """Return what reports a failure within the stream."""
+        ...
+
+
+class Dialect(Protocol):
+    """A provider as it is seen over HTTP.
+
+    Attributes:
+        name: for the log.
+        request_id_header: the header that carries a request's id.
+        waits_in_header: whether the time to wait is in a header.
+    """
+
+    name: str
+    request_id_header: str
+    waits_in_header: bool
+
+    def authenticate(self, headers: Mapping[str, str]) -> None:
+        """Refuse a request without the headers that every request needs.
+
+        Raises:
+            SandboxError: one is missing.
+        """
+        ...
+
+    def read(self, body: Body) -> Body:
+        """Return a body as the dialect's maker would be sent it.
+
+        Raises:
+            SandboxError: the provider that is played refuses it.
+        """
+        ...
+
+    def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
+        """Return the first thing that is wrong with a body, or None."""
+        ...
+
+    def read_request(self, body: Body) -> GenerateRequest:
+        """Return the canonical request of a body without a problem."""
+        ...
+
+    def whole(self, answer: Answer, model: Model) -> Json:
+        """Write a whole answer."""
+        ...
+
+    def stream(self, answer: Answer, model: Model, body: Body) -> StreamWriter:
+        """Begin to write a streamed answer."""
+        ...
+
+    def failure(self, error: SandboxError, request_id: str) -> Any:
+        """Write a failure."""
+        ...
+
+    def counted(self, read: int) -> Json:
+        """Write the count of the tokens that a request would read."""
+        ...
+
+    def listed(self) -> Json:
+        """Write the list of models."""
+        ...
+
+    def described(self, model: Model) -> Json:
+        """Write one model."""
+        ...
+
+
+class OpenAI:
+    """OpenAI's chat completions; see `Dialect`."""
+
+    name = "openai"
+    request_id_header = "x-request-id"
+    waits_in_header = True
+
+    def __init__(
+        self,
+        check: Check,
+        new_id: Callable[[str], str],
+        now: Callable[[], float],
+        find_problem: Check,
+        personality: Personality = USUAL,
+    ) -> None:
+        self._check = check
+        self._new_id = new_id
+        self._now = now
+        self._find_problem = find_problem
+        self._personality = personality
+
+    def authenticate(self, headers: Mapping[str, str]) -> None:
+        """Require a bearer key."""
+        if not headers.get("Authorization", "").startswith("Bearer "):
+            raise SandboxError(
+                "authentication", 401, "You didn't provide an API key: Authorization: Bearer KEY"
+            )
+
+    def read(self, body: Body) -> Body:
+        """Return a body as OpenAI would be sent it."""
+        return self._personality.read(body)
+
+    def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
+        """Check types, then the other rules."""
+        return self._check(body) or self._find_problem(body)
+
+    def read_request(self, body: Body) -> GenerateRequest:
+        """Return the canonical request of a body without a problem."""
+        return openai_wire.read_request(body)
+
+    def whole(self, answer: Answer, model: Model) -> Json:
+        """Write a `chat.completion`."""
+        return self._personality.tell(openai_wire.completion(answer, self._head(model)))
+
+    def stream(self, answer: Answer, model: Model, body: Body) -> StreamWriter:
+        """Begin a stream of `chat.completion.chunk`."""
+        options = body.get("stream_options") or {}
+        include_usage = options.get("include_usage") is True
+        return _OpenAIStream(
+            openai_wire.ChunkWriter(answer, self._head(model), include_usage=include_usage),
+            self._personality,
+        )
+
+    def failure(self, error: SandboxError, request_id: str) -> Any:
+        """Write a failure."""
+        return self._personality.failed(error, openai_shapes.error_body(error))
+
+    def counted(self, read: int) -> Json:
+        """Write nothing: the API has no count."""
+        raise SandboxError("not_found", 404, "There is no count of tokens")
+
+    def listed(self) -> Json:
+        """Write the list of models."""
+        return {"object": "list", "data": [self.described(model) for model in LISTED]}
+
+    def described(self, model: Model) -> Json:
+        """Write one model."""
+        return {
+            "id": model.name,
+            "object": "model",
+            "created": _RELEASED_AT,
+            "owned_by": "sandbox",
+        }
+
+    def _head(self, model: Model) -> Json:
+        return {
+            "id": self._new_id("chatcmpl-"),
+            "created": int(self._now()),
+            "model": model.name,
+        }
+
+
+class _OpenAIStream:
+    def __init__(self, writer: openai_wire.ChunkWriter, personality: Personality) -> None:
+        self._writer = writer
+        self._personality = personality
+        self._chunks = personality.chunks()
+        self._opening = personality.opening
+
+    def write(self, step: Step) -> bytes:
+        opening, self._opening = self._opening, b""
+        return opening + self._told(self._writer.write(step))
+
+    def end(self) -> bytes:
+        return self._told(self._writer.end()) + b"data: [DONE]\n\n"
+
+    def failure(self, error: SandboxError, request_id: str) -> bytes:
+        return _data(self._personality.failed(error, openai_shapes.error_body(error)))
+
+    def _told(self, written: Iterable[Json]) -> bytes:
+        tell = self._personality.tell
+        return b"".join(_data(tell(chunk)) for one in written for chunk in self._chunks(one))
+
+
+class Anthropic:
+    """Anthropic's messages; see `Dialect`."""
+
+    name = "anthropic"
+    request_id_header = "request-id"
+    waits_in_header = True
+
+    def __init__(
+        self,
+        check: Check,
+        beta_check: Check,
+        betas: frozenset[str],
+        new_id: Callable[[str], str],
+        personality: Personality = USUAL,
+    ) -> None:
+        self._check = check
+        self._beta_check = beta_check
+        self._betas = betas
+        self._new_id = new_id
+        self._personality = personality
+
+    def authenticate(self, headers: Mapping[str, str]) -> None:
+        """Require a key in either header, a version, and known beta features."""
+        bearer = headers.get("Authorization", "").startswith("Bearer ")
+        if not headers.get("x-api-key") and not bearer:
+            raise SandboxError("authentication", 401, "x-api-key header is required")
+        if not headers.get("anthropic-version"):
+            raise SandboxError("invalid", 400, "header is required", path=("anthropic-version",))
+        check_betas(headers, self._betas)
+
+    def read(self, body: Body) -> Body:
+        """Return a body as Anthropic would be sent it."""
+        return self._personality.read(body)
+
+    def problem(self, body: Body, headers: Mapping[str, str]) -> Problem | None:
+        """Check types, then the other rules."""
+        check = self._beta_check if betas_of(headers) else self._check
+        return check(body) or anthropic_rules.find_problem(body)
+
+    def read_request(self, body: Body) -> GenerateRequest:
+        """Return the canonical request of a body without a problem."""
+        return anthropic_wire.read_request(body)
+
+    def whole(self, answer: Answer, model: Model) -> Json:
+        """Write a `message`."""
+        return anthropic_wire.message(answer, self._head(model))
+
+    def stream(self, answer: Answer, model: Model, body: Body) -> StreamWriter:
+        """Begin a stream of events."""
+        return _AnthropicStream(anthropic_wire.EventWriter(answer, self._head(model)))
+
+    def failure(self, error: SandboxError, request_id: str) -> Json:
+        """Write a failure."""
+        return anthropic_wire.error_body(error, request_id)
+
+    def counted(self, read: int) -> Json:
+        """Write the count of the tokens that a request would read."""
+        return {"input_tokens": read}
+
+    def listed(self) -> Json:
+        """Write the list of models, all on one page."""
+        models = [self.described(model) for model in LISTED]
+        return {
+            "data": models,
+            "has_more": False,
+            "first_id": models[0]["id"],
+            "last_id": models[-1]["id"],
+        }
+
+    def described(self, model: Model) -> Json:
+        """Write one model."""
+        return {
+            "type": "model",
+            "id": model.name,
+            "display_name": model.display_name,
+            "created_at": _RELEASED,
+            "lifecycle": "active",
+            "max_input_tokens": model.context_window,
+            "max_tokens": MAX_OUTPUT_TOKENS,
+        }
+
+    def _head(self, model: Model) -> Json:
+        return {"id": self._new_id("msg_"), "model": model.name}
+
+
+class _AnthropicStream:
+    def __init__(self, writer: anthropic_wire.EventWriter) -> None:
+        self._writer = writer
+
+    def write(self, step: Step) -> bytes:
+        return b"".join(map(_event, self._writer.write(step)))
+
+    def end(self) -> bytes:
+        return b""
+
+    def failure(self, error: SandboxError, request_id: str) -> bytes:
+        return _event(anthropic_wire.error_body(error, request_id))
+
+
+def _data(value: Any) -> bytes:
+    return b"data: " + orjson.dumps(value) + b"\n\n"
+
+
+def _event(value: Mapping[str, Any]) -> bytes:
+    return b"event: " + str(value["type"]).encode() + b"\n" + _data(value)

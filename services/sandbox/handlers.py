@@ -1,0 +1,266 @@
+"""HTTP handlers of the sandbox, for all dialects."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from services.sandbox import gemini_wire, openai_embeddings
+from services.sandbox.checks import Body
+from services.sandbox.dialects import Dialect
+from services.sandbox.log import Entry, RequestLog
+from services.sandbox.model import behaviours, requests, transcripts, vectors
+from services.sandbox.model.answers import Answer
+from services.sandbox.model.models import Model, SandboxError, find_model
+from services.sandbox.model.play import CutError, Sleep, play
+
+# Gemini's method of streamed answers.
+STREAMED = "streamGenerateContent"
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request while it is answered."""
+
+    request: web.Request
+    dialect: Dialect
+    request_id: str
+    entry: Entry
+
+    def model(self, body: Body) -> str:
+        """Return the name of the model: Gemini's is in the path."""
+        name: str = self.request.match_info.get("model") or body["model"]
+        return name
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that every answer has."""
+        return {self.dialect.request_id_header: self.request_id}
+
+    def json(
+        self, value: Any, status: int = 200, more: Mapping[str, str] | None = None
+    ) -> web.Response:
+        """Return an answer of JSON."""
+        return web.Response(
+            body=orjson.dumps(value),
+            status=status,
+            content_type="application/json",
+            headers={**self.headers, **(more or {})},
+        )
+
+    def failure(self, error: SandboxError) -> web.Response:
+        """Return a failure in the dialect's form."""
+        wait = error.retry_after_s
+        in_header = wait is not None and self.dialect.waits_in_header
+        more = {"retry-after": str(wait)} if in_header else {}
+        return self.json(self.dialect.failure(error, self.request_id), error.status, more)
+
+
+class Server:
+    """The handlers of the sandbox, with what they share."""
+
+    def __init__(self, log: RequestLog, sleep: Sleep, new_id: Callable[[str], str]) -> None:
+        self._log = log
+        self._sleep = sleep
+        self._new_id = new_id
+
+    def handler(
+        self,
+        dialect: Dialect,
+        answer: Callable[[Exchange, Body], Awaitable[web.StreamResponse]],
+    ) -> Handler:
+        """Return a handler that notes, counts and checks a request before it is answered."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            entry = self._log.add(request.path, dialect.name, request.headers.items())
+            exchange = Exchange(request, dialect, self._new_id("req_"), entry)
+            with self._counted():
+                try:
+                    body = await self._checked_body(exchange)
+                    response = await answer(exchange, body)
+                except SandboxError as error:
+                    response = exchange.failure(error)
+            entry.status = response.status
+            return response
+
+        return handle
+
+    def transcriber(self, dialect: Dialect) -> Handler:
+        """Return a handler that transcribes the recording of a form."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            entry = self._log.add(request.path, dialect.name, request.headers.items())
+            exchange = Exchange(request, dialect, self._new_id("req_"), entry)
+            with self._counted():
+                try:
+                    response = await self._transcribe(exchange)
+                except SandboxError as error:
+                    response = exchange.failure(error)
+            entry.status = response.status
+            return response
+
+        return handle
+
+    async def _transcribe(self, exchange: Exchange) -> web.StreamResponse:
+        form = dict(await exchange.request.post())
+        file = form.pop("file", None)
+        exchange.dialect.authenticate(exchange.request.headers)
+        if not isinstance(file, web.FileField):
+            raise SandboxError("invalid", 400, "A file is needed", path=("file",))
+        content = file.file.read()
+        told = {"filename": file.filename, "type": file.content_type, "bytes": len(content)}
+        self._log.keep_body(exchange.entry, {**form, "file": told}, 0)
+        if unknown := form.keys() - {"model", "language", "response_format"}:
+            raise SandboxError("invalid", 400, f"Unknown fields: {sorted(unknown)}")
+        model = find_model(str(form.get("model", "")))
+        text = transcripts.transcribe(content, str(form.get("language", "")), model)
+        usage = {"type": "tokens", "input_tokens": 14, "output_tokens": len(text.split())}
+        return exchange.json({"text": text, "usage": usage})
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        live = self._log.live
+        live.open += 1
+        try:
+            yield
+        except (asyncio.CancelledError, ConnectionResetError):
+            live.aborted += 1
+            raise
+        finally:
+            live.open -= 1
+
+    async def _checked_body(self, exchange: Exchange) -> Body:
+        data = await exchange.request.read()
+        try:
+            body = orjson.loads(data)
+        except orjson.JSONDecodeError as error:
+            raise SandboxError("invalid", 400, f"The body is not JSON: {error}") from error
+        self._log.keep_body(exchange.entry, body, len(data))
+        exchange.dialect.authenticate(exchange.request.headers)
+        if not isinstance(body, dict):
+            raise SandboxError("invalid", 400, "The body must be a JSON object")
+        body = exchange.dialect.read(body)
+        if problem := exchange.dialect.problem(body, exchange.request.headers):
+            raise SandboxError("invalid", 400, problem.message, path=problem.path)
+        return body
+
+    async def count_tokens(self, exchange: Exchange, body: Body) -> web.StreamResponse:
+        """Answer how many tokens a request would read."""
+        find_model(exchange.model(body))
+        read = requests.input_tokens(exchange.dialect.read_request(body))
+        return exchange.json(exchange.dialect.counted(read))
+
+    async def embed(self, exchange: Exchange, body: Body) -> web.StreamResponse:
+        """Answer with vectors in OpenAI's form."""
+        texts = openai_embeddings.texts_of(body)
+        made = vectors.embed(texts, find_model(body["model"]))
+        return exchange.json(openai_embeddings.answer(made, body))
+
+    async def embed_batch(self, exchange: Exchange, body: Body) -> web.StreamResponse:
+        """Answer with vectors in Gemini's form."""
+        texts = gemini_wire.texts_to_embed(body)
+        made = vectors.embed(texts, find_model(exchange.model(body)))
+        return exchange.json({"embeddings": [{"values": vector} for vector in made]})
+
+    async def generate(self, exchange: Exchange, body: Body) -> web.StreamResponse:
+        """Answer a conversation, whole or as a stream."""
+        model = find_model(exchange.model(body))
+        answer = behaviours.answer(exchange.dialect.read_request(body), model)
+        is_stream = exchange.request.path.endswith(STREAMED)
+        if is_stream and exchange.request.query.get("alt") != "sse":
+            raise SandboxError("invalid", 400, "The sandbox streams as alt=sse alone")
+        if is_stream or body.get("stream"):
+            return await self._stream(exchange, body, answer, model)
+        return await self._whole(exchange, answer, model)
+
+    async def _whole(self, exchange: Exchange, answer: Answer, model: Model) -> web.StreamResponse:
+        response = exchange.json(exchange.dialect.whole(answer, model))
+        try:
+            async with aclosing(play(answer, model, self._sleep)) as steps:
+                async for _ in steps:
+                    pass  # the time it takes is all that matters here
+        except CutError:
+            return await _half(exchange, response)
+        return response
+
+    async def _stream(
+        self, exchange: Exchange, body: Body, answer: Answer, model: Model
+    ) -> web.StreamResponse:
+        writer = exchange.dialect.stream(answer, model, body)
+        response = web.StreamResponse(headers={**exchange.headers, "cache-control": "no-cache"})
+        response.content_type = "text/event-stream"
+        try:
+            async with aclosing(play(answer, model, self._sleep)) as steps:
+                async for step in steps:
+                    if not response.prepared:
+                        # Not before the first step: a silent model sends no headers either.
+                        await response.prepare(exchange.request)
+                    if data := writer.write(step):
+                        await response.write(data)
+            await response.write(writer.end())
+        except CutError:
+            _close(exchange.request)
+        except SandboxError as error:
+            await response.write(writer.failure(error, exchange.request_id))
+        return response
+
+    def models(self, usual: Dialect, anthropic: Dialect) -> Handler:
+        """Return a handler that tells of models, or that there is nothing at a path."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            dialect = anthropic if "anthropic-version" in request.headers else usual
+            entry = self._log.add(request.path, dialect.name, request.headers.items())
+            exchange = Exchange(request, dialect, self._new_id("req_"), entry)
+            name = request.match_info.get("name")
+            try:
+                if "path" in request.match_info:
+                    where = f"{request.method} {request.path}"
+                    raise SandboxError("not_found", 404, f"There is no {where}")
+                dialect.authenticate(request.headers)
+                shown = dialect.listed() if name is None else dialect.described(find_model(name))
+                response = exchange.json(shown)
+            except SandboxError as error:
+                response = exchange.failure(error)
+            entry.status = response.status
+            return response
+
+        return handle
+
+    async def show_log(self, request: web.Request) -> web.StreamResponse:
+        """Answer which requests came."""
+        return web.Response(body=orjson.dumps(self._log.as_json()), content_type="application/json")
+
+    async def clear_log(self, request: web.Request) -> web.StreamResponse:
+        """Forget which requests came."""
+        self._log.clear()
+        return web.Response(status=204)
+
+    async def show_live(self, request: web.Request) -> web.StreamResponse:
+        """Answer how many requests are open."""
+        return web.Response(
+            body=orjson.dumps(asdict(self._log.live)), content_type="application/json"
+        )
+
+
+async def _half(exchange: Exchange, whole: web.Response) -> web.StreamResponse:
+    """Send headers and half of a body, then break the connection."""
+    body = whole.body
+    assert isinstance(body, bytes)
+    response = web.StreamResponse(headers=exchange.headers)
+    response.content_type = "application/json"
+    response.content_length = len(body)
+    await response.prepare(exchange.request)
+    await response.write(body[: len(body) // 2])
+    _close(exchange.request)
+    return response
+
+
+def _close(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.close()

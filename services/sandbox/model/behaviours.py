@@ -1,0 +1,375 @@
+"""What the sandbox's models do: pure functions from a request to an answer.
+
+Models that callers find in the catalogue:
+
+=========  ====================================================================
+echo       says back what it was sent; does tools, thinking, stop strings,
+           prefill, max_tokens, JSON Schema; names media by format and size
+text       the same, but refuses every medium
+vision     the same, but for images alone
+slow       as echo, with 50 ms before each piece of the answer
+fail-429   always answers that its rate is limited, with a time to wait
+fail-500   always answers that it failed
+stall      accepts and never answers
+cut        breaks off in the middle of the answer
+=========  ====================================================================
+
+`embed` makes vectors of texts, and does not chat: texts that share words are near.
+`transcribe` tells how long a recording is.
+
+Further names, for tests of what a provider can do to a gateway: `fail-401`,
+`fail-403`, `fail-503`, `fail-529`, `fail-context` (the prompt is too long), `small`
+(as echo, but a prompt of more than 40,000 tokens is too long), `fail-late` (reports a
+failure in the middle of a stream), `stall-open` (opens the stream, then silence),
+`stall-half` (half of the answer, then silence).
+
+Words in the user's text that change what echo does:
+
+* a tool's name, or the word "tool": it calls that tool, or the first one; with
+  "parallel" it calls two at once (those named, the first two, or the one twice).
+  Results of tools are quoted, and no further tool is called.
+* `sandbox: call 3 times` (or any number): with a tool's name; it calls one tool after the other,
+  each time once the last one's result has come, as models do that search on.
+* `sandbox: refuse`: it refuses.
+* `sandbox: cached`: half of the prompt counts as read from the provider's cache.
+  (Where the request marks parts for the cache, half counts as put into it.)
+* `sandbox: redact`: its thinking is hidden.
+* `sandbox: repeat`: it says the prefill again, as models do that cannot continue one.
+* `sandbox: recite`: it says every text that it was sent, and whose it is.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+
+import orjson
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import (
+    Block,
+    FinishReason,
+    Media,
+    MediaKind,
+    Role,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    Usage,
+)
+from gateway.inference.v1.inference_pb2 import (
+    Choice,
+    Finish,
+    GenerateRequest,
+    OutputFormat,
+    Tool,
+    ToolChoice,
+)
+from services.sandbox.model import requests
+from services.sandbox.model.answers import Answer, written
+from services.sandbox.model.images import read_image
+from services.sandbox.model.instances import NoInstanceError, instance
+from services.sandbox.model.models import (
+    MAX_OUTPUT_TOKENS,
+    Model,
+    SandboxError,
+    TooLongError,
+    not_made_for,
+    refuse_failing,
+)
+from services.sandbox.model.requests import tokens
+from services.sandbox.model.signatures import redact
+
+_KINDS: Mapping[MediaKind.ValueType, str] = {
+    conversation_pb2.MEDIA_KIND_IMAGE: "image",
+    conversation_pb2.MEDIA_KIND_DOCUMENT: "document",
+    conversation_pb2.MEDIA_KIND_AUDIO: "audio",
+    conversation_pb2.MEDIA_KIND_VIDEO: "video",
+}
+_ROLES: Mapping[Role.ValueType, str] = {
+    conversation_pb2.ROLE_USER: "user",
+    conversation_pb2.ROLE_ASSISTANT: "assistant",
+    conversation_pb2.ROLE_SYSTEM: "system",
+    conversation_pb2.ROLE_DEVELOPER: "system",
+}
+_QUOTED_CHARACTERS = 4_000
+_FILLED_CHARACTERS = 200
+_TIMES = re.compile(r"sandbox: call (\d{1,3}) times")
+_TOOL_WORD = re.compile(r"\btools?\b", re.IGNORECASE)
+
+
+def answer(request: GenerateRequest, model: Model) -> Answer:
+    """Answer a request; the same request gets the same answer.
+
+    Opaque tools are taken for tools with free text as input; other opaque parts are ignored.
+
+    Raises:
+        SandboxError: the model refuses the request, or failing is what it does.
+    """
+    refuse_failing(model)
+    if model.embeds or model.transcribes:
+        raise not_made_for(model, "does not chat")
+    _check(request, model)
+    choices = [_choice(request, model, number) for number in range(request.n or 1)]
+    return Answer(choices, _usage(request, choices), requests.top_logprobs(request))
+
+
+def _check(request: GenerateRequest, model: Model) -> None:
+    for medium in requests.media(request.messages):
+        if medium.kind not in model.reads:
+            kind = _KINDS[medium.kind]
+            plural = kind if kind == "audio" else f"{kind}s"
+            raise SandboxError("invalid", 400, f"The model {model.name} does not read {plural}")
+    if request.max_tokens > MAX_OUTPUT_TOKENS:
+        raise SandboxError(
+            "invalid",
+            400,
+            f"{request.max_tokens} > {MAX_OUTPUT_TOKENS}, which is the maximum number of output "
+            f"tokens of {model.name}",
+            path=("max_tokens",),
+        )
+    if (size := requests.input_tokens(request)) > model.context_window:
+        raise TooLongError(size, model.context_window)
+
+
+def _choice(request: GenerateRequest, model: Model, number: int) -> Choice:
+    asked = _pending(request)
+    is_pending = bool(asked)
+    asked = asked or "\n".join(requests.texts(requests.asked(request)))
+    thoughts: list[Block] = []
+    if requests.thinks(request):
+        thought = f"The sandbox thinks about what it was sent: {_quote(asked)}."
+        is_redacted = "sandbox: redact" in asked
+        thoughts.append(_thinking(thought, is_redacted=is_redacted))
+    if "sandbox: refuse" in asked:
+        refusal = Block(refusal=f"Sandbox {model.name}: I refuse, as I was asked to.")
+        return _bounded([*thoughts, refusal], conversation_pb2.FINISH_REASON_REFUSAL, request)
+    calls = _calls(request, asked, number, is_pending=is_pending)
+    if calls:
+        is_forced = request.tool_choice.mode in (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL)
+        said = [] if is_forced else [_announce(calls, model)]
+        blocks = [*thoughts, *said, *(Block(tool_use=call) for call in calls)]
+        return _bounded(blocks, conversation_pb2.FINISH_REASON_TOOL_USE, request)
+    text = _continued(_text(request, model, asked, number), requests.prefill(request), asked)
+    reason = conversation_pb2.FINISH_REASON_END_TURN
+    return _bounded([*thoughts, Block(text=text)], reason, request)
+
+
+def _thinking(text: str, *, is_redacted: bool) -> Block:
+    return (
+        Block(redacted_thinking=redact(text))
+        if is_redacted
+        else Block(thinking=Thinking(text=text))
+    )
+
+
+def _text(request: GenerateRequest, model: Model, asked: str, number: int) -> str:
+    if (schema := requests.schema(request)) is not None:
+        return _dump(_filled(schema, asked))
+    if request.output_format.kind == OutputFormat.KIND_JSON_OBJECT:
+        return _dump({"sandbox": model.name, "said": asked[:_QUOTED_CHARACTERS]})
+    if "sandbox: recite" in asked:
+        return "\n\n".join(
+            f"[{_ROLES[message.role]}]\n{text}"
+            for message in request.messages
+            for text in requests.texts([message])
+        )
+    suffix = f" (choice {number + 1})" if number else ""
+    results = list(requests.results(requests.asked(request)))
+    sentences = []
+    if asked or not results:
+        sentences.append(f"you said {_quote(asked)}.")
+    sentences += map(_describe_result, results)
+    media = requests.media(request.messages)
+    sentences += [f"{_describe_medium(medium, place)}." for place, medium in enumerate(media, 1)]
+    instructions = [one for one in request.messages if _ROLES[one.role] == "system"]
+    if system := "\n".join(requests.texts(instructions)):
+        sentences.append(f"The system prompt is {_quote(system)}.")
+    return f"Sandbox {model.name}{suffix}: {' '.join(sentences)}"
+
+
+def _describe_result(result: ToolResult) -> str:
+    verb = "failed with" if result.is_error else "answered"
+    return f"The tool {verb} {_quote(requests.result_text(result))}."
+
+
+def _describe_medium(medium: Media, place: int) -> str:
+    """Name a medium: kind, format, size in pixels and bytes, as far as they are known."""
+    kind = _KINDS[medium.kind]
+    what = f"Medium {place} is {'an' if kind in ('image', 'audio') else 'a'} {kind}"
+    facts = [f"named {_quote(medium.name)}"] if medium.name else []
+    if not medium.HasField("data"):
+        facts.append(f"at {_quote(medium.url or medium.file_id)}")
+    else:
+        image = read_image(medium.data) if kind == "image" else None
+        if image:
+            facts.append(f"{image.format} of {image.width}x{image.height} pixels")
+        elif medium.mime_type:
+            facts.append(medium.mime_type)
+        facts.append(f"{len(medium.data)} bytes")
+    return f"{what}, {', '.join(facts)}"
+
+
+def _quote(text: str) -> str:
+    return f'"{text[:_QUOTED_CHARACTERS]}{"…" if len(text) > _QUOTED_CHARACTERS else ""}"'
+
+
+def _continued(text: str, prefill: str, asked: str) -> str:
+    """Return what comes after the prefill: the rest of the text, or the text after a space."""
+    if not prefill:
+        return text
+    rest = text.removeprefix(prefill)
+    if rest == text and not prefill[-1].isspace():
+        rest = f" {text}"
+    return prefill + rest if "sandbox: repeat" in asked else rest
+
+
+def _pending(request: GenerateRequest) -> str:
+    """Return the text that asks for more calls than were made, "" where none is missing."""
+    results = 0
+    for message in reversed(request.messages):
+        results += sum(1 for _ in requests.results([message]))
+        asked = "\n".join(requests.texts([message]))
+        if _ROLES[message.role] == "user" and (wanted := _TIMES.search(asked)):
+            return asked if results < int(wanted[1]) else ""
+    return ""
+
+
+def _calls(request: GenerateRequest, asked: str, number: int, *, is_pending: bool) -> list[ToolUse]:
+    choice, tools = request.tool_choice, request.tools
+    is_answered = not is_pending and any(requests.results(requests.asked(request)))
+    if not tools or choice.mode == ToolChoice.MODE_NONE or is_answered:
+        return []
+    is_parallel = "parallel" in asked.lower()
+    wanted = _wanted(tools, asked, is_parallel)
+    if choice.mode == ToolChoice.MODE_TOOL:
+        wanted = [tool for tool in tools if tool.name == choice.name]
+    elif choice.mode == ToolChoice.MODE_ANY:
+        wanted = wanted or [tools[0]]
+    if is_parallel and len(wanted) == 1:
+        wanted *= 2
+    if choice.disable_parallel_tool_use:
+        wanted = wanted[:1]
+    return [
+        ToolUse(
+            id=_call_id(request, asked, number, place),
+            name=tool.name,
+            input=_input(tool, asked),
+            freeform=tool.opaque,
+        )
+        for place, tool in enumerate(wanted)
+    ]
+
+
+def _wanted(tools: Sequence[Tool], asked: str, is_parallel: bool) -> list[Tool]:
+    """Return the tools that the user's text names."""
+    spoken = asked.lower()
+    named = [
+        tool
+        for tool in tools
+        if tool.name.lower() in spoken or tool.name.lower().replace("_", " ") in spoken
+    ]
+    if named:
+        return named
+    if is_parallel:
+        return list(tools[:2])
+    return [tools[0]] if _TOOL_WORD.search(asked) else []
+
+
+def _announce(calls: list[ToolUse], model: Model) -> Block:
+    names = " and ".join(call.name for call in calls)
+    return Block(text=f"Sandbox {model.name}: I call {names}.")
+
+
+def _input(tool: Tool, asked: str) -> str:
+    if tool.opaque:
+        return asked[:_FILLED_CHARACTERS]
+    return _dump(_filled(orjson.loads(tool.input_schema or b"{}"), asked))
+
+
+def _filled(schema: object, asked: str) -> object:
+    try:
+        return instance(schema if isinstance(schema, dict) else {}, asked[:_FILLED_CHARACTERS])
+    except NoInstanceError as error:
+        raise SandboxError(
+            "invalid", 400, f"The sandbox cannot fill the schema: {error}"
+        ) from error
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _call_id(request: GenerateRequest, asked: str, number: int, place: int) -> str:
+    """Return an id that is the same each time, and another one later in the conversation."""
+    seed = f"{len(request.messages)} {number} {place} {asked}"
+    return sha256(seed.encode()).hexdigest()[:24]
+
+
+def _bounded(
+    blocks: Sequence[Block], reason: FinishReason.ValueType, request: GenerateRequest
+) -> Choice:
+    """End the answer at the first stop string or where the tokens are used up."""
+    left = request.max_tokens if request.HasField("max_tokens") else MAX_OUTPUT_TOKENS
+    kept: list[Block] = []
+    for block in blocks:
+        text, stop = written(block), ""
+        if block.HasField("text"):
+            text, stop = cut_at_stop(text, request.stop_sequences)
+        cut = tokens(text)
+        is_cut = len(cut) > left
+        if is_cut and block.HasField("tool_use"):
+            return _ended(kept, conversation_pb2.FINISH_REASON_MAX_TOKENS)
+        shown = "".join(cut[:left]) if is_cut else text
+        if shown or not (block.HasField("text") or block.HasField("refusal")):
+            kept.append(_with_text(block, shown))
+        if is_cut:
+            return _ended(kept, conversation_pb2.FINISH_REASON_MAX_TOKENS)
+        if stop:
+            return _ended(kept, conversation_pb2.FINISH_REASON_STOP_SEQUENCE, stop)
+        left -= len(cut)
+    return _ended(kept, reason)
+
+
+def _ended(blocks: Sequence[Block], reason: FinishReason.ValueType, stop: str = "") -> Choice:
+    return Choice(blocks=blocks, finish=Finish(reason=reason, stop_sequence=stop))
+
+
+def _with_text(block: Block, text: str) -> Block:
+    match block.WhichOneof("kind"):
+        case "text":
+            return Block(text=text)
+        case "refusal":
+            return Block(refusal=text)
+        case "tool_use":
+            return block
+    return _thinking(text, is_redacted=block.HasField("redacted_thinking"))
+
+
+def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, str]:
+    """Return what comes before the stop string that is complete first, and that string or ""."""
+    ends = [(at + len(stop), at, stop) for stop in stops if (at := text.find(stop)) >= 0]
+    if not ends:
+        return text, ""
+    _, at, stop = min(ends, key=lambda found: found[0])
+    return text[:at], stop
+
+
+def _usage(request: GenerateRequest, choices: Sequence[Choice]) -> Usage:
+    total = requests.input_tokens(request)
+    output = reasoning = 0
+    for choice in choices:
+        for block in choice.blocks:
+            size = len(tokens(written(block)))
+            output += size
+            if block.HasField("thinking") or block.HasField("redacted_thinking"):
+                reasoning += size
+    reads_cache = any("sandbox: cached" in text for text in requests.texts(requests.asked(request)))
+    cached = total // 2 if reads_cache or requests.has_cache_marks(request) else 0
+    return Usage(
+        input_tokens=total - cached,
+        output_tokens=output,
+        cache_creation_input_tokens=0 if reads_cache else cached,
+        cache_read_input_tokens=cached if reads_cache else 0,
+        reasoning_tokens=reasoning,
+    )

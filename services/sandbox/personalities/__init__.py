@@ -1,0 +1,39 @@
+"""The personalities of the HTTP sandbox: providers that use the API of another with differences.
+
+Each is played below a path of its own name: `http://HOST:PORT/deepseek/v1` and so on.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from services.sandbox.personalities.azure import AZURE
+from services.sandbox.personalities.base import Personality
+from services.sandbox.personalities.claude_5 import CLAUDE_5
+from services.sandbox.personalities.deepseek import DEEPSEEK
+from services.sandbox.personalities.gemini_openai import GEMINI_OPENAI
+from services.sandbox.personalities.mistral import MISTRAL
+from services.sandbox.personalities.ollama import OLLAMA
+from services.sandbox.personalities.openai_o import OPENAI_O
+from services.sandbox.personalities.openrouter import OPENROUTER
+from services.sandbox.personalities.vllm import VLLM
+
+# The makers of the APIs themselves.
+USUAL = Personality("", "the maker of the API")
+
+# To add one, write its record in a module here, or pass it to `upstream.create_app`.
+PERSONALITIES: Sequence[Personality] = (
+    AZURE,
+    CLAUDE_5,
+    DEEPSEEK,
+    GEMINI_OPENAI,
+    MISTRAL,
+    OLLAMA,
+    OPENAI_O,
+    OPENROUTER,
+    VLLM,
+)
+OF_OPENAI: Mapping[str, Personality] = {
+    one.name: one for one in PERSONALITIES if one.dialect == "openai"
+}
+OF_ANTHROPIC: Mapping[str, Personality] = {
+    one.name: one for one in PERSONALITIES if one.dialect == "anthropic"
+}

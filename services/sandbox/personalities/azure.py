@@ -1,0 +1,56 @@
+"""Azure: what its content filter found, in a chunk before and beside every choice.
+
+Source: https://learn.microsoft.com/azure/ai-services/openai/concepts/content-filter
+"""
+
+from collections.abc import Iterator
+
+import orjson
+
+from services.sandbox.personalities.base import (
+    Chunks,
+    Json,
+    Personality,
+    in_choices,
+    thoughts_as,
+)
+
+_KINDS = ("hate", "self_harm", "sexual", "violence")
+_SAFE = {kind: {"filtered": False, "severity": "safe"} for kind in _KINDS}
+_PROMPT = [{"prompt_index": 0, "content_filter_results": _SAFE}]
+_NAMELESS: Json = {"id": "", "object": "", "created": 0, "model": ""}
+_FIRST = {**_NAMELESS, "choices": [], "prompt_filter_results": _PROMPT}
+_silent = thoughts_as("")
+
+
+def _tell(answer: Json) -> Json:
+    told = in_choices(answer, _silent) if answer["model"] else dict(answer)
+    for choice in told["choices"]:
+        choice["content_filter_results"] = _SAFE
+    if told["object"] == "chat.completion":
+        told["prompt_filter_results"] = _PROMPT
+    return told
+
+
+def _chunks() -> Chunks:
+    return _filtered
+
+
+def _filtered(chunk: Json) -> Iterator[Json]:
+    """Return a chunk, and before the last of a choice one of the filter's, without a delta."""
+    for choice in chunk["choices"]:
+        if choice["finish_reason"]:
+            offsets = {"check_offset": 0, "start_offset": 0, "end_offset": 1}
+            found = {"index": choice["index"], "finish_reason": None}
+            yield {**_NAMELESS, "choices": [{**found, "content_filter_offsets": offsets}]}
+    yield chunk
+
+
+AZURE = Personality(
+    "azure",
+    "streams begin with a chunk of prompt_filter_results; content_filter_results in each choice, "
+    "also in one without a delta; thoughts are not shown",
+    opening=b"data: " + orjson.dumps(_FIRST) + b"\n\n",
+    chunks=_chunks,
+    tell=_tell,
+)

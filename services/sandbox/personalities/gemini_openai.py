@@ -1,0 +1,112 @@
+"""Gemini's endpoint in OpenAI's dialect: calls are signed, and belong back with the signature.
+
+Source: https://ai.google.dev/gemini-api/docs/openai and …/thought-signatures.
+"""
+
+import orjson
+
+from services.sandbox import gemini_wire
+from services.sandbox.gemini_rules import NAME, NAME_RULE
+from services.sandbox.model.models import SandboxError
+from services.sandbox.personalities.base import (
+    ANY_TOOL_NAME,
+    COMMON,
+    Body,
+    Json,
+    Personality,
+    RefusedError,
+    in_choices,
+    objects,
+    readable,
+    thoughts_as,
+    tool_names,
+)
+
+_READ = COMMON | {"max_completion_tokens", "n", "parallel_tool_calls", "seed"}
+_SIGNED = {"google": {"thought_signature": gemini_wire.OF_CHATS}}
+_silent = thoughts_as("")
+
+
+def _take(body: Body) -> Body:
+    for index, message in _since_the_user(body):
+        calls = [call for _, call in objects(message.get("tool_calls"))]
+        if calls and not _is_signed(calls[0]):
+            name = (calls[0].get("function") or {}).get("name")
+            raise _refused(
+                "Function call is missing a thought_signature in functionCall parts. This is "
+                "required for tools to work correctly, and missing thought_signature may lead to "
+                f"degraded model performance. Additional data, function call `default_api:{name}` "
+                f", position {index + 1}. Please refer to "
+                "https://ai.google.dev/gemini-api/docs/thought-signatures for more details."
+            )
+    wrong = [
+        f"* GenerateContentRequest.tools[0].function_declarations[{index}].name: {NAME_RULE}\n"
+        for index, name in tool_names(body)
+        if not NAME.fullmatch(name)
+    ]
+    if wrong:
+        raise _refused("".join(wrong))
+    return readable(body, _READ)
+
+
+def _is_signed(call: Json) -> bool:
+    match call:
+        case {
+            "id": id,
+            "function": {"name": name, "arguments": str(arguments)},
+            "extra_content": {"google": {"thought_signature": signature}},
+        }:
+            try:
+                args = orjson.loads(arguments)
+            except orjson.JSONDecodeError:
+                args = {}
+            function = {"id": id, "name": name, "args": args}
+            part = {"functionCall": function, "thoughtSignature": signature}
+            return gemini_wire.is_signed(part)
+    return False
+
+
+def _since_the_user(body: Body) -> list[tuple[int, Json]]:
+    messages = list(objects(body.get("messages")))
+    users = [place for place, (_, message) in enumerate(messages) if message.get("role") == "user"]
+    return messages[users[-1] :] if users else messages
+
+
+def _tell(answer: Json) -> Json:
+    return in_choices(answer, _said)
+
+
+def _said(said: Json) -> Json:
+    said = {**_silent(said)}
+    if said.get("tool_calls"):
+        # Of calls in parallel the first is signed.
+        first, *others = said["tool_calls"]
+        if "id" in first and first.get("index", 0) == 0:
+            first = {**first, "extra_content": _SIGNED}
+        said["tool_calls"] = [first, *others]
+    return said
+
+
+def _refused(message: str) -> RefusedError:
+    return RefusedError(400, message, _told(400, message))
+
+
+def _told(status: int, message: str) -> list[Json]:
+    kind = "INVALID_ARGUMENT" if status == 400 else "INTERNAL"
+    return [{"error": {"code": status, "message": message, "status": kind}}]
+
+
+def _failure(error: SandboxError, body: Json) -> list[Json]:
+    return _told(error.status, error.message)
+
+
+GEMINI_OPENAI = Personality(
+    "gemini-openai",
+    "calls of tools are signed (extra_content.google.thought_signature) and refused without; "
+    "errors come in a list",
+    names={"gemini-3-pro-preview": "echo"},
+    take=_take,
+    tell=_tell,
+    failure=_failure,
+    tool_name=ANY_TOOL_NAME,
+)

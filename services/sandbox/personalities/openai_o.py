@@ -1,0 +1,71 @@
+"""OpenAI's models that think (o-series, GPT-5): no sampling, and the newer name of the limit.
+
+Source: https://platform.openai.com/docs/guides/reasoning and the messages of its errors.
+"""
+
+from services.sandbox.personalities.base import (
+    Body,
+    Json,
+    Personality,
+    in_choices,
+    objects,
+    refused,
+    thoughts_as,
+)
+
+_EFFORTS = ("minimal", "low", "medium", "high")
+_UNSUPPORTED = ("presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "logit_bias")
+_silent = thoughts_as("")
+
+
+def _take(body: Body) -> Body:
+    if body.get("max_tokens") is not None:
+        raise refused(
+            "Unsupported parameter: 'max_tokens' is not supported with this model. "
+            "Use 'max_completion_tokens' instead.",
+            "max_tokens",
+            "unsupported_parameter",
+        )
+    for name in ("temperature", "top_p"):
+        if body.get(name) not in (None, 1):
+            raise refused(
+                f"Unsupported value: '{name}' does not support {body[name]} with this model. "
+                "Only the default (1) value is supported.",
+                name,
+                "unsupported_value",
+            )
+    for name in _UNSUPPORTED:
+        if body.get(name):
+            raise refused(
+                f"Unsupported parameter: '{name}' is not supported with this model.",
+                name,
+                "unsupported_parameter",
+            )
+    effort = body.get("reasoning_effort")
+    if effort is not None and effort not in _EFFORTS:
+        raise refused(
+            f"Unsupported value: 'reasoning_effort' does not support '{effort}' with this model. "
+            "Supported values are: 'minimal', 'low', 'medium', and 'high'.",
+            "reasoning_effort",
+            "unsupported_value",
+        )
+    for index, message in objects(body.get("messages")):
+        for name in ("reasoning_content", "reasoning", "reasoning_details"):
+            if name in message:
+                where = f"messages[{index}].{name}"
+                raise refused(f"Unknown parameter: '{where}'.", where, "unknown_parameter")
+    return {**body, "reasoning_effort": effort or "medium"}
+
+
+def _tell(answer: Json) -> Json:
+    return in_choices(answer, _silent)
+
+
+OPENAI_O = Personality(
+    "openai-o",
+    "refuses max_tokens, temperature and top_p but 1, penalties, unknown efforts; thoughts are "
+    "not shown",
+    names={"gpt-5": "echo", "o3": "echo"},
+    take=_take,
+    tell=_tell,
+)

@@ -1,0 +1,78 @@
+"""OpenRouter: comments before the first chunk, and thoughts both as text and in details.
+
+Source: https://openrouter.ai/docs/api-reference (streaming, reasoning tokens, errors).
+"""
+
+from services.sandbox.model.models import SandboxError
+from services.sandbox.personalities.base import (
+    ANY_TOOL_NAME,
+    COMMON,
+    Body,
+    Json,
+    Personality,
+    in_choices,
+    readable,
+    thoughts_as,
+    with_usage,
+)
+
+_READ = COMMON | {
+    *("max_completion_tokens", "seed", "logit_bias", "logprobs", "top_logprobs"),
+    *("parallel_tool_calls", "prediction", "verbosity", "user", "metadata"),
+}
+_DOLLARS_A_TOKEN = 0.000_001
+_rename = thoughts_as("reasoning")
+
+
+def _take(body: Body) -> Body:
+    taken = readable(body, _READ)
+    reasoning = body.get("reasoning")
+    if isinstance(reasoning, dict) and "reasoning_effort" not in taken:
+        thinks = reasoning.get("enabled") is not False
+        taken["reasoning_effort"] = reasoning.get("effort", "medium") if thinks else "none"
+    return taken
+
+
+def _tell(answer: Json) -> Json:
+    told = with_usage(in_choices(answer, _said), _usage)
+    told["id"] = f"gen-{told['id'].removeprefix('chatcmpl-')}"
+    told["provider"] = "Sandbox"
+    for choice in told["choices"]:
+        finish = choice["finish_reason"]
+        choice["native_finish_reason"] = finish and finish.upper()
+    if not told["choices"]:
+        # Usage comes beside a choice that says nothing.
+        delta = {"role": "assistant", "content": ""}
+        told["choices"] = [
+            {"index": 0, "delta": delta, "finish_reason": None, "native_finish_reason": None}
+        ]
+    return told
+
+
+def _said(said: Json) -> Json:
+    said = _rename(said)
+    if "reasoning" in said:
+        detail = {"type": "reasoning.text", "text": said["reasoning"], "format": "unknown"}
+        said["reasoning_details"] = [{**detail, "index": 0}]
+    return said
+
+
+def _usage(usage: Json) -> Json:
+    return {**usage, "cost": usage["total_tokens"] * _DOLLARS_A_TOKEN, "is_byok": False}
+
+
+def _failure(error: SandboxError, body: Json) -> Json:
+    return {"error": {"message": error.message, "code": error.status}, "user_id": "user_sandbox"}
+
+
+OPENROUTER = Personality(
+    "openrouter",
+    "streams begin with a comment; reasoning and reasoning_details, provider, usage.cost; "
+    "numbers as error codes",
+    names={"vendor/model": "echo"},
+    take=_take,
+    opening=b": OPENROUTER PROCESSING\n\n: OPENROUTER PROCESSING\n\n",
+    tell=_tell,
+    failure=_failure,
+    tool_name=ANY_TOOL_NAME,
+)

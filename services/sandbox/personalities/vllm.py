@@ -1,0 +1,57 @@
+"""vLLM: `reasoning`, fields of its own in every answer, numbers as error codes.
+
+Source: https://docs.vllm.ai (reasoning outputs, the OpenAI-compatible server).
+"""
+
+from services.sandbox.model.models import SandboxError
+from services.sandbox.personalities.base import (
+    ANY_TOOL_NAME,
+    COMMON,
+    Body,
+    Json,
+    Personality,
+    in_choices,
+    readable,
+    thoughts_as,
+)
+
+_READ = COMMON | {
+    *("max_completion_tokens", "seed", "n", "logit_bias", "logprobs", "top_logprobs"),
+    *("parallel_tool_calls", "user"),
+}
+_TYPES = {400: "BadRequestError", 401: "Unauthorized", 404: "NotFoundError"}
+_rename = thoughts_as("reasoning")
+
+
+def _take(body: Body) -> Body:
+    taken = readable(body, _READ)
+    template = body.get("chat_template_kwargs")
+    if isinstance(template, dict) and template.get("enable_thinking") is False:
+        taken["reasoning_effort"] = "none"
+    return taken
+
+
+def _tell(answer: Json) -> Json:
+    told = in_choices(answer, _rename)
+    for choice in told["choices"]:
+        choice |= {"stop_reason": None, "token_ids": None}
+    if told["object"] == "chat.completion":
+        told |= {"prompt_logprobs": None, "kv_transfer_params": None}
+    return told
+
+
+def _failure(error: SandboxError, body: Json) -> Json:
+    kind = _TYPES.get(error.status, "InternalServerError")
+    told = {"message": error.message, "type": kind, "param": body["error"]["param"]}
+    return {"error": {**told, "code": error.status}}
+
+
+VLLM = Personality(
+    "vllm",
+    "ignores unknown fields; reasoning, stop_reason; numbers as error codes",
+    names={"Qwen/Qwen3-8B": "echo"},
+    take=_take,
+    tell=_tell,
+    failure=_failure,
+    tool_name=ANY_TOOL_NAME,
+)

@@ -1,0 +1,35 @@
+"""The text that `gateway up` prints once requests can come."""
+
+_BODY = '{"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello"}]}'
+# Addresses to reach a server on this machine that listens on all of them.
+_LOOPBACKS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+def base_url(host: str, port: int) -> str:
+    """Return the URL at which this machine reaches a server that listens on `host`."""
+    host = _LOOPBACKS.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def greeting(url: str, metrics_url: str, key: str, key_file: str, grpc: str = "") -> str:
+    """Return the addresses of a gateway and a request to try.
+
+    Args:
+        url: address for HTTP.
+        metrics_url: address of the listener for operators.
+        key: the development key, or "" where there is none.
+        key_file: the file that holds it.
+        grpc: address for gRPC callers, or "".
+    """
+    curl = (
+        f"curl {url}/beta/v1/chat/completions -H 'Content-Type: application/json' "
+        f"-H \"Authorization: Bearer {key or '$GATEWAY_KEY'}\" -d '{_BODY}'"
+    )
+    lines = [f"The gateway listens on {url}", f"Metrics are on {metrics_url}/metrics"]
+    if grpc:
+        lines.append(f"gRPC callers go to {grpc}")
+    if key:
+        lines += [f"API key: {key} (kept in {key_file})", "Try it:"]
+    else:
+        lines += ["Try it:", "  GATEWAY_KEY=$(gateway keys create --user NAME)"]
+    return "\n".join([*lines, f"  {curl}"])

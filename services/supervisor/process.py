@@ -1,0 +1,245 @@
+"""A program that is kept running: started, watched, restarted when it ends, and signalled.
+
+A program gets the descriptor of a pipe (`--parent-pipe N`) that closes when the supervisor is
+gone, even when it was killed. It writes `READY` on a line of its standard output once it
+accepts requests, optionally followed by a message for the supervisor, or `FAILED` and the
+reason why it cannot serve. Its other output goes to standard error, among the logs.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from time import monotonic
+
+READY = b"READY"
+FAILED = b"FAILED"
+# A program that ran for so long before it ended is restarted at once.
+STEADY_S = 10.0
+
+_MAX_LINE = 1 << 16
+_MAX_READ = 1 << 16
+_MAX_BACKOFF_S = 10.0
+# Python ignores them; a program starts with the system's defaults.
+_DEFAULT_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ)
+
+
+class StartError(Exception):
+    """Error raised when the gateway cannot start; the text is for operators."""
+
+
+class Program:
+    """A command to keep running.
+
+    Attributes:
+        name: name in logs and messages.
+        argv: the command, without `--parent-pipe`.
+    """
+
+    def __init__(self, name: str, argv: Sequence[str]) -> None:
+        self.name = name
+        self.argv = argv
+
+
+def backoff_s(deaths: int) -> float:
+    """Return the seconds before a restart after `deaths` early deaths in a row.
+
+    The values are 0, 0.2, 0.4 and so on, doubled up to 10.
+    """
+    return 0.0 if deaths == 0 else min(0.1 * 2**deaths, _MAX_BACKOFF_S)
+
+
+class SupervisedProcess:
+    """A program and the process that runs it at the moment.
+
+    Attributes:
+        name: the program's name.
+        output: descriptor to read when it is readable; None while no process runs.
+        restart_at: time of the next start on the clock of `time.monotonic`; None while a
+            process runs, and after the last one has ended.
+        has_been_ready: whether any of the program's processes accepted requests.
+        message: what the program wrote after `READY`.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        environ: Mapping[str, str],
+        parent_pipe: int,
+        backoff_s: Callable[[int], float],
+        on_end: Callable[[int], None],
+    ) -> None:
+        self.name = program.name
+        self.output: int | None = None
+        self.restart_at: float | None = None
+        self.has_been_ready = False
+        self.message = ""
+        self._argv = [*program.argv, "--parent-pipe", str(parent_pipe)]
+        self._environ = environ
+        self._backoff_s = backoff_s
+        self._on_end = on_end
+        self._pid = 0
+        self._started_at = 0.0
+        self._early_deaths = 0
+        self._finishing = False
+        self._accepts_requests = False
+        self._reload_when_ready = False
+        self._failure = ""
+        self._line = b""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether no process runs."""
+        return not self._pid
+
+    def start(self) -> None:
+        """Start a process.
+
+        Raises:
+            StartError: the program's first process cannot be started.
+        """
+        self.restart_at = None
+        self._started_at = monotonic()
+        self._failure = ""
+        self._line = b""
+        output, write_end = os.pipe()
+        os.set_blocking(output, False)
+        try:
+            self._pid = os.posix_spawn(
+                self._argv[0],
+                self._argv,
+                self._environ,
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, write_end, 1),
+                ],
+                # Ctrl-C in a terminal signals the supervisor alone, which stops the others.
+                setpgroup=0,
+                setsigdef=_DEFAULT_SIGNALS,
+            )
+        except OSError as error:
+            os.close(output)
+            self._handle_end(str(error))
+        else:
+            self.output = output
+        finally:
+            os.close(write_end)
+
+    def read_output(self) -> None:
+        """Handle what the process has written."""
+        while self.output is not None:
+            try:
+                data = os.read(self.output, _MAX_READ)
+            except BlockingIOError:
+                return
+            if not data:
+                self._close_output()
+                return
+            self._handle_output(data)
+
+    def reap(self) -> None:
+        """Handle the end of the process, if it has ended.
+
+        Raises:
+            StartError: the program ended before it was ever ready.
+        """
+        if not self._pid:
+            return
+        pid, status = os.waitpid(self._pid, os.WNOHANG)
+        if not pid:
+            return
+        self._pid = 0
+        self._accepts_requests = False
+        self.read_output()
+        # Something that the process left behind may hold the other end.
+        self._close_output()
+        self._on_end(pid)
+        self._handle_end(_describe(os.waitstatus_to_exitcode(status)))
+
+    def reload(self) -> None:
+        """Signal the process to read its settings again, once it can take the signal."""
+        if self._accepts_requests:
+            self._signal(signal.SIGHUP)
+        else:
+            self._reload_when_ready = True
+
+    def finish(self) -> None:
+        """Signal the process to end, or to hurry, and start none again."""
+        self._finishing = True
+        self.restart_at = None
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        if self._pid:
+            _log("warning", "a program took too long to end", program=self.name)
+            self._signal(signal.SIGKILL)
+
+    def _handle_end(self, end: str) -> None:
+        if self._finishing:
+            return
+        if not self.has_been_ready:
+            reason = f"{self.name}: ended before it was ready ({end})"
+            raise StartError(self._failure or reason)
+        now = monotonic()
+        is_early = now - self._started_at < STEADY_S
+        self._early_deaths = self._early_deaths + 1 if is_early else 0
+        wait_s = self._backoff_s(self._early_deaths)
+        self.restart_at = now + wait_s
+        _log(
+            "error",
+            "a program ended and is started again",
+            program=self.name,
+            end=self._failure or end,
+            wait_s=wait_s,
+        )
+
+    def _handle_output(self, data: bytes) -> None:
+        *lines, self._line = (self._line + data).split(b"\n")
+        if len(self._line) > _MAX_LINE:
+            lines, self._line = [*lines, self._line], b""
+        for line in lines:
+            name, _, rest = line.partition(b" ")
+            text = rest.decode(errors="replace")
+            if name == READY:
+                self._handle_ready(text)
+            elif name == FAILED:
+                self._failure = text
+            else:
+                sys.stderr.write(line.decode(errors="replace") + "\n")
+        sys.stderr.flush()
+
+    def _handle_ready(self, message: str) -> None:
+        self.message = message
+        self.has_been_ready = self._accepts_requests = True
+        if self._reload_when_ready:
+            self._reload_when_ready = False
+            self._signal(signal.SIGHUP)
+
+    def _close_output(self) -> None:
+        if self.output is not None:
+            os.close(self.output)
+            self.output = None
+
+    def _signal(self, number: signal.Signals) -> None:
+        # The id stays the process's own until it is reaped, even when it has ended.
+        if self._pid:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, number)
+
+
+def _describe(exit_code: int) -> str:
+    return f"exit status {exit_code}" if exit_code >= 0 else signal.Signals(-exit_code).name
+
+
+def _log(level: str, message: str, **extra: object) -> None:
+    # Imported when a process dies, which is rare, rather than kept in memory.
+    import logging
+
+    if not logging.getLogger().handlers:
+        from services.common import logs
+
+        logs.configure()
+    logging.getLogger(__name__).log(logging.getLevelName(level.upper()), message, extra=extra)

@@ -1,0 +1,135 @@
+"""What one gateway holds while it runs: its data folder, a folder for the run, and its ports."""
+
+import fcntl
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from services.supervisor.process import StartError
+
+LOCK_FILE = "gateway.lock"
+RUNTIME_FOLDER = "run"
+
+# The limit for the path of a Unix socket is a little above on every system.
+_MAX_SOCKET_PATH = 100
+_LONGEST_SOCKET = "63.sock"
+_DESCRIPTORS = "/proc/self/fd"
+
+
+@contextmanager
+def locked(data_dir: str) -> Iterator[None]:
+    """Hold the lock of the data folder, which is made when it is missing.
+
+    Raises:
+        StartError: another process holds it, or the folder cannot be used.
+    """
+    try:
+        os.makedirs(data_dir, mode=0o700, exist_ok=True)
+        file = open(os.path.join(data_dir, LOCK_FILE), "a+")
+        os.fchmod(file.fileno(), 0o600)
+    except OSError as error:
+        raise StartError(f"{data_dir}: {error.strerror} (storage.data_dir)") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            raise StartError(
+                f"{data_dir}: a gateway runs there already (process {holder}); stop it, or "
+                "give this one a data folder of its own (GATEWAY_DATA_DIR) and ports "
+                "(GATEWAY_PORT, GATEWAY_METRICS_PORT)"
+            ) from error
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+@contextmanager
+def runtime_folder(data_dir: str) -> Iterator[str]:
+    """Make a folder for the files of one run, which only this user may enter, and remove it.
+
+    It is in the data folder, whose lock is held: the one of a killed run is removed first.
+
+    Raises:
+        StartError: the folder cannot be made.
+    """
+    folder = os.path.join(data_dir, RUNTIME_FOLDER)
+    if os.path.exists(folder):
+        _remove(folder)
+    try:
+        os.mkdir(folder, mode=0o700)
+    except OSError as error:
+        raise StartError(f"{folder}: {error.strerror} (storage.data_dir)") from error
+    try:
+        yield folder
+    finally:
+        _remove(folder)
+
+
+@contextmanager
+def short_path(folder: str) -> Iterator[tuple[str, Sequence[int]]]:
+    """Return a path to a folder that sockets can have, and the descriptors it needs.
+
+    The path of a socket has 100 characters at most. A folder with a longer one is reached
+    through a descriptor, which the programs inherit.
+
+    Raises:
+        StartError: the path is too long, and this system has no paths of descriptors.
+    """
+    folder = os.path.abspath(folder)
+    if len(os.path.join(folder, _LONGEST_SOCKET)) <= _MAX_SOCKET_PATH:
+        yield folder, ()
+    elif not os.path.isdir(_DESCRIPTORS):
+        raise StartError(f"{folder}: too long for sockets; choose another storage.data_dir")
+    else:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            yield f"{_DESCRIPTORS}/{descriptor}", (descriptor,)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def held_port(host: str, port: int, settings: str) -> Iterator[int]:
+    """Keep a port (0: any free port) from other users and return its number.
+
+    Nothing listens on it. Processes of the same user may, with SO_REUSEPORT. `settings` names
+    the settings that choose another port, for the error.
+
+    Raises:
+        StartError: the port is taken, or the address is not one of this machine.
+    """
+    # Only a socket without SO_REUSEPORT collides with one that has it.
+    with _bound(host, port, settings, is_shared=False):
+        pass
+    with _bound(host, port, settings, is_shared=True) as holder:
+        number: int = holder.getsockname()[1]
+        yield number
+
+
+@contextmanager
+def _bound(host: str, port: int, settings: str, *, is_shared: bool) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as bound:
+        # Without it connections that ended a moment ago would count as users of the port.
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if is_shared:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        try:
+            bound.bind((host, port))
+        except OSError as error:
+            raise StartError(
+                f"{host}:{port}: {error.strerror or error}; free it, or choose another "
+                f"with {settings}"
+            ) from error
+        yield bound
+
+
+def _remove(folder: str) -> None:
+    # Imported when it is needed, rather than kept in memory as long as the gateway runs.
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)

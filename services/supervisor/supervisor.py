@@ -1,0 +1,171 @@
+"""Keeps several programs running: starts them, restarts those that end, and stops them.
+
+The supervisor starts programs by exec, never by a fork, and notices that one ended, not that
+one hangs. It waits in one place, `_wait`, for output of the programs and for wake-ups.
+"""
+
+import os
+import select
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from time import monotonic
+
+from services.supervisor.process import Program, StartError, SupervisedProcess, backoff_s
+
+READY_WITHIN_S = 60.0
+# After the time to drain: seconds until a program is told to hurry, and then until it is killed.
+HURRY_AFTER_S = 0.5
+MARGIN_S = 3.0
+
+
+class Supervisor:
+    """Keeps programs running until `stop` is called.
+
+    Attributes:
+        wakeup: a non-blocking descriptor; one byte written there makes `run` look at its
+            processes. `signal.set_wakeup_fd` takes it, so that SIGCHLD does so.
+    """
+
+    def __init__(
+        self,
+        programs: Sequence[Program],
+        *,
+        environ: Mapping[str, str],
+        drain_s: float,
+        pass_fds: Sequence[int] = (),
+        backoff_s: Callable[[int], float] = backoff_s,
+        on_end: Callable[[int], None] = lambda pid: None,
+    ) -> None:
+        """Create a supervisor; `run` starts the programs.
+
+        Args:
+            programs: the programs to run.
+            environ: the environment of all of them.
+            drain_s: seconds that they get to end their work after SIGTERM. A program that
+                still runs then gets SIGTERM again, and SIGKILL after that.
+            pass_fds: descriptors that all of them inherit.
+            backoff_s: seconds to wait before a restart, by the early deaths in a row so far.
+            on_end: called with the process id of each program that has ended.
+        """
+        self._parent_pipe, self._parent_end = os.pipe()
+        self._woken, self.wakeup = os.pipe()
+        for descriptor in (self._woken, self.wakeup):
+            os.set_blocking(descriptor, False)
+        for descriptor in (self._parent_pipe, *pass_fds):
+            os.set_inheritable(descriptor, True)
+        self._drain_s = drain_s
+        self._stops = 0
+        self._reloads = False
+        self._processes = [
+            SupervisedProcess(
+                program,
+                environ=environ,
+                parent_pipe=self._parent_pipe,
+                backoff_s=backoff_s,
+                on_end=on_end,
+            )
+            for program in programs
+        ]
+
+    def run(
+        self, on_ready: Callable[[str], object], ready_within_s: float = READY_WITHIN_S
+    ) -> None:
+        """Start all programs, call `on_ready` once all are ready, keep them running until `stop`.
+
+        `on_ready` gets the first message that a program wrote after `READY`, or "".
+
+        Raises:
+            StartError: a program ended before it was ready for the first time, or was not
+                ready in time; all programs have ended by then.
+        """
+        try:
+            for process in self._processes:
+                process.start()
+            self._wait_until_ready(ready_within_s)
+            if not self._stops:
+                messages = (process.message for process in self._processes)
+                on_ready(next(filter(None, messages), ""))
+            while not self._stops:
+                self._wait(None)
+        finally:
+            self._end()
+
+    def close(self) -> None:
+        """Close the supervisor's descriptors; nothing may be called after that."""
+        for descriptor in (self._parent_end, self._parent_pipe, self._woken, self.wakeup):
+            os.close(descriptor)
+
+    def stop(self) -> None:
+        """End all programs; called again, end them at once.
+
+        May be called by signal handlers and by other threads, as the next two.
+        """
+        self._stops += 1
+        self.wake()
+
+    def reload(self) -> None:
+        """Signal every program to read its settings again (SIGHUP)."""
+        self._reloads = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Make `run` look at its processes."""
+        # A full pipe wakes it too.
+        with suppress(BlockingIOError):
+            os.write(self.wakeup, b"\0")
+
+    def _wait_until_ready(self, within_s: float) -> None:
+        deadline = monotonic() + within_s
+        while not self._stops:
+            late = [each.name for each in self._processes if not each.has_been_ready]
+            if not late:
+                return
+            if monotonic() >= deadline:
+                raise StartError(f"{', '.join(late)}: not ready after {within_s:.0f} s")
+            self._wait(deadline)
+
+    def _end(self) -> None:
+        """End all programs: SIGTERM, SIGTERM again after the time to drain, then SIGKILL."""
+        for within_s in (self._drain_s + HURRY_AFTER_S, MARGIN_S):
+            for process in self._processes:
+                process.finish()
+            deadline = monotonic() + within_s
+            while self._is_any_running() and self._stops < 2 and monotonic() < deadline:
+                self._wait(deadline)
+            if self._stops >= 2:
+                break
+        for process in self._processes:
+            process.kill()
+        while self._is_any_running():
+            self._wait(None)
+
+    def _is_any_running(self) -> bool:
+        return not all(process.has_ended for process in self._processes)
+
+    def _wait(self, deadline: float | None) -> None:
+        """Wait for an event until `deadline` at most, and handle all that has happened."""
+        poll = select.poll()
+        poll.register(self._woken, select.POLLIN)
+        for process in self._processes:
+            if process.output is not None:
+                poll.register(process.output, select.POLLIN)
+        times = [deadline, *(process.restart_at for process in self._processes)]
+        known = [time for time in times if time is not None]
+        # Rounded up, so that a deadline has passed when the time is over.
+        wait_ms = max(0.0, (min(known) - monotonic()) * 1000 + 1) if known else None
+        poll.poll(wait_ms)
+        self._clear_wakeups()
+        if self._reloads:
+            self._reloads = False
+            for process in self._processes:
+                process.reload()
+        for process in self._processes:
+            process.read_output()
+            process.reap()
+            if process.restart_at is not None and monotonic() >= process.restart_at:
+                process.start()
+
+    def _clear_wakeups(self) -> None:
+        with suppress(BlockingIOError):
+            while os.read(self._woken, 4096):
+                pass

@@ -1,0 +1,47 @@
+"""Preparation of a gateway: tables, secrets and the development key."""
+
+from services.accounts import development
+from services.accounts.development import ensure_development_key
+from services.accounts.repository import AccountRepository
+from services.common.database import migrate, open_engine
+from services.common.database_errors import DatabaseError
+from services.common.errors import GatewayError
+from services.common.private import make_private
+from services.common.secrets import load_secrets
+from services.common.settings import Settings, SettingsError
+from services.files import blobs
+
+
+class NotPreparedError(Exception):
+    """Error raised when a gateway cannot be prepared; the text is for operators."""
+
+
+async def prepare(settings: Settings) -> str | None:
+    """Create what is missing; return the development key if there is one.
+
+    Any number of processes may do so at once.
+
+    Raises:
+        NotPreparedError: the settings name no usable database, it does not answer, or the file
+            of the development key cannot be read or written.
+    """
+    try:
+        return await _prepare(settings)
+    except DatabaseError as error:
+        raise NotPreparedError(error.advice) from error
+    except (SettingsError, GatewayError, OSError) as error:
+        raise NotPreparedError(str(error)) from error
+
+
+async def _prepare(settings: Settings) -> str | None:
+    # Access that others have to the data; the database's files see to themselves.
+    folder = settings.storage.data_dir
+    for path in (folder, folder / blobs.FOLDER, folder / development.FILE):
+        make_private(path)
+    engine = open_engine(settings.storage)
+    try:
+        await migrate(engine)
+        await load_secrets(engine)
+        return await ensure_development_key(AccountRepository(engine), settings)
+    finally:
+        await engine.dispose()

@@ -1,0 +1,51 @@
+"""A worker: the facade and all services of a gateway in one process, on one event loop."""
+
+import asyncio
+
+from facade.server import Facade
+from services import SERVICES
+from services.assembly import Services
+from services.common import settings
+from services.common.ids import Source
+from services.common.process import Lifecycle
+from services.worker.prepare import NotPreparedError, prepare
+
+
+async def run_worker(
+    lifecycle: Lifecycle, *, host: str, port: int, metrics_port: int, grpc: str = ""
+) -> None:
+    """Serve HTTP and gRPC callers until `lifecycle.stopping` is set, then drain.
+
+    The facade calls the services over a channel inside the process. Other workers may share
+    all three ports.
+
+    Args:
+        lifecycle: signals of this process.
+        host: address to listen on for HTTP.
+        port: port for HTTP.
+        metrics_port: port of the listener for operators.
+        grpc: address for gRPC callers, or "".
+    """
+    try:
+        loaded = settings.load()
+        key = await prepare(loaded)
+    except (settings.SettingsError, NotPreparedError) as error:
+        lifecycle.fail(str(error))
+
+    clock = Source()
+    services = await Services.start(SERVICES, grpc, loaded, clock, is_shared=True)
+    facade = await Facade.start(
+        services.channel,
+        host,
+        port,
+        loaded,
+        clock,
+        metrics_port=metrics_port,
+        identify=services.identify,
+    )
+    lifecycle.on_reload = services.reload
+    lifecycle.ready(key or "")
+
+    await lifecycle.stopping.wait()
+    await asyncio.gather(facade.stop(), services.stop_listening())
+    await services.stop(lifecycle.hurrying)

@@ -1,9 +1,0 @@
-import pytest
-
-from services.inference.sandbox.upstream import serving
-
-
-@pytest.fixture
-async def upstream():
-    async with serving() as running:
-        yield running

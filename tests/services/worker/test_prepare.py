@@ -1,0 +1,28 @@
+from pathlib import Path
+
+import pytest
+
+from services.accounts.keys import hash_key
+from services.accounts.repository import AccountRepository
+from services.common.authentication import is_key
+from services.common.database import open_engine
+from services.common.settings import Settings, Storage
+from services.worker.prepare import NotPreparedError, prepare
+
+
+async def test_preparing_makes_tables_and_a_key_that_is_good(tmp_path: Path) -> None:
+    settings = Settings(storage=Storage(data_dir=tmp_path / "var"))
+    key = await prepare(settings)
+    assert key is not None
+    assert is_key(key)
+    engine = open_engine(settings.storage)
+    assert await AccountRepository(engine).find_caller(hash_key(key)) is not None
+    await engine.dispose()
+    assert await prepare(settings) == key
+
+
+async def test_an_error_about_the_database_hides_its_password() -> None:
+    url = "postgresql://gateway:hunter2@127.0.0.1:1/x"
+    with pytest.raises(NotPreparedError, match="database does not answer") as raised:
+        await prepare(Settings(storage=Storage(database_url=url)))
+    assert "hunter2" not in str(raised.value)
