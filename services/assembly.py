@@ -34,7 +34,7 @@ from services.inference import servicer as inference
 from services.inference.adaptation.sweeper import ROUNDS
 from services.inference.assembly import Inference
 from services.inference.files import FileStore
-from services.inference.memory.store import MemoryStore
+from services.inference.memory.turn_client import MemoryStore
 from services.memory import servicer as memory
 from services.memory.assembly import Memories
 

@@ -29,7 +29,7 @@ from services.inference.fetching.fetched import Fetches
 from services.inference.fetching.fetcher import Fetcher
 from services.inference.files import Files
 from services.inference.http import Client
-from services.inference.memory.store import Memories
+from services.inference.memory.turn_client import Memories
 from services.inference.metrics import Metrics
 from services.inference.providers import registry, sandbox
 from services.inference.routes import Routes

@@ -35,10 +35,10 @@ from services.inference.fallback.plan import Plan, Plans
 from services.inference.fallback.turn import Bounds
 from services.inference.files import Files, place_files
 from services.inference.media import Found, find_media
-from services.inference.memory.apart import check_steps, takes_part
-from services.inference.memory.store import Memories
-from services.inference.memory.taking import Taken, place_remembered, take, taking
-from services.inference.memory.telling import Tellings
+from services.inference.memory.commit import Tellings
+from services.inference.memory.open_turn import Taken, place_remembered, take, taking
+from services.inference.memory.split import check_steps, takes_part
+from services.inference.memory.turn_client import Memories
 from services.inference.metrics import Metrics
 from services.inference.offload import mark, offload
 from services.inference.providers.base import Call, Provider

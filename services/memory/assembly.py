@@ -15,20 +15,20 @@ from services.common.secrets import Secrets
 from services.common.settings import Memory, Settings
 from services.common.sweeping import sweeper_lease
 from services.memory.archive.archive import Archive
-from services.memory.context import Contexts
-from services.memory.job_queue import JobQueue
-from services.memory.jobs import Jobs
-from services.memory.locks import LockLimits, Locks
+from services.memory.jobs.job_queue import JobQueue
+from services.memory.jobs.job_runner import Jobs
+from services.memory.jobs.stores import Stores
+from services.memory.jobs.summaries import Summaries
+from services.memory.jobs.sweeper import MemorySweeper
+from services.memory.jobs.task_client import Roles
+from services.memory.locks.locks import LockLimits, Locks
 from services.memory.management import Management
 from services.memory.metrics import Metrics
-from services.memory.profile.facts import Facts
-from services.memory.repository import Repository
-from services.memory.roles import Roles
+from services.memory.profile.fact_store import Facts
 from services.memory.servicer import MemoryServicer
-from services.memory.stores import Stores
-from services.memory.summaries import Summaries
-from services.memory.sweeper import MemorySweeper
-from services.memory.taking import Taking
+from services.memory.storage.repository import Repository
+from services.memory.turns.context import Contexts
+from services.memory.turns.turn_service import Taking
 
 # Seconds for which a job is held; whoever works on it renews that.
 _JOB_LEASE_S = 30.0

@@ -10,11 +10,11 @@ from services.common.database import writing
 from services.common.errors import GatewayError
 from services.common.texts import MAX_NAME
 from services.memory.archive.archive import Embedded
-from services.memory.context import to_proto
-from services.memory.entities import Entity
-from services.memory.locks import Locks
-from services.memory.stores import Stores
-from services.memory.windows import Windows
+from services.memory.jobs.stores import Stores
+from services.memory.locks.locks import Locks
+from services.memory.storage.memory_records import Entity
+from services.memory.transcript.windows import Windows
+from services.memory.turns.context import to_proto
 
 # Returns the vector of a user's question, None where no model makes one.
 Embed = Callable[[str, str], Awaitable[Embedded | None]]

@@ -16,8 +16,8 @@ from services.common.database import migrate, open_engine, writing
 from services.common.ids import Source
 from services.common.settings import Memory, Storage
 from services.memory.assembly import open_locks, open_stores
-from services.memory.profile.wording import Found
-from services.memory.turns import StoredTurn
+from services.memory.profile.facts import Found
+from services.memory.transcript.turns import StoredTurn
 
 AT_MS = 1_793_232_000_000
 

@@ -22,13 +22,8 @@ from services.inference.adaptation.rules import DOCUMENT, IMAGE, adapts, is_plai
 from services.inference.estimate import MESSAGE, estimate_input_tokens, estimate_messages
 from services.inference.fallback.requests import copied
 from services.inference.media import Found, media_blocks
-from services.inference.memory import injected
-from services.inference.memory.apart import (
-    Apart,
-    call_ids,
-    instructions,
-    media_key,
-)
+from services.inference.memory import memory_notes
+from services.inference.memory.split import Apart, call_ids, instructions, media_key
 from services.inference.providers.base import Target
 
 # What a caller reads as the path of a medium that its own request does not hold.
@@ -178,8 +173,8 @@ class Conversation:
         if room is not None:
             limit = min(limit, target.context_window // _PART, room // 2)
         # The notes keep their bound whatever is quoted, and so their text.
-        notes = injected.notes(self._context.profile, self._context.summary, limit // 2)
-        return notes, injected.quotes(self._context.snippets, limit - estimate_tokens(notes))
+        notes = memory_notes.notes(self._context.profile, self._context.summary, limit // 2)
+        return notes, memory_notes.quotes(self._context.snippets, limit - estimate_tokens(notes))
 
     def _fitting(self, room: int | None) -> Sequence[_Part]:
         """Return the newest turns that there is room for."""

@@ -9,7 +9,7 @@ from sqlalchemy import Row, Table, cast, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.common.database import execute_many, insert_into
-from services.memory.archive import dates, postings, signatures, tables, words
+from services.memory.archive import binary_quantization, dates, postings, tables, words
 
 # A pause longer than this ends a session.
 SESSION_PAUSE_MS = 3_600_000
@@ -161,11 +161,11 @@ def _signed(
     vectors: Mapping[int, Sequence[float]],
 ) -> tuple[dict[int, bytes], dict[tuple[int, int], bytes]]:
     """Return vectors by their turns, packed, and their signatures by dimensions and block."""
-    packed = {turn: signatures.pack(vector) for turn, vector in vectors.items()}
+    packed = {turn: binary_quantization.pack(vector) for turn, vector in vectors.items()}
     signed = defaultdict[tuple[int, int], bytes](bytes)
     for turn, vector in packed.items():
-        place = len(vectors[turn]), turn // signatures.BLOCK
-        signed[place] += signatures.sign(turn, vector)
+        place = len(vectors[turn]), turn // binary_quantization.BLOCK
+        signed[place] += binary_quantization.sign(turn, vector)
     return packed, signed
 
 
@@ -192,8 +192,8 @@ async def remove_from(connection: AsyncConnection, entity_id: str, first_turn: i
         connection,
         tables.signatures.c.signatures,
         entity_id,
-        first_turn // signatures.BLOCK,
-        lambda row: signatures.before(row.signatures, row.dimensions, first_turn),
+        first_turn // binary_quantization.BLOCK,
+        lambda row: binary_quantization.before(row.signatures, row.dimensions, first_turn),
     )
     await connection.execute(
         update(tables.archives)

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Select, Table, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.memory.archive import postings, signatures, tables
+from services.memory.archive import binary_quantization, postings, tables
 from services.memory.archive.index import ArchivedTurn
 from services.memory.archive.postings import Collection
 from services.memory.archive.ranking import Said
@@ -83,7 +83,11 @@ class Lookup:
             .order_by(signed.c.block)
         )
         near = await asyncio.to_thread(
-            signatures.near, list(blocks), values, before_turn=before_turn, most=_SECOND_LOOK
+            binary_quantization.near,
+            list(blocks),
+            values,
+            before_turn=before_turn,
+            most=_SECOND_LOOK,
         )
         vectors = await self._connection.execute(
             self._select(kept, kept.c.turn, kept.c.vector)
@@ -91,7 +95,7 @@ class Lookup:
             .order_by(kept.c.turn)
         )
         packed = {turn: vector for turn, vector in vectors}
-        return await asyncio.to_thread(signatures.nearest, packed, values, most)
+        return await asyncio.to_thread(binary_quantization.nearest, packed, values, most)
 
     async def said(self, turns: Iterable[int]) -> dict[int, Said]:
         """Return when turns were said; those that are not archived are left out."""

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from services.memory.profile import wording
+from services.memory.profile import facts
+from services.memory.profile.facts import Found
 from services.memory.profile.patterns import PATTERNS, Pattern, compiled, has_name
 from services.memory.profile.statements import is_meant, statements
 from services.memory.profile.vocabulary import (
@@ -15,7 +16,6 @@ from services.memory.profile.vocabulary import (
     NO_THING,
     WEEKDAYS,
 )
-from services.memory.profile.wording import Found
 
 _TIMES = frozenset((*MONTHS, *WEEKDAYS, "today", "tomorrow"))
 _LANGUAGE = re.compile(rf"\b(?:{'|'.join(LANGUAGES)})\b", re.IGNORECASE)
@@ -59,8 +59,8 @@ def _made(pattern: Pattern, match: re.Match[str], in_small: bool) -> Iterator[Fo
             pattern, words["x"], in_small
         ):
             continue
-        sub_topic = wording.topic(pattern.sub_topic.format(**words))
-        value = wording.value(pattern.value.format(**words))
+        sub_topic = facts.topic(pattern.sub_topic.format(**words))
+        value = facts.value(pattern.value.format(**words))
         if sub_topic and value:
             yield Found(pattern.topic, sub_topic, value)
 

@@ -7,7 +7,7 @@ that is wrong stays.
 import re
 from collections.abc import Iterator
 
-from services.memory.sentences import prose, sentences
+from services.memory.profile.sentences import prose, sentences
 
 # Characters of a sentence that are looked at; what is longer is a list, or no prose.
 _MAX_SENTENCE = 500

@@ -9,7 +9,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, FinishReason, Usage
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish, Start
 from services.inference.accumulator import Accumulator
 from services.inference.fallback.recovery import Sent
-from services.inference.memory.telling import _without_end
+from services.inference.memory.commit import _without_end
 from services.inference.pieces import join, keep
 from services.inference.prefill import WithoutEcho
 from services.inference.stops import StopMatcher

@@ -11,10 +11,16 @@ from hypothesis import strategies as st
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, Thinking, ToolUse
-from services.memory import joining, turns
-from services.memory.joining import Joined, Transcript
-from services.memory.messages import as_one, has_results, message_key, normalised, says_nothing
-from services.memory.turns import StoredTurn
+from services.memory.transcript import transcript_merge, turns
+from services.memory.transcript.messages import (
+    as_one,
+    has_results,
+    message_key,
+    normalised,
+    says_nothing,
+)
+from services.memory.transcript.transcript_merge import Joined, Transcript
+from services.memory.transcript.turns import StoredTurn
 
 USER = conversation.ROLE_USER
 ASSISTANT = conversation.ROLE_ASSISTANT
@@ -76,9 +82,9 @@ class Memory:
         stored = self.messages
         is_open = bool(self.turns) and self.turns[-1].open
         waiting = turns.awaited(self.turns[-1].messages) if is_open else frozenset()
-        needed = joining.needs_keys(sent, len(stored), waiting)
+        needed = transcript_merge.needs_keys(sent, len(stored), waiting)
         read = b"".join(keys(stored)) if needed else b""
-        return joining.join(sent, Transcript(len(stored), waiting, read))
+        return transcript_merge.join(sent, Transcript(len(stored), waiting, read))
 
     def begin(self, messages: Sequence[Message]) -> list[StoredTurn]:
         """Give the turns that come of what a client sends; the last is the present one."""

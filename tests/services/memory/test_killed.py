@@ -19,10 +19,10 @@ from services.accounts.repository import AccountRepository
 from services.common.channels import call_metadata, open_channel
 from services.common.database import migrate, open_engine
 from services.common.settings import Storage
-from services.memory.windows import Windows
+from services.memory.transcript.windows import Windows
+from tests.services.memory.builders import Clock, text_of
 from tests.services.memory.conversations import model, user
-from tests.services.memory.remembering import Clock, text_of
-from tests.services.memory.working import Worker, archived_turns, inference, summary_rows
+from tests.services.memory.job_worker import Worker, archived_turns, inference, summary_rows
 from tests.services.processes import serving
 
 # A killed process holds what it held for this long; jobs are looked for often.

@@ -12,10 +12,10 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 from gateway.memory.v1.memory_pb2 import Snippet, TurnContext
 from services.common.tokens import estimate_tokens
 from services.inference.estimate import estimate_input_tokens
-from services.inference.memory.apart import take_apart
 from services.inference.memory.conversation import Conversation, Seen
+from services.inference.memory.split import take_apart
 from services.inference.providers.base import Target
-from tests.services.inference.memory.words import (
+from tests.services.inference.memory.builders import (
     DOCUMENT,
     IMAGE,
     assistant,

@@ -15,7 +15,7 @@ from services.common.database import migrate, open_engine, reading, writing
 from services.common.ids import Source
 from services.common.settings import Storage
 from services.common.tokens import estimate_tokens
-from services.memory.archive import postings, signatures, tables
+from services.memory.archive import binary_quantization, postings, tables
 from services.memory.archive.archive import Archive, Embedded, Snippet
 from services.memory.archive.index import MAX_TEXT, SESSION_PAUSE_MS, ArchivedTurn
 
@@ -148,7 +148,11 @@ async def test_a_search_computes_apart_from_the_event_loop(
 
         return noted
 
-    for module, name in ((postings, "best"), (signatures, "near"), (signatures, "nearest")):
+    for module, name in (
+        (postings, "best"),
+        (binary_quantization, "near"),
+        (binary_quantization, "nearest"),
+    ):
         monkeypatch.setattr(module, name, noting(getattr(module, name)))
     await filed.add(turn(1, "my canary sings"))
     await filed.embed({1: [1.0, 2.0]})

@@ -10,11 +10,11 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.database import reading, writing
-from services.memory.profile.chains import Link, changes, place_for
-from services.memory.profile.facts import MOST, Facts
+from services.memory.profile.fact_store import MOST, Facts
+from services.memory.profile.fact_versions import Link, changes, place_for
+from services.memory.profile.facts import Fact, Found, Source, as_text, same, topic, value
 from services.memory.profile.tables import facts as table
-from services.memory.profile.wording import Fact, Found, Source, as_text, same, topic, value
-from tests.services.memory.remembering import Clock
+from tests.services.memory.builders import Clock
 
 HOME = ("home", "place")
 ONE_DATABASE = pytest.mark.parametrize("storage", ["sqlite"], indirect=True)

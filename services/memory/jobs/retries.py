@@ -1,0 +1,46 @@
+"""When a job that failed is tried again, and when it is not. Pure."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from services.memory.jobs.job_queue import Kind
+
+# A model that fails so often at a job is not asked again: it is done by rules.
+ATTEMPTS = 3
+# When a summary that was made without its model is tried again.
+REDO_AFTER_S = 600.0
+
+
+class _Backoff(NamedTuple):
+    """Seconds that a job waits after its first failure, twice as long after each further one."""
+
+    first_s: float
+    longest_s: float
+
+
+_BACKOFFS: Mapping[Kind, _Backoff] = {
+    Kind.SUMMARY: _Backoff(2, 60),
+    Kind.FACTS: _Backoff(2, 60),
+    Kind.EMBED: _Backoff(5, 3_600),
+    Kind.REDO: _Backoff(REDO_AFTER_S, 6 * 3_600),
+}
+# Without vectors turns are still found by their words.
+_MOST_EMBED_ATTEMPTS = 10
+
+
+def retry_after_s(
+    kind: Kind, failures: int, uniform: Callable[[float, float], float]
+) -> float | None:
+    """Return the seconds until a job is tried again, or None when it is given up.
+
+    Args:
+        kind: of the job.
+        failures: how often it failed, at least once.
+        uniform: throws the dice for jitter.
+    """
+    if kind is Kind.EMBED and failures >= _MOST_EMBED_ATTEMPTS:
+        return None
+    if kind in (Kind.SUMMARY, Kind.FACTS) and failures == ATTEMPTS:
+        return 0.0  # no model is asked from now on
+    backoff = _BACKOFFS[kind]
+    return min(backoff.first_s * 2.0 ** min(failures - 1, 30), backoff.longest_s) * uniform(0.5, 1)

@@ -1,0 +1,157 @@
+"""The summaries of each memory: a chain in which each tells all that the one before does.
+
+What withdraws turns withdraws the summaries that tell of them, and the one before counts
+again. A withdrawn summary stays as a row, superseded.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, Select, delete, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.common.database import reading
+from services.common.ids import Source
+from services.memory.jobs.tables import summaries
+
+PREFIX = "summary_"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What was said in a memory up to a turn.
+
+    Attributes:
+        text: the summary; "" where nothing has been summarised.
+        last_turn: number of the last turn that it tells of, or 0.
+        degraded: whether it was made without the model that is configured for it.
+        first_turn: from here on it was made of turns, before that of an earlier summary.
+        id: of its row, or "".
+    """
+
+    text: str = ""
+    last_turn: int = 0
+    degraded: bool = False
+    first_turn: int = 1
+    id: str = ""
+
+
+NONE = Summary()
+
+
+class Summaries:
+    """The summaries of all memories.
+
+    Methods that take a connection work in the caller's transaction; every method raises
+    `unavailable` when the database does not answer.
+    """
+
+    def __init__(self, engine: AsyncEngine, source: Source) -> None:
+        self._engine = engine
+        self._source = source
+
+    async def current(self, entity_id: str) -> Summary:
+        """Return the summary of a memory that counts now."""
+        async with reading(self._engine) as connection:
+            return await self.current_in(connection, entity_id)
+
+    async def current_in(self, connection: AsyncConnection, entity_id: str) -> Summary:
+        """Return the summary that counts as the transaction sees it."""
+        row = (await connection.execute(_live(entity_id))).one_or_none()
+        return _to_summary(row)
+
+    async def before(self, entity_id: str, turn: int) -> Summary:
+        """Return the summary that would count if a turn and all after it were withdrawn."""
+        async with reading(self._engine) as connection:
+            earlier = _live(entity_id).where(summaries.c.last_turn < turn)
+            return _to_summary((await connection.execute(earlier)).one_or_none())
+
+    async def up_to(self, entity_id: str, last_turn: int) -> tuple[Summary, Summary, bool]:
+        """Return what it takes to make a summary anew.
+
+        Returns:
+            the summary that ends at a turn, the one before it, and whether all that come
+            after it are degraded too; the first is `NONE` where there is none.
+        """
+        async with reading(self._engine) as connection:
+            upto = _live(entity_id).where(summaries.c.last_turn <= last_turn).limit(2)
+            rows = (await connection.execute(upto)).all()
+            later = await connection.scalar(
+                select(func.count()).where(
+                    summaries.c.entity_id == entity_id,
+                    summaries.c.last_turn > last_turn,
+                    ~summaries.c.superseded,
+                    ~summaries.c.degraded,
+                )
+            )
+        found = [_to_summary(row) for row in rows]
+        if not found or found[0].last_turn != last_turn:
+            return NONE, NONE, False
+        return found[0], found[1] if len(found) > 1 else NONE, not later
+
+    async def add(
+        self, connection: AsyncConnection, entity_id: str, epoch: int, summary: Summary
+    ) -> None:
+        """Store a summary that counts from now on; its `id` is made here."""
+        await connection.execute(
+            insert(summaries).values(
+                id=self._source.new_id(PREFIX),
+                entity_id=entity_id,
+                first_turn=summary.first_turn,
+                last_turn=summary.last_turn,
+                epoch=epoch,
+                text=summary.text,
+                degraded=summary.degraded,
+                superseded=False,
+                created_at_ms=int(self._source.now() * 1000),
+            )
+        )
+
+    async def improve(self, connection: AsyncConnection, summary_id: str, text: str) -> bool:
+        """Put the text of a degraded summary right; return whether it still counted."""
+        improved = await connection.execute(
+            update(summaries)
+            .where(summaries.c.id == summary_id, ~summaries.c.superseded)
+            .values(text=text, degraded=False)
+        )
+        return bool(improved.rowcount)
+
+    async def withdraw_from(
+        self, connection: AsyncConnection, entity_id: str, first_turn: int
+    ) -> int:
+        """Withdraw the summaries that tell of a turn or of later ones.
+
+        The caller has the memory's row locked.
+
+        Returns:
+            the last turn that the summary tells of now, or 0.
+        """
+        await connection.execute(
+            update(summaries)
+            .where(
+                summaries.c.entity_id == entity_id,
+                summaries.c.last_turn >= first_turn,
+                ~summaries.c.superseded,
+            )
+            .values(superseded=True)
+        )
+        return (await self.current_in(connection, entity_id)).last_turn
+
+    async def remove_entity(self, connection: AsyncConnection, entity_id: str) -> None:
+        """Erase all summaries of a memory."""
+        await connection.execute(delete(summaries).where(summaries.c.entity_id == entity_id))
+
+
+def _live(entity_id: str) -> Select[Any]:
+    return (
+        select(summaries)
+        .where(summaries.c.entity_id == entity_id, ~summaries.c.superseded)
+        .order_by(summaries.c.last_turn.desc())
+        .limit(1)
+    )
+
+
+def _to_summary(row: Row[Any] | None) -> Summary:
+    if row is None:
+        return NONE
+    return Summary(row.text, row.last_turn, row.degraded, row.first_turn, row.id)

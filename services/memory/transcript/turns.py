@@ -1,0 +1,260 @@
+"""Turns: how messages fall into them, what is stored of them and what a provider may see.
+
+A turn is one or more consecutive messages of the user and everything up to the next real
+one; what stands before the first belongs to the first turn. It depends on the sequence of
+messages alone, never on how many requests brought them.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Block, Message, ToolResult
+from services.memory.transcript.messages import (
+    as_one,
+    described,
+    has_results,
+    is_same_voice,
+    is_user_turn_start,
+    says_nothing,
+    storable,
+)
+
+_USER = conversation_pb2.ROLE_USER
+_ASSISTANT = conversation_pb2.ROLE_ASSISTANT
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """A turn of a transcript.
+
+    Attributes:
+        number: its place, from 1, without gaps.
+        messages: at least one, in normal form.
+        created_at_ms: Unix milliseconds when its first message was committed.
+        open: whether results of tools are still to come; only the last turn can be.
+        first_message: index of its first message in the whole transcript.
+    """
+
+    number: int
+    messages: tuple[Message, ...]
+    created_at_ms: int
+    open: bool
+    first_message: int
+
+
+def awaited(messages: Sequence[Message]) -> frozenset[str]:
+    """Return the ids of the calls that wait for their results at the end of messages.
+
+    Only the last assistant message's can, and only until the user says something else.
+    """
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if message.role == _ASSISTANT:
+            calls = (b.tool_use.id for b in message.blocks if b.HasField("tool_use"))
+            return frozenset(calls) - answered
+        if is_user_turn_start(message):
+            break
+        answered |= _results([message])
+    return frozenset()
+
+
+def extended(
+    before: StoredTurn | None, keep: int, messages: Sequence[Message], now_ms: int
+) -> list[StoredTurn]:
+    """Put messages behind those of a transcript that stay.
+
+    Args:
+        before: the stored turn that has the last message that stays; None where none does.
+        keep: how many messages of the transcript stay.
+        messages: what follows them, in normal form.
+        now_ms: when a turn that begins here was created, Unix milliseconds.
+
+    Returns:
+        The turns that are to be written, in order, so the present turn is the last one.
+        The first has the number of `before` where that one is cut, goes on or is closed
+        with calls unanswered. Empty only when there is no message at all.
+    """
+    turn = _Turn(1, 0, now_ms, [])
+    if before is not None:
+        staying = list(before.messages[: keep - before.first_message])
+        turn = _Turn(before.number, before.first_message, before.created_at_ms, staying)
+    made: list[StoredTurn] = []
+    for message in messages:
+        if turn.is_over_with(message):
+            made.append(turn.finished(is_open=False))
+            turn = _Turn(turn.number + 1, turn.first + len(turn.messages), now_ms, [])
+        turn.add(message)
+    if turn.messages:
+        made.append(turn.finished(is_open=bool(awaited(turn.messages))))
+    if len(made) > 1 and made[0] == before:
+        del made[0]
+    return made
+
+
+class _Turn:
+    """A turn while messages are added to it."""
+
+    def __init__(self, number: int, first: int, created_at_ms: int, messages: list[Message]):
+        self.number = number
+        self.first = first
+        self.messages = messages
+        self._created_at_ms = created_at_ms
+        self._has_user = any(is_user_turn_start(message) for message in messages)
+
+    def is_over_with(self, message: Message) -> bool:
+        """Return whether a message begins the next turn."""
+        if not self._has_user or not is_user_turn_start(message):
+            return False
+        return not is_user_turn_start(self.messages[-1])
+
+    def add(self, message: Message) -> None:
+        if self.messages and is_same_voice(self.messages[-1], message):
+            self.messages[-1] = as_one([self.messages[-1], message])
+        else:
+            self.messages.append(message)
+            self._has_user = self._has_user or is_user_turn_start(message)
+
+    def finished(self, *, is_open: bool) -> StoredTurn:
+        messages = tuple(self.messages)
+        return StoredTurn(self.number, messages, self._created_at_ms, is_open, self.first)
+
+
+def with_answer(messages: Sequence[Message], answer: Message) -> tuple[Message, ...]:
+    """Put the model's answer behind messages, a prefill and its continuation as one message.
+
+    An answer of which nothing would be kept adds nothing.
+    """
+    if all(says_nothing(block) for block in answer.blocks):
+        return tuple(messages)
+    if messages and messages[-1].role == _ASSISTANT:
+        return (*messages[:-1], as_one([messages[-1], answer]))
+    return (*messages, answer)
+
+
+def committed(turns: Sequence[StoredTurn], answer: Message) -> list[StoredTurn]:
+    """Return the turns of `extended` as they are stored once the model has answered the last."""
+    stored = [replace(turn, messages=_storable(turn.messages)) for turn in turns[:-1]]
+    messages = _storable(with_answer(turns[-1].messages, answer))
+    stored.append(replace(turns[-1], messages=messages, open=bool(awaited(messages))))
+    return stored
+
+
+def _storable(messages: Iterable[Message]) -> tuple[Message, ...]:
+    return tuple([kept for message in messages if (kept := storable(message)) is not None])
+
+
+def replayable(messages: Iterable[Message]) -> list[Message]:
+    """Return messages as a provider may see them.
+
+    A call stays with its result, which comes right after; a call without one is left out,
+    and a result without a call is said as text. Thoughts, blank texts and messages that
+    hold nothing else are left out. Media stay as they are (see `described`).
+    """
+    shown: list[Message] = []
+    waiting: list[Message] = []
+    for role, run in groupby(messages, key=lambda message: message.role):
+        if role == _ASSISTANT:
+            waiting = list(run)
+        else:
+            _show_exchange(waiting, list(run), shown)
+            waiting = []
+    _show_exchange(waiting, [], shown)
+    return shown
+
+
+def _show_exchange(
+    said: Sequence[Message], replies: Sequence[Message], into: list[Message]
+) -> None:
+    """Show what the assistant said, the results it asked for, and what the user said next."""
+    results = _results(replies)
+    paired: set[str] = set()
+    for place, message in enumerate(said):
+        blocks: list[Block] = []
+        for block in message.blocks:
+            if block.HasField("tool_use"):
+                call_id = block.tool_use.id
+                # Only the last message's calls can have their results right after them.
+                if place < len(said) - 1 or call_id not in results or call_id in paired:
+                    continue
+                paired.add(call_id)
+            blocks.append(block)
+        _show(message, blocks, into)
+    rest: list[Message] = []
+    for message in replies:
+        blocks = []
+        for block in message.blocks:
+            result = block.tool_result
+            if not block.HasField("tool_result"):
+                blocks.append(block)
+            elif result.tool_use_id in paired:
+                paired.discard(result.tool_use_id)
+                into.append(Message(role=_USER, blocks=[block]))
+            else:
+                blocks += _as_text(result)
+        _show(message, blocks, rest)
+    into += rest
+
+
+def _results(messages: Iterable[Message]) -> set[str]:
+    return {
+        block.tool_result.tool_use_id
+        for message in messages
+        for block in message.blocks
+        if block.HasField("tool_result")
+    }
+
+
+def _as_text(result: ToolResult) -> list[Block]:
+    return [Block(text="[Result of a tool]"), *result.blocks]
+
+
+def _show(message: Message, blocks: Sequence[Block], into: list[Message]) -> None:
+    blocks = [block for block in blocks if not says_nothing(block)]
+    if not blocks:
+        return
+    if len(blocks) < len(message.blocks) or has_results(message):
+        extra = message.extra if message.HasField("extra") else None
+        message = Message(role=message.role, name=message.name, extra=extra, blocks=blocks)
+    into.append(message)
+
+
+def said(messages: Iterable[Message]) -> str:
+    """Return what user and assistant said, a line for each message, for people and models.
+
+    Media come by their description, calls of tools by the tool's name; what a tool
+    answered is left out. Empty where nobody said anything.
+    """
+    lines: list[str] = []
+    for message in messages:
+        parts = [part for block in message.blocks if (part := _in_words(block))]
+        if parts:
+            speaker = "User" if message.role == _USER else "Assistant"
+            lines.append(f"{speaker}: {' '.join(parts)}")
+    return "\n".join(lines)
+
+
+def _in_words(block: Block) -> str:
+    match block.WhichOneof("kind"):
+        case "text":
+            return block.text.strip()
+        case "refusal":
+            return block.refusal.strip()
+        case "media":
+            return described(block.media).text
+        case "tool_use":
+            return f"[used {block.tool_use.name}]"
+        case _:
+            return ""
+
+
+def asked(messages: Iterable[Message]) -> str:
+    """Return the user's own words alone, a line for each text; empty where there are none."""
+    texts = (
+        block.text.strip()
+        for message in messages
+        if message.role == _USER
+        for block in message.blocks
+    )
+    return "\n".join(filter(None, texts))

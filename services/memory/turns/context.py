@@ -1,0 +1,167 @@
+"""What a model is to see of a memory in one turn."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from gateway.conversation.v1.conversation_pb2 import Message
+from gateway.memory.v1 import memory_pb2
+from gateway.memory.v1.memory_pb2 import TurnContext
+from services.common.errors import GatewayError, invalid
+from services.common.settings import Memory
+from services.common.tokens import estimate_tokens
+from services.memory.archive.archive import Embedded, excerpt
+from services.memory.jobs.stores import Stores
+from services.memory.jobs.summaries import NONE, Summary
+from services.memory.jobs.task_client import Roles
+from services.memory.metrics import Metrics
+from services.memory.profile.facts import as_text
+from services.memory.storage.memory_records import Entity
+from services.memory.transcript.messages import is_user_turn_start
+from services.memory.transcript.offload import apart, have_many
+from services.memory.transcript.turns import StoredTurn, asked, replayable
+from services.memory.transcript.windows import View, Windows
+from services.memory.turns.reconciliation import Meeting
+
+log = logging.getLogger(__name__)
+
+
+class Contexts:
+    """Reads contexts.
+
+    Args:
+        stores: what is kept.
+        roles: embeds questions, where a model is configured for it.
+        settings: how much is looked for and shown.
+        metrics: what is counted.
+    """
+
+    def __init__(self, stores: Stores, roles: Roles, settings: Memory, metrics: Metrics) -> None:
+        self._stores = stores
+        self._metrics = metrics
+        self._roles = roles
+        self._settings = settings
+
+    async def of(
+        self,
+        owner_id: str,
+        entity: Entity | None,
+        meeting: Meeting,
+        windows: Windows,
+        *,
+        with_profile: bool,
+    ) -> TurnContext:
+        """Return the context of the turn that a request is about.
+
+        Args:
+            owner_id: the user.
+            entity: the memory; None without one.
+            meeting: where the request meets it.
+            windows: how many turns go out raw.
+            with_profile: whether facts about the user take part.
+        """
+        context = await apart(have_many([meeting.present]), present, meeting.present)
+        if with_profile:
+            context.profile = as_text(await self._stores.facts.of(owner_id))
+        if entity is None:
+            await _add_turns(context, meeting.turns[:-1])
+            return context
+        summary = await self._summary(entity, meeting)
+        view = windows.view(meeting.present.number - 1, summary.last_turn)
+        earlier = await self._earlier(entity, meeting, view)
+        await _add_turns(context, earlier)
+        if view.summarised:
+            context.summary = summary.text
+            await self._find(owner_id, entity, meeting.present, view.raw.start, context)
+        return context
+
+    async def _summary(self, entity: Entity, meeting: Meeting) -> Summary:
+        """Return the summary that counts once the memory has gone on."""
+        if not entity.summarised:
+            return NONE
+        if meeting.rewinds and meeting.changed <= entity.summarised:
+            return await self._stores.summaries.before(entity.id, meeting.changed)
+        return await self._stores.summaries.current(entity.id)
+
+    async def _earlier(self, entity: Entity, meeting: Meeting, view: View) -> list[StoredTurn]:
+        """Return the raw turns before the present one."""
+        first_new = meeting.turns[0].number
+        stored: list[StoredTurn] = []
+        if view.raw.start < first_new:
+            stored = await self._stores.repository.turns(entity.id, view.raw.start, first_new - 1)
+        return [*stored, *meeting.turns[:-1]]
+
+    async def _find(
+        self,
+        owner_id: str,
+        entity: Entity,
+        turn: StoredTurn,
+        first_raw: int,
+        context: TurnContext,
+    ) -> None:
+        """Add the older turns that bear on what the user says."""
+        question = excerpt(asked(turn.messages))
+        told = estimate_tokens(context.profile) + estimate_tokens(context.summary)
+        room = min(self._settings.retrieve_tokens, self._settings.inject_tokens - told)
+        if not question or not self._settings.retrieve or room <= 0:
+            return
+        with self._metrics.retrieval_s.time():
+            found = await self._stores.archive.search(
+                owner_id,
+                entity.id,
+                question,
+                before_turn=first_raw,
+                limit=self._settings.retrieve,
+                max_tokens=room,
+                embedded=await self.embedded(owner_id, question),
+            )
+        for snippet in found:
+            context.snippets.add(**snippet._asdict())
+
+    async def embedded(self, owner_id: str, question: str) -> Embedded | None:
+        """Return the vector of a question; None where no model gives one."""
+        if not self._roles.can_embed:
+            return None
+        try:
+            async with asyncio.timeout(self._settings.embed_wait_s):
+                embedding = await self._roles.embed(owner_id, [question])
+        except (GatewayError, TimeoutError) as error:
+            # What is found by words alone is better than no answer, or a late one.
+            reason = error.code if isinstance(error, GatewayError) else "timeout"
+            log.warning("a question was not embedded", extra={"reason": reason})
+            return None
+        return Embedded(embedding.model, embedding.vectors[0])
+
+
+def present(turn: StoredTurn) -> TurnContext:
+    """Return a context of the present turn alone.
+
+    Raises:
+        GatewayError: invalid, when nothing of it can be sent to a model.
+    """
+    messages = replayable(turn.messages)
+    if not messages:
+        raise invalid("messages", "messages: a message of the user's is needed")
+    starts = [place for place, one in enumerate(messages) if is_user_turn_start(one)]
+    return TurnContext(messages=messages, newest=starts[-1] if starts else 0)
+
+
+async def _add_turns(context: TurnContext, turns: Sequence[StoredTurn]) -> None:
+    await apart(have_many(turns), _add_shown, context, turns)
+
+
+def _add_shown(context: TurnContext, turns: Sequence[StoredTurn]) -> None:
+    for turn in turns:
+        shown = replayable(turn.messages)
+        if shown:
+            context.turns.append(to_proto(turn, shown))
+
+
+def to_proto(turn: StoredTurn, messages: Sequence[Message] | None = None) -> memory_pb2.Turn:
+    """Return a turn as callers are told of it."""
+    return memory_pb2.Turn(
+        number=turn.number,
+        messages=turn.messages if messages is None else messages,
+        created_at_ms=turn.created_at_ms,
+        open=turn.open,
+    )
