@@ -34,9 +34,9 @@ from services.inference import servicer as inference
 from services.inference.adaptation.sweeper import ROUNDS
 from services.inference.assembly import Inference
 from services.inference.files import FileStore
-from services.inference.memory.turn_client import MemoryStore
+from services.inference.memory.turn_client import TurnClient
 from services.memory import servicer as memory
-from services.memory.assembly import Memories
+from services.memory.assembly import MemoryService
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Services:
         filing: Files | None,
         inferring: Inference | None,
         editing: Articles | None,
-        remembering: Memories | None,
+        remembering: MemoryService | None,
         port: int,
         drain_s: float,
         watching: asyncio.Task[None],
@@ -138,7 +138,7 @@ class Services:
                 articles.SERVICE_NAME,
             )
         if "memory" in names:
-            remembering = Memories.start(
+            remembering = MemoryService.start(
                 settings, database, secrets, source, CollectorRegistry(), channel, for_rows
             )
             server.add(
@@ -153,7 +153,7 @@ class Services:
                 source,
                 CollectorRegistry(),
                 FileStore(channel),
-                MemoryStore(channel),
+                TurnClient(channel),
                 sweeper_lease(
                     database, "conversions", ROUNDS * settings.limits.sweep_every_s, source
                 ),

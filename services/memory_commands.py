@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from gateway.memory.v1.memory_pb2 import Memory
     from services.common.settings import Settings
-    from services.memory.management import Management
+    from services.memory.management import MemoryManagement
 
 Result = TypeVar("Result")
 
@@ -30,7 +30,7 @@ app = typer.Typer(help="Show, export and forget what is remembered of a user.", 
 class _Remembered(NamedTuple):
     """What is remembered of one user."""
 
-    management: "Management"
+    management: "MemoryManagement"
     owner_id: str
 
     async def names(self, memory: str | None) -> list[str]:
@@ -157,12 +157,12 @@ def _for_user(user: str, work: "Callable[[_Remembered], Awaitable[Result]]") -> 
         from services.accounts.repository import AccountRepository
         from services.common.ids import Source
         from services.memory.assembly import open_locks, open_stores
-        from services.memory.management import Management
+        from services.memory.management import MemoryManagement
 
         owner = await AccountRepository(engine).caller_named(user)
         source = Source()
         locks = open_locks(engine, source, settings.memory)
-        management = Management(engine, open_stores(engine, source), locks, _no_vector)
+        management = MemoryManagement(engine, open_stores(engine, source), locks, _no_vector)
         try:
             return await work(_Remembered(management, owner.user_id))
         finally:

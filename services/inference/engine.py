@@ -35,10 +35,15 @@ from services.inference.fallback.plan import Plan, Plans
 from services.inference.fallback.turn import Bounds
 from services.inference.files import Files, place_files
 from services.inference.media import Found, find_media
-from services.inference.memory.commit import Tellings
-from services.inference.memory.open_turn import Taken, place_remembered, take, taking
-from services.inference.memory.split import check_steps, takes_part
-from services.inference.memory.turn_client import Memories
+from services.inference.memory.commit import AnswerCommitter
+from services.inference.memory.open_turn import (
+    OpenedTurn,
+    open_turn,
+    opened_turn,
+    place_remembered_files,
+)
+from services.inference.memory.split import check_steps, uses_memory
+from services.inference.memory.turn_client import TurnOpener
 from services.inference.metrics import Metrics
 from services.inference.offload import mark, offload
 from services.inference.providers.base import Call, Provider
@@ -118,7 +123,7 @@ class Engine:
         routes: Routes,
         signer: thinking.Signer,
         files: Files,
-        memories: Memories,
+        memories: TurnOpener,
         limits: Limits,
         memory: Memory,
         metrics: Metrics,
@@ -134,7 +139,7 @@ class Engine:
         self._files = files
         self._memories = memories
         self._memory = memory
-        self._tellings = Tellings(memory.leave_drain_s)
+        self._tellings = AnswerCommitter(memory.leave_drain_s)
         self.failure_log = FailureLog(monotonic)
         self._ledger = Ledger(self.breakers, metrics, self.failure_log, monotonic)
         self._adaptation = adaptation
@@ -161,7 +166,7 @@ class Engine:
         admitted = await self._admitted(request, lazy)
         if not admitted.is_remembered:
             return await self._whole(await self._ready(request, admitted, lazy=lazy))
-        async with taking(request, self._memories, self._memory.inject_tokens) as taken:
+        async with opened_turn(request, self._memories, self._memory.inject_tokens) as taken:
             response = await self._whole(await self._ready(request, admitted, taken))
             await taken.remember(response)
         return response
@@ -185,7 +190,7 @@ class Engine:
         admitted = await offload(self._admit, request)
         if not admitted.is_remembered:
             return await self._counted(await self._ready(request, admitted, counts=True))
-        async with taking(
+        async with opened_turn(
             request, self._memories, self._memory.inject_tokens, reads_only=True
         ) as taken:
             ready = await self._ready(request, admitted, taken, counts=True)
@@ -225,7 +230,7 @@ class Engine:
         return Chain(loop, plan, asking, self._ledger, self._uniform, whole=whole, bounds=bounds)
 
     async def _remembered(self, request: GenerateRequest, admitted: _Admitted) -> Batches:
-        taken = await take(request, self._memories, self._memory.inject_tokens)
+        taken = await open_turn(request, self._memories, self._memory.inject_tokens)
         async with taken.ended_by_failure():
             batches = self._streamed(await self._ready(request, admitted, taken))
         async with aclosing(self._tellings.tell(taken, batches)) as told:
@@ -284,7 +289,7 @@ class Engine:
         has_called = not HISTORY_KINDS.isdisjoint(kinds)
         # Of a request that is read lazily no part has to do with tools of the gateway's.
         asks = lazy is None and self._asks_for_tools(request, plan, routes, has_called=has_called)
-        if takes_part(request):
+        if uses_memory(request):
             check_steps(request, plan)
             # The answer is read here, to be remembered.
             request.takes_verbatim = False
@@ -325,7 +330,7 @@ class Engine:
             request.use_built_in_tools = web is not None and web.available.searches
         if not isinstance(given, LazyRequest):
             return given, None
-        if request.use_built_in_tools or takes_part(request):
+        if request.use_built_in_tools or uses_memory(request):
             return given.complete(), None
         return request, given
 
@@ -333,7 +338,7 @@ class Engine:
         self,
         request: GenerateRequest,
         admitted: _Admitted,
-        taken: Taken | None = None,
+        taken: OpenedTurn | None = None,
         *,
         lazy: LazyRequest | None = None,
         counts: bool = False,
@@ -357,7 +362,7 @@ class Engine:
             at_most = self._limits.max_body
             await place_files(named, self._files, at_most=at_most, keep_foreign=keep_foreign)
             targets = [step.target for step in plan.steps]
-            await place_remembered(
+            await place_remembered_files(
                 remembered,
                 self._files,
                 targets,

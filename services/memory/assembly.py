@@ -16,19 +16,19 @@ from services.common.settings import Memory, Settings
 from services.common.sweeping import sweeper_lease
 from services.memory.archive.archive import Archive
 from services.memory.jobs.job_queue import JobQueue
-from services.memory.jobs.job_runner import Jobs
+from services.memory.jobs.job_runner import JobRunner
 from services.memory.jobs.stores import Stores
-from services.memory.jobs.summaries import Summaries
+from services.memory.jobs.summaries import SummaryStore
 from services.memory.jobs.sweeper import MemorySweeper
-from services.memory.jobs.task_client import Roles
-from services.memory.locks.locks import LockLimits, Locks
-from services.memory.management import Management
-from services.memory.metrics import Metrics
-from services.memory.profile.fact_store import Facts
+from services.memory.jobs.task_client import TaskClient
+from services.memory.locks.locks import LockLimits, MemoryLocks
+from services.memory.management import MemoryManagement
+from services.memory.metrics import MemoryMetrics
+from services.memory.profile.fact_store import FactStore
 from services.memory.servicer import MemoryServicer
-from services.memory.storage.repository import Repository
-from services.memory.turns.context import Contexts
-from services.memory.turns.turn_service import Taking
+from services.memory.storage.repository import MemoryRepository
+from services.memory.turns.context import ContextReader
+from services.memory.turns.turn_service import TurnService
 
 # Seconds for which a job is held; whoever works on it renews that.
 _JOB_LEASE_S = 30.0
@@ -36,7 +36,7 @@ _JOB_LEASE_S = 30.0
 _ROLE_TIMEOUT_S = 60.0
 
 
-class Memories:
+class MemoryService:
     """The memory service of one process, its background work under way.
 
     Attributes:
@@ -46,9 +46,9 @@ class Memories:
     def __init__(
         self,
         servicer: MemoryServicer,
-        locks: Locks,
-        jobs: Jobs,
-        roles: Roles,
+        locks: MemoryLocks,
+        jobs: JobRunner,
+        roles: TaskClient,
         sweeper: MemorySweeper,
         instances: Instances | None,
     ) -> None:
@@ -73,21 +73,21 @@ class Memories:
     ) -> Self:
         """Build it over a migrated database; `channel` reaches inference."""
         chosen = settings.memory
-        metrics = Metrics(counters)
-        roles = Roles(channel, secrets.service_credential, settings.roles, _ROLE_TIMEOUT_S)
+        metrics = MemoryMetrics(counters)
+        roles = TaskClient(channel, secrets.service_credential, settings.roles, _ROLE_TIMEOUT_S)
         # Of a process on another machine nobody can tell whether it lives.
         instances = None
         if is_sqlite(settings.storage):
             instances = Instances.enter(settings.storage.data_dir, source)
         stores = open_stores(database, source, instances)
         locks = open_locks(database, source, chosen, instances)
-        contexts = Contexts(stores, roles, chosen, metrics)
-        jobs = Jobs(database, stores, roles, metrics, chosen.job_poll_s, instances=instances)
-        taking = Taking(stores, locks, contexts, jobs, chosen, source, metrics, reserve)
+        contexts = ContextReader(stores, roles, chosen, metrics)
+        jobs = JobRunner(database, stores, roles, metrics, chosen.job_poll_s, instances=instances)
+        taking = TurnService(stores, locks, contexts, jobs, chosen, source, metrics, reserve)
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "memory", every_s, source)
         return cls(
-            MemoryServicer(taking, Management(database, stores, locks, contexts.embedded)),
+            MemoryServicer(taking, MemoryManagement(database, stores, locks, contexts.embedded)),
             locks,
             jobs,
             roles,
@@ -116,17 +116,17 @@ def open_stores(
 ) -> Stores:
     """Return what is kept of memories in a migrated database."""
     return Stores(
-        Repository(database, source),
-        Summaries(database, source),
+        MemoryRepository(database, source),
+        SummaryStore(database, source),
         Archive(database, source),
-        Facts(database, source),
+        FactStore(database, source),
         JobQueue(database, source, _JOB_LEASE_S, instances),
     )
 
 
 def open_locks(
     database: AsyncEngine, source: Source, chosen: Memory, instances: Instances | None = None
-) -> Locks:
+) -> MemoryLocks:
     """Return this process's locks on memories."""
     limits = LockLimits(chosen.lock_wait_s, chosen.readers, chosen.lock_lease_s)
-    return Locks(database, source, limits, instances)
+    return MemoryLocks(database, source, limits, instances)

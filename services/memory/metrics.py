@@ -3,12 +3,12 @@
 from prometheus_client import CollectorRegistry
 
 from services.common.metrics import Counter, Gauge, Histogram
-from services.memory.jobs.job_queue import Backlog, Kind
+from services.memory.jobs.job_queue import Backlog, JobKind
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
-class Metrics:
+class MemoryMetrics:
     """The counters of one process; those of the queue tell of all processes."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -48,6 +48,6 @@ class Metrics:
         self.jobs.set(backlog.jobs)
         self.oldest_job_s.set(backlog.oldest_s)
 
-    def ended(self, kind: Kind, outcome: str) -> None:
+    def ended(self, kind: JobKind, outcome: str) -> None:
         """Count an attempt at a job."""
         self.ended_jobs.labels(kind.value, outcome).inc()

@@ -10,10 +10,10 @@ from gateway.memory.v1.memory_pb2 import OpenTurn, TakeTurnRequest, TakeTurnResp
 from services.common.authentication import caller
 from services.common.errors import GatewayError, invalid
 from services.common.texts import MAX_NAME
-from services.memory.management import Management
+from services.memory.management import MemoryManagement
 from services.memory.storage.memory_records import is_memory_id
 from services.memory.transcript.windows import SMALLEST_WINDOW
-from services.memory.turns.turn_service import Taking
+from services.memory.turns.turn_service import TurnService
 
 SERVICE_NAME = memory_pb2.DESCRIPTOR.services_by_name["MemoryService"].full_name
 
@@ -25,7 +25,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
     """Serves what `memory.proto` promises; failures are raised as GatewayError."""
 
-    def __init__(self, taking: Taking, management: Management) -> None:
+    def __init__(self, taking: TurnService, management: MemoryManagement) -> None:
         self._taking = taking
         self._management = management
 

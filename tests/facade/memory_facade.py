@@ -92,7 +92,7 @@ async def _identify(key: str) -> Caller:
 
 
 @asynccontextmanager
-async def running_desk() -> AsyncIterator[Front]:
+async def memory_facade() -> AsyncIterator[Front]:
     """Run both on free ports."""
     desk = MemoryDesk()
     server = Server(_identify, max_message=80 << 20)

@@ -19,7 +19,7 @@ from gateway.conversation.v1.conversation_pb2 import (
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1 import memory_pb2 as pb
 from services.common.errors import GatewayError, invalid
-from tests.facade.memory_facade import ANTHROPIC, A, B, running_desk
+from tests.facade.memory_facade import ANTHROPIC, A, B, memory_facade
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -104,7 +104,7 @@ OPERATIONS["getMemory"][2].memory.summary = SUMMARY
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running():
-    async with running_desk() as front:
+    async with memory_facade() as front:
         yield front
 
 

@@ -16,12 +16,12 @@ from services.common.errors import GatewayError
 from services.inference.accumulator import Accumulator
 from services.inference.attempt import Batch, Batches
 from services.inference.content import is_content
-from services.inference.memory.open_turn import Taken
+from services.inference.memory.open_turn import OpenedTurn
 
 log = logging.getLogger(__name__)
 
 
-class Tellings:
+class AnswerCommitter:
     """All answers that are being told and remembered.
 
     Args:
@@ -32,7 +32,7 @@ class Tellings:
         self._leave_drain_s = leave_drain_s
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def tell(self, taken: Taken, batches: Batches) -> Batches:
+    async def tell(self, taken: OpenedTurn, batches: Batches) -> Batches:
         """Return an answer as it comes, its end once it is remembered.
 
         Closing the iterator before there is anything of the answer ends it at the
@@ -42,7 +42,7 @@ class Tellings:
             taken: the turn that the answer belongs to; it is ended.
             batches: the answer; it is closed.
         """
-        telling = _Telling(taken, batches)
+        telling = _CommittedAnswer(taken, batches)
         task = asyncio.create_task(telling.run())
         self._tasks.add(task)
         task.add_done_callback(partial(self._ended, telling))
@@ -66,7 +66,7 @@ class Tellings:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
-    def _ended(self, telling: "_Telling", task: asyncio.Task[None]) -> None:
+    def _ended(self, telling: "_CommittedAnswer", task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         telling.end()
         failure = TimeoutError() if task.cancelled() else task.exception()
@@ -80,14 +80,14 @@ class Tellings:
             log.error("unforeseen failure", exc_info=failure)
 
 
-class _Telling:
+class _CommittedAnswer:
     """One answer between the task that reads it and the caller.
 
     Attributes:
         is_alone: whether the caller has left an answer that goes on.
     """
 
-    def __init__(self, taken: Taken, batches: Batches) -> None:
+    def __init__(self, taken: OpenedTurn, batches: Batches) -> None:
         self.is_alone = False
         self._taken = taken
         self._batches = batches

@@ -23,7 +23,7 @@ from services.inference.estimate import MESSAGE, estimate_input_tokens, estimate
 from services.inference.fallback.requests import copied
 from services.inference.media import Found, media_blocks
 from services.inference.memory import memory_notes
-from services.inference.memory.split import Apart, call_ids, instructions, media_key
+from services.inference.memory.split import SplitRequest, call_ids, instructions, media_key
 from services.inference.providers.base import Target
 
 # What a caller reads as the path of a medium that its own request does not hold.
@@ -35,7 +35,7 @@ _READ_AS_THEY_ARE = frozenset({"", "application/pdf"})
 _PART = 4
 
 
-class Seen(NamedTuple):
+class ModelView(NamedTuple):
     """A request as one model is to see it, the caller's media in it, and the turns left out."""
 
     request: GenerateRequest
@@ -83,7 +83,7 @@ class Conversation:
     """
 
     def __init__(
-        self, apart: Apart, context: TurnContext, memory: Memory, inject_tokens: int
+        self, apart: SplitRequest, context: TurnContext, memory: Memory, inject_tokens: int
     ) -> None:
         self._memory = memory
         self._context = context
@@ -98,7 +98,7 @@ class Conversation:
         parts = (self._before, *self._turns, self._present)
         self._media = [medium for part in parts for medium in part.media()]
 
-    def _recall(self, apart: Apart) -> None:
+    def _recall(self, apart: SplitRequest) -> None:
         """Put what was sent into what Memory gave."""
         context = self._context
         self._turns = [
@@ -137,7 +137,7 @@ class Conversation:
                 files.setdefault(block.media.file_id, []).append(Found(_MEMORY, block))
         return files
 
-    def seen_by(self, request: GenerateRequest, target: Target) -> Seen:
+    def seen_by(self, request: GenerateRequest, target: Target) -> ModelView:
         """Put a request together for one model.
 
         Args:
@@ -165,7 +165,7 @@ class Conversation:
         paths = chain.from_iterable(part.paths for part in (before, *turns, self._present))
         blocks = zip(paths, media_blocks(seen.messages), strict=True)
         media = _shown(blocks, target, request.multimodal)
-        return Seen(seen, media, len(self._turns) - len(turns))
+        return ModelView(seen, media, len(self._turns) - len(turns))
 
     def _injected(self, target: Target, room: int | None) -> tuple[str, str]:
         """Return notes and quotations; turns get half of the room there is, if it is little."""
@@ -205,7 +205,9 @@ def _describe(block: Block) -> None:
     block.text = text
 
 
-def _put_back(messages: Iterable[Message], apart: Apart, *, is_present: bool) -> list[str | None]:
+def _put_back(
+    messages: Iterable[Message], apart: SplitRequest, *, is_present: bool
+) -> list[str | None]:
     """Put the caller's media in their places; return the paths of the media there are then.
 
     A file may still be had from the store, what was said of an image may still be known by its

@@ -46,14 +46,14 @@ def quotes(snippets: Iterable[Snippet], tokens: int) -> str:
         quoted = f"{_heading(snippet)}\n{_quoted(snippet.text)}"
         size = estimate_tokens(quoted + _BETWEEN)
         if size > left:
-            if chosen or not (quoted := within(quoted, left - 1)):
+            if chosen or not (quoted := truncate_to_tokens(quoted, left - 1)):
                 break
         chosen.append((snippet.turn, quoted))
         left -= size
     return _BETWEEN.join([_SNIPPETS, *(text for _, text in sorted(chosen))]) if chosen else ""
 
 
-def within(text: str, tokens: int) -> str:
+def truncate_to_tokens(text: str, tokens: int) -> str:
     """Return the beginning of a text that has so many tokens at most.
 
     Text that is cut ends with an ellipsis, and where it has spaces not within a word; ""
@@ -79,7 +79,7 @@ def _section(head: str, title: str, text: str, tokens: int) -> str:
     if not text.strip():
         return ""
     before = f"{head}{_BETWEEN}{title}\n"
-    cut = within(_quoted(text.strip()), tokens - estimate_tokens(before))
+    cut = truncate_to_tokens(_quoted(text.strip()), tokens - estimate_tokens(before))
     return before + cut if cut else ""
 
 

@@ -15,14 +15,14 @@ from services.inference.adaptation.rules import adapts
 from services.inference.files import Files, place_files
 from services.inference.media import Found
 from services.inference.memory.conversation import Conversation
-from services.inference.memory.split import take_apart
-from services.inference.memory.turn_client import Memories, Turn
+from services.inference.memory.split import split_request
+from services.inference.memory.turn_client import MemoryTurn, TurnOpener
 from services.inference.offload import offload
 from services.inference.providers.base import Target
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class OpenedTurn:
     """A turn that a request takes.
 
     Attributes:
@@ -31,7 +31,7 @@ class Taken:
         writes: whether the answer is to be remembered.
     """
 
-    turn: Turn
+    turn: MemoryTurn
     conversation: Conversation
     writes: bool
 
@@ -68,9 +68,9 @@ class Taken:
             await self.turn.close()
 
 
-async def take(
-    request: GenerateRequest, memories: Memories, inject_tokens: int, *, reads_only: bool = False
-) -> Taken:
+async def open_turn(
+    request: GenerateRequest, memories: TurnOpener, inject_tokens: int, *, reads_only: bool = False
+) -> OpenedTurn:
     """Take the turn of a request, whose messages are taken out of it.
 
     Args:
@@ -82,7 +82,7 @@ async def take(
     Raises:
         GatewayError: invalid, or what Memory answers.
     """
-    apart = await offload(take_apart, request)
+    apart = await offload(split_request, request)
     if reads_only:
         apart.opening.mode = OpenTurn.MODE_READ_ONLY
     writes = apart.opening.mode != OpenTurn.MODE_READ_ONLY
@@ -94,21 +94,21 @@ async def take(
     except BaseException:
         turn.drop()
         raise
-    return Taken(turn, conversation, writes)
+    return OpenedTurn(turn, conversation, writes)
 
 
 @asynccontextmanager
-async def taking(
-    request: GenerateRequest, memories: Memories, inject_tokens: int, *, reads_only: bool = False
-) -> AsyncIterator[Taken]:
+async def opened_turn(
+    request: GenerateRequest, memories: TurnOpener, inject_tokens: int, *, reads_only: bool = False
+) -> AsyncIterator[OpenedTurn]:
     """Take a turn for the time of a block; one that was not ended there changes nothing."""
-    taken = await take(request, memories, inject_tokens, reads_only=reads_only)
+    taken = await open_turn(request, memories, inject_tokens, reads_only=reads_only)
     async with taken.ended_by_failure():
         yield taken
     taken.turn.drop()
 
 
-async def place_remembered(
+async def place_remembered_files(
     named: Mapping[str, list[Found]],
     files: Files,
     targets: Iterable[Target],

@@ -27,7 +27,7 @@ _MODES = {
 
 
 @dataclass(slots=True)
-class Apart:
+class SplitRequest:
     """A request's conversation, taken apart.
 
     Attributes:
@@ -47,7 +47,7 @@ class Apart:
     thoughtful: dict[tuple[str, ...], Message] = field(default_factory=dict)
 
 
-def takes_part(request: GenerateRequest) -> bool:
+def uses_memory(request: GenerateRequest) -> bool:
     """Return whether the server's memory takes part in a request."""
     if not request.HasField("memory"):
         return False
@@ -65,8 +65,8 @@ def check_steps(request: GenerateRequest, plan: Plan) -> None:
     for step in plan.steps:
         if step.parameters is None or not step.parameters.messages:
             continue
-        theirs = spoken(step.parameters.messages, request.memory)
-        if list(theirs) != list(spoken(request.messages, request.memory)):
+        theirs = conversation_messages(step.parameters.messages, request.memory)
+        if list(theirs) != list(conversation_messages(request.messages, request.memory)):
             path = f"{step.path}.parameters.messages"
             raise invalid(
                 path, f"{path}: must be those of the request, since memory takes part in it"
@@ -82,7 +82,7 @@ def instructions(messages: Sequence[Message], memory: Memory) -> Iterator[Messag
             return
 
 
-def spoken(messages: Sequence[Message], memory: Memory) -> Iterator[Message]:
+def conversation_messages(messages: Sequence[Message], memory: Memory) -> Iterator[Message]:
     """Return the messages that are not `instructions`."""
     begun = False
     for message in messages:
@@ -93,7 +93,7 @@ def spoken(messages: Sequence[Message], memory: Memory) -> Iterator[Message]:
             yield message
 
 
-def take_apart(request: GenerateRequest) -> Apart:
+def split_request(request: GenerateRequest) -> SplitRequest:
     """Take the messages out of a request.
 
     Hashes the media in them, which takes a while where they are large.
@@ -103,7 +103,7 @@ def take_apart(request: GenerateRequest) -> Apart:
     """
     if all(message.role in _INSTRUCTIONS for message in request.messages):
         raise invalid("messages", "messages: memory needs one that is no instruction")
-    take = _for_memory if request.memory.memory_id else _for_profile
+    take = _split_for_memory if request.memory.memory_id else _split_for_profile
     apart = take(request)
     del request.messages[:]
     return apart
@@ -119,7 +119,7 @@ def media_key(media: Media) -> str:
     return f"{media.WhichOneof('source')} {media.sha256.hex() or media.url or media.file_id}"
 
 
-def _for_memory(request: GenerateRequest) -> Apart:
+def _split_for_memory(request: GenerateRequest) -> SplitRequest:
     memory = request.memory
     before = _copies(instructions(request.messages, memory))
     media: dict[str, tuple[str, Media]] = {}
@@ -128,26 +128,26 @@ def _for_memory(request: GenerateRequest) -> Apart:
         itself.CopyFrom(one.block.media)
         _hash(one.block.media)
         media.setdefault(media_key(one.block.media), (one.path, itself))
-    opening = _opening(memory, spoken(request.messages, memory))
+    opening = _opening(memory, conversation_messages(request.messages, memory))
     thoughtful = {
         call_ids(message): message
         for message in opening.messages
         if any(block.WhichOneof("kind") in _NOT_KEPT for block in message.blocks)
     }
     thoughtful.pop((), None)
-    return Apart(opening, before, media=media, thoughtful=thoughtful)
+    return SplitRequest(opening, before, media=media, thoughtful=thoughtful)
 
 
-def _for_profile(request: GenerateRequest) -> Apart:
+def _split_for_profile(request: GenerateRequest) -> SplitRequest:
     memory = request.memory
     paths = [one.path for one in find_media(request)]
     before = _copies(instructions(request.messages, memory))
     paths = paths[sum(1 for _ in media_blocks(before)) :]
-    messages = _copies(spoken(request.messages, memory))
+    messages = _copies(conversation_messages(request.messages, memory))
     opening = _opening(memory, _newest(messages))
     for block in media_blocks(opening.messages):
         _hash(block.media)
-    return Apart(opening, before, kept=(messages, paths))
+    return SplitRequest(opening, before, kept=(messages, paths))
 
 
 def _opening(memory: Memory, messages: Iterable[Message]) -> OpenTurn:

@@ -25,7 +25,7 @@ from services.common.errors import from_rpc_error, internal
 _CLOSING_S = 2.0
 
 
-class Turn(Protocol):
+class MemoryTurn(Protocol):
     """A turn that is being taken.
 
     Attributes:
@@ -48,10 +48,10 @@ class Turn(Protocol):
         """End the turn at once, in a moment where nothing can be waited for."""
 
 
-class Memories(Protocol):
+class TurnOpener(Protocol):
     """Where turns are taken, for the caller whom the current task serves."""
 
-    async def take(self, opening: OpenTurn) -> Turn:
+    async def take(self, opening: OpenTurn) -> MemoryTurn:
         """Begin a turn, when it is the caller's.
 
         Raises:
@@ -60,7 +60,7 @@ class Memories(Protocol):
         ...
 
 
-class MemoryStore:
+class TurnClient:
     """Takes turns of the MemoryService, with the caller's own key."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:

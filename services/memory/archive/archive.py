@@ -18,7 +18,7 @@ from services.common.ids import Source
 from services.memory.archive import dates, index, ranking, words
 from services.memory.archive.index import ArchivedTurn
 from services.memory.archive.lookup import Lookup
-from services.memory.archive.snippets import cut
+from services.memory.archive.snippets import cut_to_budget
 
 LIMIT = 8
 MAX_TOKENS = 2000
@@ -30,10 +30,10 @@ _MAX_TERMS = 512
 # Turns that each way of looking brings into the ranking, at least.
 _CANDIDATES = 50
 # What share of its neighbour's score a turn gets: an answer need not repeat the question.
-_BESIDE = 0.4
+_NEIGHBOUR_SHARE = 0.4
 # What the newest turn gains over the first, and where the newest is asked for.
 _RECENCY = 0.1
-_LATEST = 1.0
+_LATEST_RECENCY = 1.0
 
 
 def excerpt(question: str) -> str:
@@ -44,7 +44,7 @@ def excerpt(question: str) -> str:
     return f"{question[:half]} {question[-half:]}"
 
 
-class Embedded(NamedTuple):
+class QuestionVector(NamedTuple):
     """A question's vector, and the embedding model that gave it."""
 
     model: str
@@ -132,7 +132,7 @@ class Archive:
         before_turn: int,
         limit: int = LIMIT,
         max_tokens: int = MAX_TOKENS,
-        embedded: Embedded | None = None,
+        embedded: QuestionVector | None = None,
     ) -> list[Snippet]:
         """Find the archived turns that bear on a question, the best first.
 
@@ -156,11 +156,11 @@ class Archive:
             found = []
             if terms:
                 fitting = lookup.fitting(
-                    [words.key(term) for term in sorted(terms)],
+                    [words.term_key(term) for term in sorted(terms)],
                     collection,
                     before_turn=before_turn,
-                    beside=_BESIDE,
-                    recency=_LATEST if dates.asks_for_latest(question) else _RECENCY,
+                    beside=_NEIGHBOUR_SHARE,
+                    recency=_LATEST_RECENCY if dates.asks_for_latest(question) else _RECENCY,
                     most=most,
                 )
                 found.append(await fitting)
@@ -169,11 +169,11 @@ class Archive:
                     embedded.model, embedded.values, before_turn=before_turn, most=most
                 )
                 found.append(await alike)
-            scores = ranking.fused(found)
+            scores = ranking.reciprocal_rank_fusion(found)
             said = await lookup.said(scores)
-            best = ranking.ranked(scores, said)[:limit]
+            best = ranking.rank_with_sessions(scores, said)[:limit]
             texts = await lookup.texts(turn for turn, _ in best)
-        cuts = cut([texts[turn] for turn, _ in best], terms, max_tokens)
+        cuts = cut_to_budget([texts[turn] for turn, _ in best], terms, max_tokens)
         return [
             Snippet(turn, text, said[turn].created_at_ms, score)
             for (turn, score), text in zip(best, cuts, strict=True)
@@ -185,5 +185,5 @@ class Archive:
         said = list(dict.fromkeys(words.terms(question)))
         if len(said) > _MAX_TERMS:
             said = said[: _MAX_TERMS // 2] + said[-_MAX_TERMS // 2 :]
-        asked = dates.asked(question, int(self._source.now() * 1000))
+        asked = dates.dates_in_question(question, int(self._source.now() * 1000))
         return frozenset(said + asked)

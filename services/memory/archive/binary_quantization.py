@@ -27,7 +27,7 @@ def pack(values: Sequence[float]) -> bytes:
     return _unit(values).tobytes()
 
 
-def sign(turn: int, packed: bytes) -> bytes:
+def quantize(turn: int, packed: bytes) -> bytes:
     """Return the turn and the signs of its vector, as `pack` gave that."""
     import numpy as np
 
@@ -35,14 +35,14 @@ def sign(turn: int, packed: bytes) -> bytes:
     return _TURN.pack(turn) + signs.ljust(_words(len(packed) // 4) * 8, b"\0")
 
 
-def before(packed: bytes, dimensions: int, first_turn: int) -> bytes:
+def keep_before(packed: bytes, dimensions: int, first_turn: int) -> bytes:
     """Leave out the signatures of `first_turn` and later."""
     size = _TURN.size + _words(dimensions) * 8
     records = (packed[at : at + size] for at in range(0, len(packed), size))
     return b"".join(record for record in records if _TURN.unpack_from(record)[0] < first_turn)
 
 
-def near(
+def nearest_by_hamming(
     blocks: Iterable[bytes], values: Sequence[float], *, before_turn: int, most: int
 ) -> list[int]:
     """Return the turns whose signs differ least from those of a vector, in no order.
@@ -58,7 +58,7 @@ def near(
     words = _words(len(values))
     records = np.frombuffer(b"".join(blocks), np.int64).reshape(-1, 1 + words)
     turns = records[:, 0]
-    asked = np.frombuffer(sign(0, pack(values)), np.int64)[1:]
+    asked = np.frombuffer(quantize(0, pack(values)), np.int64)[1:]
     differing = np.bitwise_count(records[:, 1:] ^ asked).sum(axis=1, dtype=np.int64)
     # The turn decides among equals, so that every engine gives the same.
     distances = (differing << _TURN_BITS) + ((1 << _TURN_BITS) - 1 - turns)
@@ -69,7 +69,7 @@ def near(
     return [int(turn) for turn in turns[distances < _FARTHEST]]
 
 
-def nearest(packed: Mapping[int, bytes], values: Sequence[float], most: int) -> list[int]:
+def nearest_by_cosine(packed: Mapping[int, bytes], values: Sequence[float], most: int) -> list[int]:
     """Return the turns whose vectors point most nearly the same way, the nearest first."""
     import numpy as np
 

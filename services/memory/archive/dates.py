@@ -23,7 +23,7 @@ _LEADS = "in|of|since|during|last|this|early|late|mid|back in"
 _LATEST = re.compile(r"\b(?:most recent(?:ly)?|latest|lately|last time|(?:right )?now|currently)\b")
 
 
-def marks(at_ms: int) -> list[str]:
+def date_terms(at_ms: int) -> list[str]:
     """Return the terms of the time at which something was said, in Unix milliseconds.
 
     No word of a text is such a term. A time outside of the years 1 to 9999 has none.
@@ -35,7 +35,7 @@ def marks(at_ms: int) -> list[str]:
     return [_day(day), _month_of(day), _month(day.month)]
 
 
-def asked(question: str, now_ms: int) -> list[str]:
+def dates_in_question(question: str, now_ms: int) -> list[str]:
     """Return the terms of the dates that a question names, each once, in order.
 
     Args:

@@ -47,11 +47,13 @@ async def add(
     empty = {"entity_id": entity_id, "owner_id": owner_id, "turns": 0, "terms": 0}
     made = insert_into(connection, archives).values(empty).on_conflict_do_nothing()
     await connection.execute(made)
-    if await _hold(connection, entity_id) != owner_id:
+    if await _lock_archive(connection, entity_id) != owner_id:
         raise ValueError(f"{entity_id} is another user's")
     numbers = [turn.number for turn in turns]
     there = await connection.scalars(
-        _of(tables.turns, entity_id, tables.turns.c.turn).where(tables.turns.c.turn.in_(numbers))
+        _select(tables.turns, entity_id, tables.turns.c.turn).where(
+            tables.turns.c.turn.in_(numbers)
+        )
     )
     known = set(there)
     new = sorted({turn.number: turn for turn in turns if turn.number not in known}.values())
@@ -59,9 +61,9 @@ async def add(
         return
     session = await _session_before(connection, entity_id, new[0].number)
     # In a thread, since stemming the words of a few turns may take a tenth of a second.
-    rows, blocks = await asyncio.to_thread(_indexed, entity_id, new, session)
+    rows, blocks = await asyncio.to_thread(_index_rows, entity_id, new, session)
     await connection.execute(insert_into(connection, tables.turns), rows)
-    await _append(connection, tables.postings.c.postings, blocks)
+    await _append_to_blocks(connection, tables.postings.c.postings, blocks)
     await connection.execute(
         update(archives)
         .where(archives.c.entity_id == entity_id)
@@ -72,7 +74,7 @@ async def add(
     )
 
 
-def _indexed(
+def _index_rows(
     entity_id: str, turns: Sequence[ArchivedTurn], session: "_Session"
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the rows of turns, and those of their postings.
@@ -88,9 +90,9 @@ def _indexed(
         text = turn.text[:MAX_TEXT].replace("\0", "\ufffd")
         found = Counter(words.terms(text))
         length = found.total()
-        found.update(dates.marks(turn.created_at_ms))
+        found.update(dates.date_terms(turn.created_at_ms))
         for term, count in found.items():
-            place = words.key(term), turn.number // postings.BLOCK
+            place = words.term_key(term), turn.number // postings.BLOCK
             packed[place] += postings.pack(turn.number, count, length)
         session = session.of(turn)
         rows.append(
@@ -120,20 +122,22 @@ async def add_vectors(
 
     A turn that is not archived, or has a vector of that model, is passed over.
     """
-    await _hold(connection, entity_id)
+    await _lock_archive(connection, entity_id)
     archived, kept = tables.turns.c.turn, tables.vectors.c
     there = await connection.scalars(
-        _of(tables.turns, entity_id, archived).where(archived.in_(list(vectors)))
+        _select(tables.turns, entity_id, archived).where(archived.in_(list(vectors)))
     )
     known = await connection.scalars(
-        _of(tables.vectors, entity_id, kept.turn).where(
+        _select(tables.vectors, entity_id, kept.turn).where(
             kept.model == model, kept.turn.in_(list(vectors))
         )
     )
     missing = sorted(set(there) - set(known))
     if not missing:
         return
-    packed, signed = await asyncio.to_thread(_signed, {turn: vectors[turn] for turn in missing})
+    packed, signed = await asyncio.to_thread(
+        _pack_vectors, {turn: vectors[turn] for turn in missing}
+    )
     await connection.execute(
         insert_into(connection, tables.vectors),
         [
@@ -141,7 +145,7 @@ async def add_vectors(
             for turn, vector in packed.items()
         ],
     )
-    await _append(
+    await _append_to_blocks(
         connection,
         tables.signatures.c.signatures,
         [
@@ -157,7 +161,7 @@ async def add_vectors(
     )
 
 
-def _signed(
+def _pack_vectors(
     vectors: Mapping[int, Sequence[float]],
 ) -> tuple[dict[int, bytes], dict[tuple[int, int], bytes]]:
     """Return vectors by their turns, packed, and their signatures by dimensions and block."""
@@ -165,35 +169,37 @@ def _signed(
     signed = defaultdict[tuple[int, int], bytes](bytes)
     for turn, vector in packed.items():
         place = len(vectors[turn]), turn // binary_quantization.BLOCK
-        signed[place] += binary_quantization.sign(turn, vector)
+        signed[place] += binary_quantization.quantize(turn, vector)
     return packed, signed
 
 
 async def remove_from(connection: AsyncConnection, entity_id: str, first_turn: int) -> None:
     """Take away a turn and all after it."""
-    await _hold(connection, entity_id)
+    await _lock_archive(connection, entity_id)
     gone = tables.turns.c.turn >= first_turn
     counted = await connection.execute(
-        _of(tables.turns, entity_id, func.count(), func.sum(tables.turns.c.terms)).where(gone)
+        _select(tables.turns, entity_id, func.count(), func.sum(tables.turns.c.terms)).where(gone)
     )
     turns, terms = counted.one()
     if not turns:
         return
-    await connection.execute(_drop(tables.vectors, entity_id, tables.vectors.c.turn >= first_turn))
-    await connection.execute(_drop(tables.turns, entity_id, gone))
-    await _shorten(
+    await connection.execute(
+        _delete(tables.vectors, entity_id, tables.vectors.c.turn >= first_turn)
+    )
+    await connection.execute(_delete(tables.turns, entity_id, gone))
+    await _truncate_blocks(
         connection,
         tables.postings.c.postings,
         entity_id,
         first_turn // postings.BLOCK,
-        lambda row: postings.before(row.postings, first_turn),
+        lambda row: postings.keep_before(row.postings, first_turn),
     )
-    await _shorten(
+    await _truncate_blocks(
         connection,
         tables.signatures.c.signatures,
         entity_id,
         first_turn // binary_quantization.BLOCK,
-        lambda row: binary_quantization.before(row.signatures, row.dimensions, first_turn),
+        lambda row: binary_quantization.keep_before(row.signatures, row.dimensions, first_turn),
     )
     await connection.execute(
         update(tables.archives)
@@ -211,7 +217,7 @@ async def remove(connection: AsyncConnection, entity_id: str) -> None:
         tables.turns,
         tables.archives,
     ):
-        await connection.execute(_drop(table, entity_id))
+        await connection.execute(_delete(table, entity_id))
 
 
 class _Session(NamedTuple):
@@ -228,7 +234,7 @@ class _Session(NamedTuple):
 async def _session_before(connection: AsyncConnection, entity_id: str, number: int) -> _Session:
     turn = tables.turns.c
     found = await connection.execute(
-        _of(tables.turns, entity_id, turn.session, turn.created_at_ms)
+        _select(tables.turns, entity_id, turn.session, turn.created_at_ms)
         .where(turn.turn < number)
         .order_by(turn.turn.desc())
         .limit(1)
@@ -237,15 +243,15 @@ async def _session_before(connection: AsyncConnection, entity_id: str, number: i
     return _Session(row.session, row.created_at_ms) if row else _Session(0, 0)
 
 
-async def _hold(connection: AsyncConnection, entity_id: str) -> str | None:
+async def _lock_archive(connection: AsyncConnection, entity_id: str) -> str | None:
     """Keep other writers of an index out until the transaction ends; return whose it is."""
     owner_id: str | None = await connection.scalar(
-        _of(tables.archives, entity_id, tables.archives.c.owner_id).with_for_update()
+        _select(tables.archives, entity_id, tables.archives.c.owner_id).with_for_update()
     )
     return owner_id
 
 
-async def _append(
+async def _append_to_blocks(
     connection: AsyncConnection, packed: Any, rows: Sequence[Mapping[str, Any]]
 ) -> None:
     """Add records to the blocks that they belong to."""
@@ -260,7 +266,7 @@ async def _append(
     await execute_many(connection, appending, rows)
 
 
-async def _shorten(
+async def _truncate_blocks(
     connection: AsyncConnection,
     packed: Any,
     entity_id: str,
@@ -269,19 +275,19 @@ async def _shorten(
 ) -> None:
     """Drop the blocks after one, and leave in that one what is to be kept."""
     table = packed.table
-    await connection.execute(_drop(table, entity_id, table.c.block > block))
+    await connection.execute(_delete(table, entity_id, table.c.block > block))
     rows = (
-        await connection.execute(_of(table, entity_id, table).where(table.c.block == block))
+        await connection.execute(_select(table, entity_id, table).where(table.c.block == block))
     ).all()
-    await connection.execute(_drop(table, entity_id, table.c.block == block))
+    await connection.execute(_delete(table, entity_id, table.c.block == block))
     left = [dict(row._mapping) | {packed.name: kept(row)} for row in rows]
     if left := [row for row in left if row[packed.name]]:
         await connection.execute(insert_into(connection, table), left)
 
 
-def _of(table: Table, entity_id: str, *columns: Any) -> Any:
+def _select(table: Table, entity_id: str, *columns: Any) -> Any:
     return select(*columns).where(table.c.entity_id == entity_id)
 
 
-def _drop(table: Table, entity_id: str, *where: Any) -> Any:
+def _delete(table: Table, entity_id: str, *where: Any) -> Any:
     return delete(table).where(table.c.entity_id == entity_id, *where)

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from services.memory.archive import binary_quantization, postings, tables
 from services.memory.archive.index import ArchivedTurn
 from services.memory.archive.postings import Collection
-from services.memory.archive.ranking import Said
+from services.memory.archive.ranking import TurnTime
 
 # Postings that are read for a question, about; the rarest terms come first.
 _MAX_POSTINGS = 30_000
@@ -54,7 +54,7 @@ class Lookup:
             .group_by(table.c.term)
         )
         found = {term: int(size) // postings.SIZE for term, size in counted}
-        chosen = postings.rarest(found, _MAX_POSTINGS)
+        chosen = postings.select_rarest(found, _MAX_POSTINGS)
         blocks = defaultdict[int, list[bytes]](list)
         read = await self._connection.execute(
             self._select(table, table.c.term, table.c.postings).where(table.c.term.in_(chosen))
@@ -63,7 +63,7 @@ class Lookup:
             blocks[term].append(block)
         # In a thread, as all that uses numpy, whose import takes a tenth of a second.
         return await asyncio.to_thread(
-            postings.best,
+            postings.rank_bm25,
             [blocks[term] for term in chosen],
             collection,
             before_turn=before_turn,
@@ -83,7 +83,7 @@ class Lookup:
             .order_by(signed.c.block)
         )
         near = await asyncio.to_thread(
-            binary_quantization.near,
+            binary_quantization.nearest_by_hamming,
             list(blocks),
             values,
             before_turn=before_turn,
@@ -95,9 +95,9 @@ class Lookup:
             .order_by(kept.c.turn)
         )
         packed = {turn: vector for turn, vector in vectors}
-        return await asyncio.to_thread(binary_quantization.nearest, packed, values, most)
+        return await asyncio.to_thread(binary_quantization.nearest_by_cosine, packed, values, most)
 
-    async def said(self, turns: Iterable[int]) -> dict[int, Said]:
+    async def said(self, turns: Iterable[int]) -> dict[int, TurnTime]:
         """Return when turns were said; those that are not archived are left out."""
         table = tables.turns
         found = await self._connection.execute(
@@ -105,7 +105,7 @@ class Lookup:
                 table.c.turn.in_(list(turns))
             )
         )
-        return {turn: Said(created_at_ms, session) for turn, created_at_ms, session in found}
+        return {turn: TurnTime(created_at_ms, session) for turn, created_at_ms, session in found}
 
     async def texts(self, turns: Iterable[int]) -> dict[int, str]:
         """Return what was said in turns."""

@@ -18,8 +18,8 @@ _POSTING = struct.Struct("<IHH")
 _MOST = 0xFFFF
 # What BM25 leaves open: how fast more of a term counts for less, and how far long turns
 # are held to have more terms just because they are long.
-_SATURATION = 1.2
-_LENGTHS = 0.4
+K1 = 1.2
+B = 0.4
 
 
 class Collection(NamedTuple):
@@ -34,7 +34,7 @@ def pack(turn: int, count: int, length: int) -> bytes:
     return _POSTING.pack(turn, min(count, _MOST), min(length, _MOST))
 
 
-def before(packed: bytes, first_turn: int) -> bytes:
+def keep_before(packed: bytes, first_turn: int) -> bytes:
     """Leave out the postings of `first_turn` and later."""
     return b"".join(
         _POSTING.pack(*posting)
@@ -43,7 +43,7 @@ def before(packed: bytes, first_turn: int) -> bytes:
     )
 
 
-def rarest(found: Mapping[int, int], most: int) -> list[int]:
+def select_rarest(found: Mapping[int, int], most: int) -> list[int]:
     """Choose the terms to rank by: the rarest, of `most` postings together.
 
     Args:
@@ -60,7 +60,7 @@ def rarest(found: Mapping[int, int], most: int) -> list[int]:
     return chosen
 
 
-def best(
+def rank_bm25(
     found: Sequence[Sequence[bytes]],
     collection: Collection,
     *,
@@ -89,7 +89,7 @@ def best(
     for postings in read:
         count = postings["count"].astype(np.float64)
         lengths = postings["length"] * (collection.turns / max(1, collection.terms))
-        spread = _SATURATION * (1 - _LENGTHS + _LENGTHS * lengths)
+        spread = K1 * (1 - B + B * lengths)
         rarity = math.log1p((collection.turns - len(count) + 0.5) / (len(count) + 0.5))
         scores[postings["turn"] + 1] += rarity * count / (count + spread)
     scores[1:-1] += beside * np.maximum(scores[:-2], scores[2:])

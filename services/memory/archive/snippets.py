@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from services.common.tokens import estimate_tokens
-from services.memory.archive.words import words
+from services.memory.archive.words import split_words
 
 CUT = "…"
 
 
-def cut(texts: Sequence[str], asked: frozenset[str], max_tokens: int) -> list[str]:
+def cut_to_budget(texts: Sequence[str], asked: frozenset[str], max_tokens: int) -> list[str]:
     """Return the texts, long ones cut to where they fit a question best.
 
     Short texts stay whole, long ones share what is left evenly. A text for which no word
@@ -23,7 +23,7 @@ def cut(texts: Sequence[str], asked: frozenset[str], max_tokens: int) -> list[st
     sizes = [estimate_tokens(text) for text in texts]
     share = _share(sizes, max_tokens)
     return [
-        text if size <= share else _around(text, asked, share)
+        text if size <= share else _cut_around_terms(text, asked, share)
         for text, size in zip(texts, sizes, strict=True)
     ]
 
@@ -39,9 +39,9 @@ def _share(sizes: Sequence[int], total: int) -> int:
     return max(sizes, default=0)
 
 
-def _around(text: str, asked: frozenset[str], max_tokens: int) -> str:
+def _cut_around_terms(text: str, asked: frozenset[str], max_tokens: int) -> str:
     """Cut a text to as many words around those asked for as the tokens allow."""
-    found = list(words(text))
+    found = list(split_words(text))
     hits = [
         (place, term) for place, word in enumerate(found) for term in asked.intersection(word.terms)
     ]

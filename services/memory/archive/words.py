@@ -79,34 +79,34 @@ class _Stemmer(Protocol):
     def stemWord(self, word: str) -> str: ...
 
 
-def words(text: str) -> Iterator[Word]:
+def split_words(text: str) -> Iterator[Word]:
     """Yield the words of a text in order, stop words among them without terms."""
     for match in _WORD.finditer(text):
         if match[0].isascii() or not _UNSPACED.search(match[0]):
             yield _word(text, 0, match.start(), match.end())
         else:
-            yield from _parted(match[0], match.start())
+            yield from _split_unspaced(match[0], match.start())
 
 
 def terms(text: str) -> list[str]:
     """Return the terms of a text in order, as often as they come up."""
     whole = normalized("NFKC", text)
-    return [term for word in words(whole) for term in word.terms]
+    return [term for word in split_words(whole) for term in word.terms]
 
 
-def key(term: str) -> int:
+def term_key(term: str) -> int:
     """Return the 63 bits that stand for a term in the database."""
     return int.from_bytes(blake2b(term.encode(), digest_size=8).digest()) >> 1
 
 
-def _parted(run: str, start: int) -> Iterator[Word]:
+def _split_unspaced(run: str, start: int) -> Iterator[Word]:
     """Yield each character of a script without spaces by itself, and what else is in the run."""
     at = 0
     for match in _UNSPACED.finditer(run):
         if at < match.start():
             yield _word(run, start, at, match.start())
         for at in range(match.start(), match.end()):
-            yield Word(start + at, start + at + 1, _characters(match[0], at - match.start()))
+            yield Word(start + at, start + at + 1, _bigrams(match[0], at - match.start()))
         at = match.end()
     if at < len(run):
         yield _word(run, start, at, len(run))
@@ -116,7 +116,7 @@ def _word(run: str, start: int, at: int, end: int) -> Word:
     return Word(start + at, start + end, _terms(run[at : min(end, at + _MAX_WORD)]))
 
 
-def _characters(run: str, at: int) -> tuple[str, ...]:
+def _bigrams(run: str, at: int) -> tuple[str, ...]:
     """Return the pair that begins at a character, and the character where it may be a word."""
     if len(run) == 1:
         return (run,)

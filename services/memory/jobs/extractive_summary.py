@@ -17,8 +17,8 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Message
 from services.common.tokens import estimate_tokens
 from services.memory.profile import rules
-from services.memory.profile.sentences import prose, sentences
-from services.memory.transcript.messages import described
+from services.memory.profile.sentences import split_sentences, strip_non_prose
+from services.memory.transcript.messages import media_placeholder
 
 MAX_TOKENS = 1_000
 
@@ -58,7 +58,7 @@ class _Line(NamedTuple):
     weight: float
 
 
-def merged(before: str, messages: Iterable[Message], max_tokens: int = MAX_TOKENS) -> str:
+def extend_summary(before: str, messages: Iterable[Message], max_tokens: int = MAX_TOKENS) -> str:
     """Return one summary of an earlier summary and the messages that followed.
 
     Args:
@@ -69,16 +69,16 @@ def merged(before: str, messages: Iterable[Message], max_tokens: int = MAX_TOKEN
     Returns:
         lines, oldest first; at least one, unless nothing was said at all.
     """
-    kept = _weighed(dict.fromkeys(filter(None, map(str.strip, before.splitlines()))))
+    kept = _weigh(dict.fromkeys(filter(None, map(str.strip, before.splitlines()))))
     said = dict.fromkeys(line for message in messages for line in _lines(message))
     known = {line.text for line in kept}
-    new = [line for line in _weighed(said, first=len(kept)) if line.text not in known]
+    new = [line for line in _weigh(said, first=len(kept)) if line.text not in known]
     sizes = {line.text: estimate_tokens(line.text) + 1 for line in (*kept, *new)}
     tells = [line for line in new if line.weight > 0] or nlargest(1, new, key=_rank)
     wanted = sum(sizes[line.text] for line in tells)
     reserved = min(wanted, max_tokens // _NEW_SHARE)
-    chosen, rest = _best(kept, sizes, max_tokens - reserved)
-    added, _ = _best(tells, sizes, reserved + rest)
+    chosen, rest = _select_best(kept, sizes, max_tokens - reserved)
+    added, _ = _select_best(tells, sizes, reserved + rest)
     return "\n".join(line.text for line in sorted((*chosen, *added)))
 
 
@@ -86,29 +86,27 @@ def _lines(message: Message) -> list[str]:
     """Return the sentences of a message that tell most, with who said them."""
     is_user = message.role == conversation_pb2.ROLE_USER
     speaker, most = (_USER, _OF_USER) if is_user else (_ASSISTANT, _OF_ASSISTANT)
-    told = (one for block in message.blocks for one in _told(block))
+    told = (one for block in message.blocks for one in _sentences_of(block))
     spoken = [f"{speaker}: {one}" for one in islice(told, _MOST_WEIGHED)]
-    best = nlargest(most, _weighed(spoken), key=_rank)
+    best = nlargest(most, _weigh(spoken), key=_rank)
     return [line.text.removeprefix("- ") for line in sorted(best)]
 
 
-def _told(block: Block) -> Iterator[str]:
+def _sentences_of(block: Block) -> Iterator[str]:
     match block.WhichOneof("kind"):
         case "text":
-            yield from sentences(prose(block.text))
+            yield from split_sentences(strip_non_prose(block.text))
         case "refusal":
-            yield from sentences(prose(block.refusal))
+            yield from split_sentences(strip_non_prose(block.refusal))
         case "media":
-            yield described(block.media).text
+            yield media_placeholder(block.media).text
 
 
-def _weighed(texts: Iterable[str], first: int = 0) -> list[_Line]:
-    return [
-        _Line(place, _shortened(text), _weight(text)) for place, text in enumerate(texts, first)
-    ]
+def _weigh(texts: Iterable[str], first: int = 0) -> list[_Line]:
+    return [_Line(place, _to_line(text), _weight(text)) for place, text in enumerate(texts, first)]
 
 
-def _shortened(text: str) -> str:
+def _to_line(text: str) -> str:
     text = text if text.startswith("- ") else f"- {text}"
     return text if len(text) <= _MAX_LINE else text[: _MAX_LINE - 1].rstrip() + "…"
 
@@ -141,7 +139,7 @@ def _rank(line: _Line) -> tuple[float, int]:
     return line.weight, line.place
 
 
-def _best(lines: list[_Line], sizes: dict[str, int], tokens: int) -> tuple[list[_Line], int]:
+def _select_best(lines: list[_Line], sizes: dict[str, int], tokens: int) -> tuple[list[_Line], int]:
     """Return the best lines that the tokens allow, and the tokens that are left."""
     chosen = []
     for line in sorted(lines, key=_rank, reverse=True):

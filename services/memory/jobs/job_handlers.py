@@ -14,15 +14,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.common.database import reading, writing
 from services.memory.archive.index import ArchivedTurn
 from services.memory.jobs import extractive_summary, summary_prompt
-from services.memory.jobs.job_queue import Job, Kind, LostError
+from services.memory.jobs.job_queue import Job, JobKind, JobLostError
 from services.memory.jobs.retries import ATTEMPTS, REDO_AFTER_S
 from services.memory.jobs.stores import Stores
 from services.memory.jobs.summaries import Summary
-from services.memory.jobs.task_client import Roles
+from services.memory.jobs.task_client import TaskClient
 from services.memory.profile import extraction_prompt, rules
-from services.memory.profile.facts import Found, Source
+from services.memory.profile.facts import ExtractedFact, FactSource
 from services.memory.storage.tables import memories
-from services.memory.transcript.turns import StoredTurn, said
+from services.memory.transcript.turns import StoredTurn, conversation_text
 
 # Texts that are embedded in one call, and characters of each: models read no more, or
 # refuse to.
@@ -32,11 +32,11 @@ _MAX_EMBEDDED = 4_000
 _VALUE_BYTES = 4
 
 
-class MovedError(Exception):
+class MemoryChangedError(Exception):
     """The memory changed while work was done on it: it is to be done anew, at once."""
 
 
-class Duties:
+class JobHandlers:
     """Does jobs.
 
     Args:
@@ -45,7 +45,7 @@ class Duties:
         roles: the models.
     """
 
-    def __init__(self, engine: AsyncEngine, stores: Stores, roles: Roles) -> None:
+    def __init__(self, engine: AsyncEngine, stores: Stores, roles: TaskClient) -> None:
         self._engine = engine
         self._queue = stores.queue
         self._repository = stores.repository
@@ -63,13 +63,13 @@ class Duties:
             MovedError: it has to be done anew; nothing was changed.
         """
         match job.kind:
-            case Kind.SUMMARY:
+            case JobKind.SUMMARY:
                 await self.summarise(job, by_model=job.attempts < ATTEMPTS)
-            case Kind.REDO:
+            case JobKind.REDO:
                 await self._redo(job)
-            case Kind.FACTS:
+            case JobKind.FACTS:
                 await self._find_facts(job)
-            case Kind.EMBED:
+            case JobKind.EMBED:
                 await self._embed(job)
 
     async def summarise(self, job: Job, *, by_model: bool) -> None:
@@ -93,13 +93,13 @@ class Duties:
             if not await self._repository.mark_summarised(
                 connection, job.entity_id, epoch, job.last_turn
             ):
-                raise MovedError
+                raise MemoryChangedError
             await self._queue.finish(connection, job)
             if await self._summaries.current_in(connection, job.entity_id) != before:
-                raise MovedError
+                raise MemoryChangedError
             summary = Summary(text, job.last_turn, degraded, first)
             await self._summaries.add(connection, job.entity_id, epoch, summary)
-            await self._archive.add(connection, job.owner_id, job.entity_id, _archived(turns))
+            await self._archive.add(connection, job.owner_id, job.entity_id, _to_archived(turns))
             await self._follow(connection, job, summary, epoch)
 
     async def _follow(
@@ -110,7 +110,7 @@ class Duties:
         if summary.degraded:
             await self._queue.put(
                 connection,
-                Kind.REDO,
+                JobKind.REDO,
                 job.owner_id,
                 job.entity_id,
                 turns,
@@ -119,7 +119,7 @@ class Duties:
             )
         if self._roles.can_embed:
             await self._queue.put(
-                connection, Kind.EMBED, job.owner_id, job.entity_id, turns, variant=epoch
+                connection, JobKind.EMBED, job.owner_id, job.entity_id, turns, variant=epoch
             )
 
     async def _text(
@@ -127,11 +127,13 @@ class Duties:
     ) -> str:
         if not by_model:
             messages = [message for turn in turns for message in turn.messages]
-            text = await asyncio.to_thread(extractive_summary.merged, before.text, messages)
+            text = await asyncio.to_thread(extractive_summary.extend_summary, before.text, messages)
             return text or "(nothing was said)"
-        prompt = summary_prompt.prompt(before.text, [said(turn.messages) for turn in turns])
+        prompt = summary_prompt.build_prompt(
+            before.text, [conversation_text(turn.messages) for turn in turns]
+        )
         answer = await self._roles.summarise(job.owner_id, prompt)
-        return summary_prompt.checked(answer)
+        return summary_prompt.parse_summary(answer)
 
     async def _redo(self, job: Job) -> None:
         """Make a degraded summary again, unless a better one has taken its place since."""
@@ -151,19 +153,21 @@ class Duties:
 
     async def _find_facts(self, job: Job) -> None:
         found = await self._found(job)
-        said_in = Source(job.entity_id, job.last_turn) if job.entity_id else None
+        said_in = FactSource(job.entity_id, job.last_turn) if job.entity_id else None
         async with writing(self._engine) as connection:
             if job.entity_id:
                 await self._lock(connection, job)
             await self._queue.finish(connection, job)
             await self._facts.put(connection, job.owner_id, found, said_in, job.created_at_ms)
 
-    async def _found(self, job: Job) -> list[Found]:
+    async def _found(self, job: Job) -> list[ExtractedFact]:
         if not self._roles.can_write or job.attempts >= ATTEMPTS:
             return await asyncio.to_thread(rules.extract, job.text)
         known = await self._facts.of(job.owner_id)
-        answer = await self._roles.extract(job.owner_id, extraction_prompt.prompt(job.text, known))
-        return extraction_prompt.read(answer, job.text)
+        answer = await self._roles.extract(
+            job.owner_id, extraction_prompt.build_prompt(job.text, known)
+        )
+        return extraction_prompt.parse_facts(answer, job.text)
 
     async def _embed(self, job: Job) -> None:
         """Make the vectors that archived turns lack, each step in a transaction of its own."""
@@ -191,7 +195,7 @@ class Duties:
         numbers = [turn.number for turn in turns]
         async with writing(self._engine) as connection:
             if await self._lock(connection, job) != epoch:
-                raise MovedError
+                raise MemoryChangedError
             vectors = dict(zip(numbers, made.vectors, strict=True))
             size = _VALUE_BYTES * sum(len(vector) for vector in made.vectors)
             await self._repository.charge(connection, job.entity_id, job.owner_id, size)
@@ -207,7 +211,7 @@ class Duties:
         async with reading(self._engine) as connection:
             epoch: int | None = await connection.scalar(query)
         if epoch is None:
-            raise LostError
+            raise JobLostError
         return epoch
 
     async def _lock(self, connection: AsyncConnection, job: Job) -> int:
@@ -215,13 +219,14 @@ class Duties:
         query = select(memories.c.epoch).where(memories.c.id == job.entity_id)
         epoch: int | None = await connection.scalar(query.with_for_update(key_share=True))
         if epoch is None:
-            raise LostError
+            raise JobLostError
         return epoch
 
 
-def _archived(turns: Sequence[StoredTurn]) -> list[ArchivedTurn]:
+def _to_archived(turns: Sequence[StoredTurn]) -> list[ArchivedTurn]:
     """Return turns as they are archived; one in which nobody said anything is not."""
     archived = [
-        ArchivedTurn(turn.number, said(turn.messages), turn.created_at_ms) for turn in turns
+        ArchivedTurn(turn.number, conversation_text(turn.messages), turn.created_at_ms)
+        for turn in turns
     ]
     return [turn for turn in archived if turn.text]

@@ -28,7 +28,7 @@ _HOLDER = "work"
 _FREE = ""
 
 
-class Kind(StrEnum):
+class JobKind(StrEnum):
     """What is to be done.
 
     SUMMARY: make the summary reach up to `last_turn`. REDO: make a degraded summary again.
@@ -59,7 +59,7 @@ class Job:
     """
 
     id: str
-    kind: Kind
+    kind: JobKind
     owner_id: str
     entity_id: str
     first_turn: int
@@ -83,7 +83,7 @@ class Backlog:
     oldest_s: float
 
 
-class LostError(Exception):
+class JobLostError(Exception):
     """A job is not this process's any more: another took it, or there is no need for it."""
 
 
@@ -121,7 +121,7 @@ class JobQueue:
     async def put(
         self,
         connection: AsyncConnection,
-        kind: Kind,
+        kind: JobKind,
         owner_id: str,
         entity_id: str | None,
         turns: tuple[int, int] = (0, 0),
@@ -194,7 +194,7 @@ class JobQueue:
         async with writing(self._engine) as connection:
             return bool((await connection.execute(promoted)).rowcount)
 
-    async def seize(self, entity_id: str) -> Job | None:
+    async def steal(self, entity_id: str) -> Job | None:
         """Take the next summary of a memory, also from whoever has it; None without one."""
         taken = await self._take(and_(_is_summary(entity_id), _is_next()), skip=False)
         return taken[0] if taken else None
@@ -220,7 +220,7 @@ class JobQueue:
             LostError: it is gone or another's: nothing of that transaction may stay.
         """
         if not (await connection.execute(delete(jobs).where(_is_held(job)))).rowcount:
-            raise LostError
+            raise JobLostError
 
     async def drop(self, job: Job) -> None:
         """Take a job away of which nothing came."""
@@ -262,7 +262,7 @@ class JobQueue:
 
     async def cancel_facts(self, connection: AsyncConnection, owner_id: str) -> None:
         """Take away all that is still to be found about a user."""
-        await _cancel(connection, and_(jobs.c.owner_id == owner_id, jobs.c.kind == Kind.FACTS))
+        await _cancel(connection, and_(jobs.c.owner_id == owner_id, jobs.c.kind == JobKind.FACTS))
 
     async def backlog(self) -> Backlog:
         """Return how much there is to do, for all processes; what is not due yet does not count."""
@@ -314,7 +314,7 @@ def _is_held(job: Job) -> ColumnElement[bool]:
 
 
 def _is_summary(entity_id: str) -> ColumnElement[bool]:
-    return and_(jobs.c.entity_id == entity_id, jobs.c.kind == Kind.SUMMARY)
+    return and_(jobs.c.entity_id == entity_id, jobs.c.kind == JobKind.SUMMARY)
 
 
 def _is_next() -> ColumnElement[bool]:
@@ -325,15 +325,15 @@ def _is_next() -> ColumnElement[bool]:
         and_(earlier.c.last_turn == jobs.c.last_turn, earlier.c.id < jobs.c.id),
     )
     is_behind = select(earlier.c.id).where(
-        earlier.c.entity_id == jobs.c.entity_id, earlier.c.kind == Kind.SUMMARY, is_earlier
+        earlier.c.entity_id == jobs.c.entity_id, earlier.c.kind == JobKind.SUMMARY, is_earlier
     )
-    return or_(jobs.c.kind != Kind.SUMMARY, ~is_behind.exists())
+    return or_(jobs.c.kind != JobKind.SUMMARY, ~is_behind.exists())
 
 
 def _to_job(row: Row[Any]) -> Job:
     return Job(
         id=row.id,
-        kind=Kind(row.kind),
+        kind=JobKind(row.kind),
         owner_id=row.owner_id,
         entity_id=row.entity_id or "",
         first_turn=row.first_turn,

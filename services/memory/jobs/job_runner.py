@@ -19,13 +19,13 @@ from services.common import ids, logs
 from services.common.database import writing
 from services.common.errors import GatewayError
 from services.common.instances import Instances
-from services.memory.jobs.job_handlers import Duties, MovedError
-from services.memory.jobs.job_queue import Backlog, Job, Kind, LostError
+from services.memory.jobs.job_handlers import JobHandlers, MemoryChangedError
+from services.memory.jobs.job_queue import Backlog, Job, JobKind, JobLostError
 from services.memory.jobs.retries import retry_after_s
 from services.memory.jobs.stores import Stores
-from services.memory.jobs.task_client import Roles
+from services.memory.jobs.task_client import TaskClient
 from services.memory.profile.sentences import MAX_TEXT
-from services.memory.storage.memory_records import Entity
+from services.memory.storage.memory_records import MemoryRecord
 from services.memory.transcript.windows import Windows
 
 # Of a lease, the part after which it is renewed: two renewals may fail.
@@ -38,17 +38,17 @@ _WATCH_S = 0.2
 log = logging.getLogger(__name__)
 
 
-class Watch(Protocol):
+class JobObserver(Protocol):
     """What is told of background work, for metrics."""
 
     def backlog(self, backlog: Backlog) -> None:
         """Take note of how much there is to do."""
 
-    def ended(self, kind: Kind, outcome: str) -> None:
+    def ended(self, kind: JobKind, outcome: str) -> None:
         """Take note of a job: `done`, `failed`, `taken_over`, `moved`, `lost` or `dropped`."""
 
 
-class Jobs:
+class JobRunner:
     """The background work of one process.
 
     Args:
@@ -66,8 +66,8 @@ class Jobs:
         self,
         engine: AsyncEngine,
         stores: Stores,
-        roles: Roles,
-        watch: Watch,
+        roles: TaskClient,
+        watch: JobObserver,
         poll_s: float,
         *,
         at_once: int = 4,
@@ -77,7 +77,7 @@ class Jobs:
         self._instances = instances
         self._engine = engine
         self._queue = stores.queue
-        self._duties = Duties(engine, stores, roles)
+        self._duties = JobHandlers(engine, stores, roles)
         self._watch = watch
         self._poll_s = poll_s
         self._at_once = at_once
@@ -87,22 +87,22 @@ class Jobs:
         self._working: dict[Job, asyncio.Task[None]] = {}
 
     async def put_summary(
-        self, connection: AsyncConnection, entity: Entity, windows: Windows
+        self, connection: AsyncConnection, record: MemoryRecord, windows: Windows
     ) -> None:
         """Have summarised what is due of a memory, batch by batch; nothing is put there twice.
 
         After the commit, `wake` has it done at once.
         """
-        pending = windows.view(entity.turns, entity.summarised).pending
+        pending = windows.view(record.turns, record.summarised).pending
         for begin in range(0, len(pending) - windows.summary + 1, windows.summary):
             batch = pending[begin : begin + windows.summary]
             await self._queue.put(
                 connection,
-                Kind.SUMMARY,
-                entity.owner_id,
-                entity.id,
+                JobKind.SUMMARY,
+                record.owner_id,
+                record.id,
                 (batch[0], batch[-1]),
-                variant=entity.epoch,
+                variant=record.epoch,
             )
 
     async def put_facts(
@@ -124,11 +124,11 @@ class Jobs:
             entity_id: the memory that it was said in, if any.
             turn: number of the turn there.
         """
-        text = _bounded(text)
+        text = _storable_text(text)
         if text:
             await self._queue.put(
                 connection,
-                Kind.FACTS,
+                JobKind.FACTS,
                 owner_id,
                 entity_id,
                 (turn, turn),
@@ -147,7 +147,7 @@ class Jobs:
         """Look for jobs now: some were put there."""
         self._woken.set()
 
-    async def summarise_now(self, entity: Entity, windows: Windows, timeout_s: float) -> None:
+    async def summarise_now(self, record: MemoryRecord, windows: Windows, timeout_s: float) -> None:
         """Have summarised what is due of a memory, and wait for it.
 
         What is not done in time is done without a model.
@@ -156,8 +156,8 @@ class Jobs:
             GatewayError: unavailable, when the database does not answer.
         """
         async with writing(self._engine) as connection:
-            await self.put_summary(connection, entity, windows)
-        await self.run_due(entity.id, timeout_s)
+            await self.put_summary(connection, record, windows)
+        await self.run_due(record.id, timeout_s)
 
     async def run_due(self, entity_id: str, timeout_s: float) -> None:
         """Do what is to be summarised of a memory now, and wait for it, as `summarise_now`.
@@ -172,10 +172,10 @@ class Jobs:
         while waits and (left := deadline - clock()) > 0:
             for job in await self._queue.claim(1, entity_id):
                 self._begin(job)
-            await _first_of(min(left, _WATCH_S), ended)
+            await _wait_for(min(left, _WATCH_S), ended)
             ended = self._ended
             waits = await self._queue.waits(entity_id)
-        while waits and (taken := await self._queue.seize(entity_id)) is not None:
+        while waits and (taken := await self._queue.steal(entity_id)) is not None:
             await self._take_over(taken)
 
     async def run(self) -> None:
@@ -188,7 +188,7 @@ class Jobs:
                 log.warning("no look at the jobs", extra={"error": error.message})
             except Exception:
                 log.exception("a look at the jobs failed")
-            await _first_of(self._poll_s * self._uniform(0.5, 1.5), self._woken)
+            await _wait_for(self._poll_s * self._uniform(0.5, 1.5), self._woken)
 
     async def stop(self) -> None:
         """Leave what is being done to other processes, at once."""
@@ -223,7 +223,7 @@ class Jobs:
                 task.cancel()
         try:
             await self._duties.summarise(job, by_model=False)
-        except (LostError, MovedError):
+        except (JobLostError, MemoryChangedError):
             return  # whoever waits looks again
         self._watch.ended(job.kind, "taken_over")
 
@@ -252,9 +252,9 @@ class Jobs:
         """Do a job, whatever becomes of it; return what did, in a word."""
         try:
             await self._duties.do(job)
-        except LostError:
+        except JobLostError:
             return "lost"
-        except MovedError:
+        except MemoryChangedError:
             await self._give_back(job, _MOVED_S, failed=False)
             return "moved"
         except asyncio.CancelledError:
@@ -293,14 +293,14 @@ class Jobs:
             log.warning("a job was not given back", extra={"error": error.message})
 
 
-async def _first_of(seconds: float, event: asyncio.Event) -> None:
+async def _wait_for(seconds: float, event: asyncio.Event) -> None:
     """Wait for an event, but no longer than so many seconds."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
 
 
-def _bounded(text: str) -> str:
+def _storable_text(text: str) -> str:
     """Return a text as it is kept: only so long, and without what PostgreSQL keeps not."""
     if len(text) > MAX_TEXT:
         text = f"{text[: MAX_TEXT // 2]}\n…\n{text[-MAX_TEXT // 2 :]}"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from services.memory.jobs.job_queue import Kind
+from services.memory.jobs.job_queue import JobKind
 
 # A model that fails so often at a job is not asked again: it is done by rules.
 ATTEMPTS = 3
@@ -18,18 +18,18 @@ class _Backoff(NamedTuple):
     longest_s: float
 
 
-_BACKOFFS: Mapping[Kind, _Backoff] = {
-    Kind.SUMMARY: _Backoff(2, 60),
-    Kind.FACTS: _Backoff(2, 60),
-    Kind.EMBED: _Backoff(5, 3_600),
-    Kind.REDO: _Backoff(REDO_AFTER_S, 6 * 3_600),
+_BACKOFFS: Mapping[JobKind, _Backoff] = {
+    JobKind.SUMMARY: _Backoff(2, 60),
+    JobKind.FACTS: _Backoff(2, 60),
+    JobKind.EMBED: _Backoff(5, 3_600),
+    JobKind.REDO: _Backoff(REDO_AFTER_S, 6 * 3_600),
 }
 # Without vectors turns are still found by their words.
 _MOST_EMBED_ATTEMPTS = 10
 
 
 def retry_after_s(
-    kind: Kind, failures: int, uniform: Callable[[float, float], float]
+    kind: JobKind, failures: int, uniform: Callable[[float, float], float]
 ) -> float | None:
     """Return the seconds until a job is tried again, or None when it is given up.
 
@@ -38,9 +38,9 @@ def retry_after_s(
         failures: how often it failed, at least once.
         uniform: throws the dice for jitter.
     """
-    if kind is Kind.EMBED and failures >= _MOST_EMBED_ATTEMPTS:
+    if kind is JobKind.EMBED and failures >= _MOST_EMBED_ATTEMPTS:
         return None
-    if kind in (Kind.SUMMARY, Kind.FACTS) and failures == ATTEMPTS:
+    if kind in (JobKind.SUMMARY, JobKind.FACTS) and failures == ATTEMPTS:
         return 0.0  # no model is asked from now on
     backoff = _BACKOFFS[kind]
     return min(backoff.first_s * 2.0 ** min(failures - 1, 30), backoff.longest_s) * uniform(0.5, 1)

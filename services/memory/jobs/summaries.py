@@ -36,10 +36,10 @@ class Summary:
     id: str = ""
 
 
-NONE = Summary()
+NO_SUMMARY = Summary()
 
 
-class Summaries:
+class SummaryStore:
     """The summaries of all memories.
 
     Methods that take a connection work in the caller's transaction; every method raises
@@ -86,8 +86,8 @@ class Summaries:
             )
         found = [_to_summary(row) for row in rows]
         if not found or found[0].last_turn != last_turn:
-            return NONE, NONE, False
-        return found[0], found[1] if len(found) > 1 else NONE, not later
+            return NO_SUMMARY, NO_SUMMARY, False
+        return found[0], found[1] if len(found) > 1 else NO_SUMMARY, not later
 
     async def add(
         self, connection: AsyncConnection, entity_id: str, epoch: int, summary: Summary
@@ -137,7 +137,7 @@ class Summaries:
         )
         return (await self.current_in(connection, entity_id)).last_turn
 
-    async def remove_entity(self, connection: AsyncConnection, entity_id: str) -> None:
+    async def remove_memory(self, connection: AsyncConnection, entity_id: str) -> None:
         """Erase all summaries of a memory."""
         await connection.execute(delete(summaries).where(summaries.c.entity_id == entity_id))
 
@@ -153,5 +153,5 @@ def _live(entity_id: str) -> Select[Any]:
 
 def _to_summary(row: Row[Any] | None) -> Summary:
     if row is None:
-        return NONE
+        return NO_SUMMARY
     return Summary(row.text, row.last_turn, row.degraded, row.first_turn, row.id)

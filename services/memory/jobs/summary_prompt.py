@@ -34,7 +34,7 @@ Write short plain sentences, one a line, in the language of the conversation, at
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
-def prompt(before: str, turns: Sequence[str]) -> Prompt:
+def build_prompt(before: str, turns: Sequence[str]) -> Prompt:
     """Ask for a summary.
 
     Args:
@@ -43,7 +43,7 @@ def prompt(before: str, turns: Sequence[str]) -> Prompt:
     """
     share = _MAX_SHOWN // max(len(turns), 1)
     shown = "\n\n".join(
-        f"<turn>\n{_shortened(turn, share)}\n</turn>" for turn in turns if turn.strip()
+        f"<turn>\n{_elide_middle(turn, share)}\n</turn>" for turn in turns if turn.strip()
     )
     earlier = f"<summary>\n{before}\n</summary>\n\n" if before else ""
     return Prompt(
@@ -53,7 +53,7 @@ def prompt(before: str, turns: Sequence[str]) -> Prompt:
     )
 
 
-def checked(answer: str) -> str:
+def parse_summary(answer: str) -> str:
     """Return the summary in a model's answer, cut at the end of a line where it is too long.
 
     Raises:
@@ -65,11 +65,13 @@ def checked(answer: str) -> str:
     if estimate_tokens(text) <= MAX_TOKENS:
         return text
     lines = text.splitlines()
-    kept = _largest(len(lines), lambda size: "\n".join(lines[:size]))
-    return kept.strip() or _largest(len(text), lambda size: f"{text[:size].rstrip()}\u2026")
+    kept = _longest_within_limit(len(lines), lambda size: "\n".join(lines[:size]))
+    return kept.strip() or _longest_within_limit(
+        len(text), lambda size: f"{text[:size].rstrip()}\u2026"
+    )
 
 
-def _largest(most: int, part: Callable[[int], str]) -> str:
+def _longest_within_limit(most: int, part: Callable[[int], str]) -> str:
     """Return the largest part that is short enough."""
     low, high = 0, most
     while low < high:
@@ -81,7 +83,7 @@ def _largest(most: int, part: Callable[[int], str]) -> str:
     return part(low)
 
 
-def _shortened(text: str, characters: int) -> str:
+def _elide_middle(text: str, characters: int) -> str:
     if len(text) <= characters:
         return text
     half = characters // 2

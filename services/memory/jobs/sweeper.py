@@ -2,8 +2,8 @@
 
 from services.common.leases import Lease
 from services.common.sweeping import Sweeper
-from services.memory.locks.locks import Locks
-from services.memory.storage.repository import Repository
+from services.memory.locks.locks import MemoryLocks
+from services.memory.storage.repository import MemoryRepository
 
 # Longer than any call needs from reserving a memory to claiming it.
 _UNUSED_S = 3600.0
@@ -13,7 +13,9 @@ _AT_ONCE = 100
 class MemorySweeper(Sweeper):
     """The sweeper of memories."""
 
-    def __init__(self, repository: Repository, locks: Locks, lease: Lease, every_s: float) -> None:
+    def __init__(
+        self, repository: MemoryRepository, locks: MemoryLocks, lease: Lease, every_s: float
+    ) -> None:
         super().__init__(lease, every_s)
         self._repository = repository
         self._locks = locks

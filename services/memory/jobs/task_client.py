@@ -12,7 +12,7 @@ from services.common import logs
 from services.common.authentication import service_authorization
 from services.common.channels import REQUEST_ID_KEY, USER_ID_KEY
 from services.common.errors import GatewayError, from_rpc_error
-from services.common.settings import Roles as Chosen
+from services.common.settings import Roles
 
 
 class Embedding(NamedTuple):
@@ -27,7 +27,7 @@ class Embedding(NamedTuple):
     vectors: list[list[float]]
 
 
-class Roles:
+class TaskClient:
     """A client of `InferenceService.RunRole`.
 
     Every method raises GatewayError for whatever goes wrong, be it that a model failed or
@@ -44,7 +44,7 @@ class Roles:
     """
 
     def __init__(
-        self, channel: grpc.aio.Channel, credential: bytes, chosen: Chosen, timeout_s: float
+        self, channel: grpc.aio.Channel, credential: bytes, chosen: Roles, timeout_s: float
     ) -> None:
         self.chosen = chosen
         self._stub = inference_pb2_grpc.InferenceServiceStub(channel)

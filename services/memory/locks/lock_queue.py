@@ -35,13 +35,13 @@ READ = "read"
 _PREFIX = "claim_"
 
 
-def id_prefix(instance: str) -> str:
+def claim_id_prefix(instance: str) -> str:
     """Return how the ids of a process's claims begin."""
     return f"{_PREFIX}{instance}_"
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class QueueKey:
     """Those who want one memory in one mode, of whom the first `holders` have it."""
 
     entity_id: str
@@ -49,13 +49,13 @@ class Queue:
     holders: int
 
 
-class _View(NamedTuple):
+class _QueuePosition(NamedTuple):
     before: int
     first_end_ms: int
     is_there: bool
 
 
-class Claims:
+class LockQueue:
     """Claims in the database, each for `length_s` seconds from when it was last renewed.
 
     Every method raises `unavailable` when the database does not answer.
@@ -66,7 +66,7 @@ class Claims:
         self._source = source
         self._length_ms = int(length_s * 1000)
 
-    async def enter(self, queue: Queue, owner_id: str, claim_id: str) -> tuple[int, int]:
+    async def enter(self, queue: QueueKey, owner_id: str, claim_id: str) -> tuple[int, int]:
         """Make a claim at the end of a queue; return its ticket and how many stand before it.
 
         Raises:
@@ -79,7 +79,7 @@ class Claims:
             # It was deleted between two statements.
             raise taken_over() from error
 
-    async def count_before(self, queue: Queue, ticket: int) -> int | None:
+    async def count_before(self, queue: QueueKey, ticket: int) -> int | None:
         """Return how many stand before a ticket; None when its claim is gone.
 
         Those in its way that have ended are taken away.
@@ -123,7 +123,7 @@ class Claims:
             )
             return set(renewed)
 
-    async def written(self, entity_ids: Collection[str]) -> set[str]:
+    async def being_written(self, entity_ids: Collection[str]) -> set[str]:
         """Return those of the memories that somebody writes to, or waits to."""
         query = select(claims.c.entity_id).where(
             claims.c.entity_id.in_(entity_ids),
@@ -140,12 +140,12 @@ class Claims:
 
     async def remove_of(self, instance: str) -> None:
         """Take away every claim of a process that has died."""
-        theirs = claims.c.id.startswith(id_prefix(instance), autoescape=True)
+        theirs = claims.c.id.startswith(claim_id_prefix(instance), autoescape=True)
         async with writing(self._engine, is_lasting=False) as connection:
             await _remove(connection, theirs)
 
     async def remove_remains(
-        self, queue: Queue, ticket: int, prefix: str, kept: Collection[str]
+        self, queue: QueueKey, ticket: int, prefix: str, kept: Collection[str]
     ) -> None:
         """Take away claims before a ticket whose ids begin so, which are a process's.
 
@@ -166,7 +166,7 @@ class Claims:
             await _remove(connection, over)
 
     async def _enter(
-        self, connection: AsyncConnection, queue: Queue, owner_id: str, claim_id: str
+        self, connection: AsyncConnection, queue: QueueKey, owner_id: str, claim_id: str
     ) -> tuple[int, int]:
         ticket = await connection.scalar(_next_ticket(connection, queue, owner_id))
         if ticket is None:
@@ -186,7 +186,9 @@ class Claims:
         return int(self._source.now() * 1000)
 
 
-async def guard(connection: AsyncConnection, entity_id: str, claim_id: str, ticket: int) -> None:
+async def assert_claimed(
+    connection: AsyncConnection, entity_id: str, claim_id: str, ticket: int
+) -> None:
     """Hold a claim to the transaction's end: nobody can take it away before.
 
     Raises:
@@ -202,19 +204,19 @@ async def guard(connection: AsyncConnection, entity_id: str, claim_id: str, tick
         raise taken_over()
 
 
-async def remove_all(connection: AsyncConnection, entity_id: str) -> None:
+async def remove_claims(connection: AsyncConnection, entity_id: str) -> None:
     """Take away every claim on a memory whose row the transaction has locked."""
     await connection.execute(delete(queues).where(queues.c.entity_id == entity_id))
     await _remove(connection, claims.c.entity_id == entity_id)
 
 
-def are_alive(now_ms: int) -> ColumnElement[bool]:
+def has_live_claims(now_ms: int) -> ColumnElement[bool]:
     """Say of a row of `memories` that somebody holds it, or waits for it."""
     mine = and_(claims.c.entity_id == memories.c.id, claims.c.ends_at_ms > now_ms)
     return select(claims.c.id).where(mine).exists()
 
 
-def _next_ticket(connection: AsyncConnection, queue: Queue, owner_id: str) -> Any:
+def _next_ticket(connection: AsyncConnection, queue: QueueKey, owner_id: str) -> Any:
     first = select(memories.c.id, literal(queue.mode), literal(1)).where(
         memories.c.id == queue.entity_id, memories.c.owner_id == owner_id
     )
@@ -227,7 +229,7 @@ def _next_ticket(connection: AsyncConnection, queue: Queue, owner_id: str) -> An
     ).returning(queues.c.tickets)
 
 
-async def _look(connection: AsyncConnection, queue: Queue, ticket: int) -> _View:
+async def _look(connection: AsyncConnection, queue: QueueKey, ticket: int) -> _QueuePosition:
     """See what a ticket's claim waits for, all at one moment."""
     ahead = claims.c.ticket < ticket
     query = select(
@@ -240,7 +242,7 @@ async def _look(connection: AsyncConnection, queue: Queue, ticket: int) -> _View
         claims.c.ticket <= ticket,
     )
     before, first_end_ms, itself = (await connection.execute(query)).one()
-    return _View(before, first_end_ms, bool(itself))
+    return _QueuePosition(before, first_end_ms, bool(itself))
 
 
 async def _remove(connection: AsyncConnection, which: ColumnElement[bool]) -> int:

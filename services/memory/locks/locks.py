@@ -2,9 +2,9 @@
 
 ::
 
-    async with locks.writing(entity) as lock:
+    async with locks.write_lock(record) as lock:
         ...                                        # for as long as it takes
-        async with repository.committing(lock) as (connection, entity):
+        async with repository.committing(lock) as (connection, record):
             ...
 
 `claims` says who holds what across processes. Here is what one process adds: it renews
@@ -25,8 +25,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.common.errors import GatewayError
 from services.common.ids import Source
 from services.common.instances import Instances
-from services.memory.locks.lock_queue import READ, WRITE, Claims, Queue, id_prefix
-from services.memory.storage.memory_records import Entity, busy, taken_over
+from services.memory.locks.lock_queue import READ, WRITE, LockQueue, QueueKey, claim_id_prefix
+from services.memory.storage.memory_records import MemoryRecord, busy, taken_over
 
 # Of a lease, the part after which it is renewed: several renewals may fail.
 _RENEWED_AFTER = 0.2
@@ -73,16 +73,16 @@ class WriteLock:
 
 
 @dataclass(eq=False, slots=True)
-class _Claim:
+class _LocalClaim:
     id: str
-    queue: Queue
+    queue: QueueKey
     ticket: int = 0
     before: int = 0
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     lost: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Locks:
+class MemoryLocks:
     """The locks of one process, which share the memories with those of others.
 
     With `instances` what a process of the same machine held is free when that one has died;
@@ -99,14 +99,14 @@ class Locks:
     ) -> None:
         self._source = source or Source()
         self._limits = limits or LockLimits()
-        self._claims = Claims(engine, self._source, self._limits.lease_s)
+        self._claims = LockQueue(engine, self._source, self._limits.lease_s)
         self._instances = instances
-        self._prefix = id_prefix(instances.name if instances else self._source.new_id(""))
+        self._prefix = claim_id_prefix(instances.name if instances else self._source.new_id(""))
         if instances:
             instances.on_death.append(self._claims.remove_of)
         # What this process holds or waits for: by id, and in order by what it is for.
-        self._held: dict[str, _Claim] = {}
-        self._lines: dict[Queue, list[_Claim]] = {}
+        self._held: dict[str, _LocalClaim] = {}
+        self._lines: dict[QueueKey, list[_LocalClaim]] = {}
         # Ids of all claims that are not over, also of those that are just being made.
         self._open: set[str] = set()
         self._renewal: asyncio.TimerHandle | None = None
@@ -114,7 +114,7 @@ class Locks:
         self._work: set[asyncio.Task[Any]] = set()
 
     @asynccontextmanager
-    async def writing(self, entity: Entity) -> AsyncIterator[WriteLock]:
+    async def write_lock(self, record: MemoryRecord) -> AsyncIterator[WriteLock]:
         """Hold a memory alone among those who write.
 
         What is known of the memory may be old by the time it is held.
@@ -123,25 +123,25 @@ class Locks:
             GatewayError: memory_busy, when its turn does not come in time; conflict, when
                 the memory is gone.
         """
-        queue = Queue(entity.id, WRITE, 1)
-        async with self._holding(queue, entity.owner_id) as claim:
-            yield WriteLock(entity.id, entity.owner_id, claim.id, claim.ticket, claim.lost)
+        queue = QueueKey(record.id, WRITE, 1)
+        async with self._holding(queue, record.owner_id) as claim:
+            yield WriteLock(record.id, record.owner_id, claim.id, claim.ticket, claim.lost)
 
     @asynccontextmanager
-    async def reading(self, entity: Entity) -> AsyncIterator[None]:
+    async def read_lock(self, record: MemoryRecord) -> AsyncIterator[None]:
         """Hold a memory as one of some who read, whether or not somebody writes.
 
         Raises:
             GatewayError: memory_busy, when its turn does not come in time; conflict, when
                 the memory is gone.
         """
-        queue = Queue(entity.id, READ, self._limits.readers)
-        async with self._holding(queue, entity.owner_id):
+        queue = QueueKey(record.id, READ, self._limits.readers)
+        async with self._holding(queue, record.owner_id):
             yield
 
-    async def written(self, entity_ids: Collection[str]) -> set[str]:
+    async def being_written(self, entity_ids: Collection[str]) -> set[str]:
         """Return those of the memories that somebody, in any process, is writing to."""
-        return await self._claims.written(entity_ids)
+        return await self._claims.being_written(entity_ids)
 
     async def remove_ended(self) -> int:
         """Clear away what processes that died have left; return how many claims it was."""
@@ -153,8 +153,8 @@ class Locks:
             await asyncio.gather(*self._work, return_exceptions=True)
 
     @asynccontextmanager
-    async def _holding(self, queue: Queue, owner_id: str) -> AsyncIterator[_Claim]:
-        claim = _Claim(self._source.new_id(self._prefix), queue)
+    async def _holding(self, queue: QueueKey, owner_id: str) -> AsyncIterator[_LocalClaim]:
+        claim = _LocalClaim(self._source.new_id(self._prefix), queue)
         self._open.add(claim.id)
         entering = self._begin(self._enter(claim, owner_id))
         try:
@@ -172,13 +172,13 @@ class Locks:
         task.add_done_callback(self._work.discard)
         return task
 
-    async def _enter(self, claim: _Claim, owner_id: str) -> None:
+    async def _enter(self, claim: _LocalClaim, owner_id: str) -> None:
         claim.ticket, claim.before = await self._claims.enter(claim.queue, owner_id, claim.id)
         self._held[claim.id] = claim
         insort(self._lines.setdefault(claim.queue, []), claim, key=lambda other: other.ticket)
         self._renew_later()
 
-    async def _wait(self, claim: _Claim) -> None:
+    async def _wait(self, claim: _LocalClaim) -> None:
         try:
             async with asyncio.timeout(self._limits.wait_s):
                 look_s = _FIRST_LOOK_S
@@ -191,7 +191,7 @@ class Locks:
         except TimeoutError:
             raise busy() from None
 
-    async def _sleep(self, claim: _Claim, look_s: float) -> None:
+    async def _sleep(self, claim: _LocalClaim, look_s: float) -> None:
         if self._is_foremost(claim):
             with suppress(TimeoutError):
                 async with asyncio.timeout(look_s):
@@ -201,11 +201,11 @@ class Locks:
             await claim.woken.wait()
         claim.woken.clear()
 
-    def _is_foremost(self, claim: _Claim) -> bool:
+    def _is_foremost(self, claim: _LocalClaim) -> bool:
         """Return whether none of this process is in a claim's way."""
         return claim in self._lines.get(claim.queue, [])[: claim.queue.holders]
 
-    async def _remove_remains(self, claim: _Claim) -> None:
+    async def _remove_remains(self, claim: _LocalClaim) -> None:
         """Take away what is over of this process and still in a claim's way.
 
         The database did not answer when it was to be taken away, or was killed and came back
@@ -213,7 +213,7 @@ class Locks:
         """
         await self._claims.remove_remains(claim.queue, claim.ticket, self._prefix, self._open)
 
-    async def _look(self, claim: _Claim) -> None:
+    async def _look(self, claim: _LocalClaim) -> None:
         if self._instances:
             await self._instances.bury()
         before = await self._claims.count_before(claim.queue, claim.ticket)
@@ -221,7 +221,7 @@ class Locks:
             raise taken_over()
         claim.before = before
 
-    async def _leave(self, claim: _Claim, entering: asyncio.Task[None]) -> None:
+    async def _leave(self, claim: _LocalClaim, entering: asyncio.Task[None]) -> None:
         await asyncio.wait([entering])
         try:
             await self._claims.leave(claim.id)
@@ -232,7 +232,7 @@ class Locks:
             self._open.discard(claim.id)
             self._forget(claim)
 
-    def _forget(self, claim: _Claim) -> None:
+    def _forget(self, claim: _LocalClaim) -> None:
         """Take a claim out, and let those behind it look whether it is their turn."""
         if self._held.pop(claim.id, None) is None:
             return

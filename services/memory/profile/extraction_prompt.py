@@ -10,7 +10,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import Prompt
 from services.common.errors import GatewayError
 from services.memory.profile import facts
-from services.memory.profile.facts import Fact, Found
+from services.memory.profile.facts import ExtractedFact, Fact
 
 # Facts that one text can give.
 _MOST = 32
@@ -54,7 +54,7 @@ class _Answer(BaseModel):
     facts: Annotated[list[_Answered], Field(max_length=_MOST)]
 
 
-def prompt(text: str, known: Sequence[Fact]) -> Prompt:
+def build_prompt(text: str, known: Sequence[Fact]) -> Prompt:
     """Ask what a user's text says of the user, who is known by these facts."""
     if len(text) > _MAX_SHOWN:
         text = f"{text[: _MAX_SHOWN // 2]}\n…\n{text[-_MAX_SHOWN // 2 :]}"
@@ -66,7 +66,7 @@ def prompt(text: str, known: Sequence[Fact]) -> Prompt:
     )
 
 
-def read(answer: str, text: str) -> list[Found]:
+def parse_facts(answer: str, text: str) -> list[ExtractedFact]:
     """Return the facts of a model's answer that the user's text bears out.
 
     One whose quote is not in the text is left out: it comes from elsewhere.
@@ -81,14 +81,18 @@ def read(answer: str, text: str) -> list[Found]:
         answered = _Answer.model_validate_json(bare)
     except ValidationError:
         raise GatewayError(errors_pb2.REASON_UPSTREAM_ERROR, "a model answered no facts") from None
-    said = _plain(text)
+    said = _comparable(text)
     found = [
-        Found(facts.topic(one.topic), facts.topic(one.sub_topic), facts.value(one.value))
+        ExtractedFact(
+            facts.normalize_topic(one.topic),
+            facts.normalize_topic(one.sub_topic),
+            facts.normalize_value(one.value),
+        )
         for one in answered.facts
-        if _plain(one.quote) in said
+        if _comparable(one.quote) in said
     ]
     return [one for one in found if all(one)]
 
 
-def _plain(text: str) -> str:
+def _comparable(text: str) -> str:
     return " ".join(text.replace("\u2019", "'").casefold().split())

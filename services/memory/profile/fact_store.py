@@ -16,15 +16,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.database import insert_into, reading
 from services.common.ids import Source as Ids
-from services.memory.profile.fact_versions import Link, changes, place_for
-from services.memory.profile.facts import Fact, Found, Source
+from services.memory.profile.fact_versions import FactVersion, find_restated, supersession_changes
+from services.memory.profile.facts import ExtractedFact, Fact, FactSource
 from services.memory.profile.tables import facts, sources
 from services.memory.storage.tables import owners
 
 PREFIX = "fact_"
 
 # Facts that count for one user; of more, those count that were said last.
-MOST = 64
+MAX_FACTS = 64
 
 # Facts that one statement names.
 _AT_ONCE = 200
@@ -33,10 +33,10 @@ _Key = tuple[str, str, str]
 
 
 # Outside of any memory.
-_NOWHERE = Source("", 0)
+_NOWHERE = FactSource("", 0)
 
 
-class Facts:
+class FactStore:
     """What is known about all users.
 
     Methods that take a connection work in the caller's transaction; every other raises
@@ -53,11 +53,11 @@ class Facts:
             select(facts)
             .where(facts.c.owner_id == owner_id, facts.c.superseded_by.is_(None))
             .order_by(facts.c.updated_at_ms.desc(), facts.c.id.desc())
-            .limit(MOST)
+            .limit(MAX_FACTS)
         )
         async with reading(self._engine) as connection:
             rows = (await connection.execute(query)).all()
-            cited = await _cited(connection, [row.id for row in rows])
+            cited = await _sources_of(connection, [row.id for row in rows])
         known = [
             Fact(row.topic, row.sub_topic, row.value, tuple(cited[row.id]), row.updated_at_ms)
             for row in rows
@@ -68,8 +68,8 @@ class Facts:
         self,
         connection: AsyncConnection,
         owner_id: str,
-        found: Iterable[Found],
-        said_in: Source | None,
+        found: Iterable[ExtractedFact],
+        said_in: FactSource | None,
         said_at_ms: int,
     ) -> None:
         """Take note of what was found in one text of a user's.
@@ -84,19 +84,19 @@ class Facts:
         newest = {(owner_id, one.topic, one.sub_topic): one.value for one in found}
         if not newest:
             return
-        await _hold(connection, owner_id)
-        chains = await _chains(connection, list(newest))
+        await _lock_owner(connection, owner_id)
+        chains = await _versions(connection, list(newest))
         for key, value in newest.items():
             chain = chains[key]
-            fact_id = place_for(chain, value, said_at_ms)
+            fact_id = find_restated(chain, value, said_at_ms)
             if fact_id is None:
                 fact_id = self._ids.new_id(PREFIX)
                 place = chain[-1].place + 1 if chain else 0
-                link = Link(fact_id, value, said_at_ms, place, superseded_by=fact_id)
+                link = FactVersion(fact_id, value, said_at_ms, place, superseded_by=fact_id)
                 await _insert(connection, key, link)
                 chain.append(link)
             await _cite(connection, fact_id, said_in or _NOWHERE, said_at_ms)
-        await _settle(connection, list(newest))
+        await _update_supersession(connection, list(newest))
 
     async def withdraw_from(
         self, connection: AsyncConnection, entity_id: str, first_turn: int
@@ -109,7 +109,7 @@ class Facts:
             connection, and_(sources.c.entity_id == entity_id, sources.c.turn >= first_turn)
         )
 
-    async def remove_entity(self, connection: AsyncConnection, entity_id: str) -> None:
+    async def remove_memory(self, connection: AsyncConnection, entity_id: str) -> None:
         """Withdraw all that a memory says."""
         await _withdraw(connection, sources.c.entity_id == entity_id)
 
@@ -118,13 +118,13 @@ class Facts:
 
         What is still to be found has been cancelled before.
         """
-        await _hold(connection, owner_id)
+        await _lock_owner(connection, owner_id)
         theirs = select(facts.c.id).where(facts.c.owner_id == owner_id)
         await connection.execute(delete(sources).where(sources.c.fact_id.in_(theirs)))
         await connection.execute(delete(facts).where(facts.c.owner_id == owner_id))
 
 
-async def _hold(connection: AsyncConnection, owner_id: str) -> None:
+async def _lock_owner(connection: AsyncConnection, owner_id: str) -> None:
     """Lock a user's facts until the transaction's end."""
     none = insert_into(connection, owners).values(owner_id=owner_id, memories=0)
     await connection.execute(none.on_conflict_do_nothing())
@@ -135,33 +135,33 @@ async def _hold(connection: AsyncConnection, owner_id: str) -> None:
     )
 
 
-async def _cited(
+async def _sources_of(
     connection: AsyncConnection, fact_ids: Sequence[str]
-) -> defaultdict[str, list[Source]]:
-    cited = defaultdict[str, list[Source]](list)
+) -> defaultdict[str, list[FactSource]]:
+    cited = defaultdict[str, list[FactSource]](list)
     query = select(sources).where(sources.c.fact_id.in_(fact_ids), sources.c.entity_id != "")
     order = sources.c.at_ms, sources.c.entity_id, sources.c.turn
     for row in await connection.execute(query.order_by(*order)):
-        cited[row.fact_id].append(Source(row.entity_id, row.turn))
+        cited[row.fact_id].append(FactSource(row.entity_id, row.turn))
     return cited
 
 
-async def _chains(
+async def _versions(
     connection: AsyncConnection, keys: Sequence[_Key]
-) -> defaultdict[_Key, list[Link]]:
+) -> defaultdict[_Key, list[FactVersion]]:
     """Return all facts with these owners, topics and sub-topics, in the order they were made."""
-    chains = defaultdict[_Key, list[Link]](list)
+    chains = defaultdict[_Key, list[FactVersion]](list)
     key = tuple_(facts.c.owner_id, facts.c.topic, facts.c.sub_topic)
     for some in _batches(keys):
         query = select(facts).where(key.in_(some)).order_by(facts.c.place)
         for row in await connection.execute(query):
             chains[row.owner_id, row.topic, row.sub_topic].append(
-                Link(row.id, row.value, row.updated_at_ms, row.place, row.superseded_by)
+                FactVersion(row.id, row.value, row.updated_at_ms, row.place, row.superseded_by)
             )
     return chains
 
 
-async def _insert(connection: AsyncConnection, key: _Key, link: Link) -> None:
+async def _insert(connection: AsyncConnection, key: _Key, link: FactVersion) -> None:
     owner_id, topic, sub_topic = key
     await connection.execute(
         insert(facts).values(
@@ -178,7 +178,7 @@ async def _insert(connection: AsyncConnection, key: _Key, link: Link) -> None:
 
 
 async def _cite(
-    connection: AsyncConnection, fact_id: str, said_in: Source, said_at_ms: int
+    connection: AsyncConnection, fact_id: str, said_in: FactSource, said_at_ms: int
 ) -> None:
     cite = insert_into(connection, sources).values(
         fact_id=fact_id, entity_id=said_in.entity_id, turn=said_in.turn, at_ms=said_at_ms
@@ -202,7 +202,7 @@ async def _withdraw(connection: AsyncConnection, which: ColumnElement[bool]) -> 
     owner_id = await connection.scalar(touched.with_only_columns(facts.c.owner_id).limit(1))
     if owner_id is None:
         return
-    await _hold(connection, owner_id)
+    await _lock_owner(connection, owner_id)
     rows = (await connection.execute(touched)).all()
     await connection.execute(delete(sources).where(which))
     for some in _batches([row.id for row in rows]):
@@ -217,14 +217,16 @@ async def _withdraw(connection: AsyncConnection, which: ColumnElement[bool]) -> 
             await connection.execute(
                 update(facts).where(facts.c.id == fact_id).values(updated_at_ms=at_ms)
             )
-    await _settle(connection, list({(row.owner_id, row.topic, row.sub_topic) for row in rows}))
+    await _update_supersession(
+        connection, list({(row.owner_id, row.topic, row.sub_topic) for row in rows})
+    )
 
 
-async def _settle(connection: AsyncConnection, keys: Sequence[_Key]) -> None:
+async def _update_supersession(connection: AsyncConnection, keys: Sequence[_Key]) -> None:
     """Mark each fact as superseded by the next."""
-    chains = await _chains(connection, keys)
+    chains = await _versions(connection, keys)
     for chain in chains.values():
-        for fact_id, superseded_by in changes(chain):
+        for fact_id, superseded_by in supersession_changes(chain):
             await connection.execute(
                 update(facts).where(facts.c.id == fact_id).values(superseded_by=superseded_by)
             )

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from services.memory.profile.facts import same
+from services.memory.profile.facts import is_same_value
 
 
-class Link(NamedTuple):
+class FactVersion(NamedTuple):
     """A fact among those on its sub-topic.
 
     Attributes:
@@ -25,7 +25,7 @@ class Link(NamedTuple):
     superseded_by: str | None
 
 
-def place_for(chain: Sequence[Link], value: str, said_at_ms: int) -> str | None:
+def find_restated(chain: Sequence[FactVersion], value: str, said_at_ms: int) -> str | None:
     """Return the id of the fact that is said again with a value, or None when it is a new one.
 
     Whoever says today what was said yesterday says nothing new; who says what was said
@@ -35,12 +35,12 @@ def place_for(chain: Sequence[Link], value: str, said_at_ms: int) -> str | None:
     before = [link for link in ordered if link.said_at_ms <= said_at_ms]
     after = ordered[len(before) :]
     for neighbour in (*before[-1:], *after[:1]):
-        if same(neighbour.value, value):
+        if is_same_value(neighbour.value, value):
             return neighbour.id
     return None
 
 
-def changes(chain: Sequence[Link]) -> Iterator[tuple[str, str | None]]:
+def supersession_changes(chain: Sequence[FactVersion]) -> Iterator[tuple[str, str | None]]:
     """Yield what has to change so that each fact is superseded by the next: id and new value.
 
     The one that counts comes last, so that at no time two of them count.
@@ -53,5 +53,5 @@ def changes(chain: Sequence[Link]) -> Iterator[tuple[str, str | None]]:
         yield ordered[-1].id, None
 
 
-def _order(link: Link) -> tuple[int, int]:
+def _order(link: FactVersion) -> tuple[int, int]:
     return link.said_at_ms, link.place

@@ -14,7 +14,7 @@ _NO_WORD = re.compile(r"[^\w+#]+")
 _FIRST = re.compile(r"^(?:a|an|the|my|our|some|any)\s+")
 
 
-class Found(NamedTuple):
+class ExtractedFact(NamedTuple):
     """What a text says of its writer.
 
     Attributes:
@@ -28,7 +28,7 @@ class Found(NamedTuple):
     value: str
 
 
-class Source(NamedTuple):
+class FactSource(NamedTuple):
     """Where a fact was said: the turn of a memory."""
 
     entity_id: str
@@ -51,11 +51,11 @@ class Fact:
     topic: str
     sub_topic: str
     value: str
-    sources: tuple[Source, ...]
+    sources: tuple[FactSource, ...]
     updated_at_ms: int
 
 
-def as_text(facts: Iterable[Fact]) -> str:
+def profile_text(facts: Iterable[Fact]) -> str:
     """Return a line for each fact, in the facts' order; "" where there is none.
 
     The same facts give the same text, so that providers' caches hold.
@@ -69,17 +69,17 @@ def as_text(facts: Iterable[Fact]) -> str:
     return "\n".join(lines)
 
 
-def topic(text: str) -> str:
+def normalize_topic(text: str) -> str:
     """Return the one way in which a topic is written, or "" where nothing of it is left."""
     return _folded(text)[:MAX_TOPIC].strip()
 
 
-def value(text: str) -> str:
+def normalize_value(text: str) -> str:
     """Return a value as it is kept: on one line, cut where it is too long."""
     return " ".join(text.replace("\0", "").split())[:MAX_VALUE].strip()
 
 
-def same(one: str, other: str) -> bool:
+def is_same_value(one: str, other: str) -> bool:
     """Return whether two values say the same: capitals, articles and signs do not count."""
     return one == other or _folded(one) == _folded(other) != ""
 

@@ -31,7 +31,7 @@ _END = re.compile(
 )
 
 
-def prose(text: str) -> str:
+def strip_non_prose(text: str) -> str:
     """Return a text without code, tables and what it quotes by the line."""
     if len(text) > MAX_TEXT:
         half = MAX_TEXT // 2
@@ -41,7 +41,7 @@ def prose(text: str) -> str:
     return text
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """Return the sentences of a text, without the marks of headings and lists."""
     cut = (_MARK.sub("", " ".join(one.split()), count=1) for one in _END.split(text))
     return [one.rstrip("*_ ") for one in cut if one.strip("*_ ")]

@@ -7,7 +7,7 @@ that is wrong stays.
 import re
 from collections.abc import Iterator
 
-from services.memory.profile.sentences import prose, sentences
+from services.memory.profile.sentences import split_sentences, strip_non_prose
 
 # Characters of a sentence that are looked at; what is longer is a list, or no prose.
 _MAX_SENTENCE = 500
@@ -63,14 +63,14 @@ def statements(text: str) -> Iterator[str]:
     text = text.replace("\u2019", "'")
     if material := _MATERIAL.search(text):
         text = text[: material.start()]
-    for sentence in sentences(_QUOTED.sub(_unquoted, prose(text))):
+    for sentence in split_sentences(_QUOTED.sub(_unquoted, strip_non_prose(text))):
         if _PRETENDED.match(sentence):
             return
         if not sentence.endswith("?"):
             yield sentence[:_MAX_SENTENCE]
 
 
-def is_meant(sentence: str, begin: int, end: int) -> bool:
+def is_asserted(sentence: str, begin: int, end: int) -> bool:
     """Return whether what stands in a part of a sentence holds of the user now."""
     before = sentence[:begin]
     if _UNREAL.search(before) or _OVER.match(sentence, end):

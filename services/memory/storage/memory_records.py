@@ -12,7 +12,7 @@ from services.common.texts import MAX_NAME
 from services.memory.storage.tables import memories
 
 # There was a turn, whether or not one is left: an unused memory is the same as none.
-USED = or_(memories.c.turns > 0, memories.c.epoch > 0)
+WAS_USED = or_(memories.c.turns > 0, memories.c.epoch > 0)
 
 COLUMNS = (
     memories.c.id,
@@ -33,7 +33,7 @@ def is_memory_id(name: str) -> bool:
 
 
 @dataclass(slots=True)
-class Entity:
+class MemoryRecord:
     """A memory, apart from what was said.
 
     Attributes:
@@ -59,12 +59,12 @@ class Entity:
     summarised: int = 0
 
 
-def to_entity(row: Sequence[Any]) -> Entity:
+def to_record(row: Sequence[Any]) -> MemoryRecord:
     """Return the memory of a row of `COLUMNS`."""
-    return Entity(*row)
+    return MemoryRecord(*row)
 
 
-def of_owner(entity_id: str, owner_id: str) -> Any:
+def select_owned(entity_id: str, owner_id: str) -> Any:
     """Select a memory by its id and its owner."""
     return select(*COLUMNS).where(memories.c.id == entity_id, memories.c.owner_id == owner_id)
 

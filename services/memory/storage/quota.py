@@ -10,37 +10,37 @@ from services.memory.locks import lock_queue
 from services.memory.storage import transcript_rows
 from services.memory.storage.memory_records import (
     COLUMNS,
-    USED,
-    Entity,
-    of_owner,
+    WAS_USED,
+    MemoryRecord,
     quota_exceeded,
-    to_entity,
+    select_owned,
+    to_record,
 )
 from services.memory.storage.tables import memories, owners
 
 
-async def share(
+async def reserve_existing(
     connection: AsyncConnection, owner_id: str, memory_id: str, now_ms: int
-) -> Entity | None:
+) -> MemoryRecord | None:
     """Reserve a memory that others have reserved and that has no turn yet, if there is one."""
     shared = await connection.execute(
         update(memories)
-        .where(memories.c.owner_id == owner_id, memories.c.memory_id == memory_id, not_(USED))
+        .where(memories.c.owner_id == owner_id, memories.c.memory_id == memory_id, not_(WAS_USED))
         .values(reservations=memories.c.reservations + 1, updated_at_ms=now_ms)
         .returning(*COLUMNS)
     )
     row = shared.one_or_none()
-    return to_entity(row) if row else None
+    return to_record(row) if row else None
 
 
-async def make(
+async def create(
     connection: AsyncConnection,
     owner_id: str,
     memory_id: str,
     now_ms: int,
     entity_id: str,
     quota: int,
-) -> Entity | None:
+) -> MemoryRecord | None:
     """Make a memory and reserve it; None when another call has made it meanwhile.
 
     Raises:
@@ -59,7 +59,7 @@ async def make(
         if await connection.scalar(_named(owner_id, memory_id)):
             return None
         raise quota_exceeded(quota)
-    made = Entity(entity_id, owner_id, memory_id, created_at_ms=now_ms, updated_at_ms=now_ms)
+    made = MemoryRecord(entity_id, owner_id, memory_id, created_at_ms=now_ms, updated_at_ms=now_ms)
     await connection.execute(
         insert(memories).values(asdict(made) | {"reservations": 1, "size_bytes": 0})
     )
@@ -72,49 +72,53 @@ def _named(owner_id: str, memory_id: str) -> Select[tuple[str]]:
     )
 
 
-async def give_back(connection: AsyncConnection, entity: Entity) -> bool:
+async def release_reservation(connection: AsyncConnection, record: MemoryRecord) -> bool:
     """Take one reservation back; return whether nobody needs the memory any more."""
     left = await connection.scalar(
         update(memories)
-        .where(memories.c.id == entity.id, memories.c.owner_id == entity.owner_id, not_(USED))
+        .where(memories.c.id == record.id, memories.c.owner_id == record.owner_id, not_(WAS_USED))
         .values(reservations=memories.c.reservations - 1)
         .returning(memories.c.reservations)
     )
     return left is not None and left <= 0
 
 
-async def abandoned(
+async def lock_abandoned(
     connection: AsyncConnection, until_ms: int, now_ms: int, at_most: int
-) -> list[Entity]:
+) -> list[MemoryRecord]:
     """Lock memories without a turn that nobody reserved since, and nobody holds."""
     query = (
         select(*COLUMNS)
-        .where(not_(USED), memories.c.updated_at_ms <= until_ms, not_(lock_queue.are_alive(now_ms)))
+        .where(
+            not_(WAS_USED),
+            memories.c.updated_at_ms <= until_ms,
+            not_(lock_queue.has_live_claims(now_ms)),
+        )
         .order_by(memories.c.updated_at_ms)
         .limit(at_most)
         .with_for_update(skip_locked=True)
     )
-    found = [to_entity(row) for row in await connection.execute(query)]
+    found = [to_record(row) for row in await connection.execute(query)]
     # Owners in one order everywhere, so that two of these never wait for each other.
-    return sorted(found, key=lambda entity: entity.owner_id)
+    return sorted(found, key=lambda record: record.owner_id)
 
 
-async def forget(connection: AsyncConnection, entity: Entity) -> None:
+async def delete_memory(connection: AsyncConnection, record: MemoryRecord) -> None:
     """Take a memory away with all that hangs on it, and off its owner's count."""
     # Until it is locked for this, others may still be adding rows that refer to it.
-    await connection.execute(of_owner(entity.id, entity.owner_id).with_for_update())
-    await lock_queue.remove_all(connection, entity.id)
-    await transcript_rows.forget(connection, entity.id)
+    await connection.execute(select_owned(record.id, record.owner_id).with_for_update())
+    await lock_queue.remove_claims(connection, record.id)
+    await transcript_rows.delete_transcript(connection, record.id)
     gone = await connection.scalar(
         delete(memories)
-        .where(memories.c.id == entity.id, memories.c.owner_id == entity.owner_id)
+        .where(memories.c.id == record.id, memories.c.owner_id == record.owner_id)
         .returning(memories.c.size_bytes)
     )
     if gone is None:
         return
     await connection.execute(
         update(owners)
-        .where(owners.c.owner_id == entity.owner_id)
+        .where(owners.c.owner_id == record.owner_id)
         .values(memories=owners.c.memories - 1, size_bytes=owners.c.size_bytes - gone)
     )
 

@@ -2,15 +2,15 @@
 
 ::
 
-    entity = await repository.reserve(user_id, "diary", quota)
+    record = await repository.reserve(user_id, "diary", quota)
     try:
-        async with locks.writing(entity) as lock:
+        async with locks.write_lock(record) as lock:
             ...
-            async with repository.committing(lock) as (connection, entity):
-                await repository.rewind(connection, entity, 4)
-                await repository.append(connection, entity, turns)
+            async with repository.committing(lock) as (connection, record):
+                await repository.rewind(connection, record, 4)
+                await repository.append(connection, record, turns)
     finally:
-        await repository.release(entity)
+        await repository.release(record)
 
 A memory without a turn is the same as none: only who reserved it sees it. What a rewind
 takes out of the transcript stays in the tables, superseded. In a transaction a memory's
@@ -29,8 +29,14 @@ from services.common.ids import Source
 from services.memory.locks import lock_queue
 from services.memory.locks.locks import WriteLock
 from services.memory.storage import quota, transcript_rows
-from services.memory.storage.memory_records import COLUMNS, USED, of_owner, taken_over, to_entity
-from services.memory.storage.memory_records import Entity as Entity
+from services.memory.storage.memory_records import (
+    COLUMNS,
+    WAS_USED,
+    select_owned,
+    taken_over,
+    to_record,
+)
+from services.memory.storage.memory_records import MemoryRecord as MemoryRecord
 from services.memory.storage.page_tokens import read_number, read_time_and_id, write_token
 from services.memory.storage.tables import memories, owners
 from services.memory.transcript.messages import message_key
@@ -42,7 +48,7 @@ PREFIX = "memory_"
 _ATTEMPTS = 3
 
 
-class Repository:
+class MemoryRepository:
     """Memories and their transcripts.
 
     Every method that opens a transaction raises `unavailable` when the database does not
@@ -53,20 +59,20 @@ class Repository:
         self._engine = engine
         self._source = source or Source()
 
-    async def find(self, owner_id: str, memory_id: str) -> Entity | None:
+    async def find(self, owner_id: str, memory_id: str) -> MemoryRecord | None:
         """Return a memory by its owner's name of it; None when there is none with a turn."""
         query = select(*COLUMNS).where(
-            memories.c.owner_id == owner_id, memories.c.memory_id == memory_id, USED
+            memories.c.owner_id == owner_id, memories.c.memory_id == memory_id, WAS_USED
         )
         async with reading_once(self._engine) as connection:
             row = (await connection.execute(query)).one_or_none()
-        return to_entity(row) if row else None
+        return to_record(row) if row else None
 
-    async def current(self, entity: Entity) -> Entity | None:
+    async def current(self, record: MemoryRecord) -> MemoryRecord | None:
         """Return a memory as it is now; None when it is gone, even if another has its name."""
         async with reading_once(self._engine) as connection:
-            row = (await connection.execute(of_owner(entity.id, entity.owner_id))).one_or_none()
-        return to_entity(row) if row else None
+            row = (await connection.execute(select_owned(record.id, record.owner_id))).one_or_none()
+        return to_record(row) if row else None
 
     async def names(self, owner_id: str, entity_ids: Collection[str]) -> dict[str, str]:
         """Return an owner's own names of memories by their ids; foreign ones are left out."""
@@ -78,24 +84,24 @@ class Repository:
 
     async def page(
         self, owner_id: str, limit: int, page_token: str = ""
-    ) -> tuple[list[Entity], str]:
+    ) -> tuple[list[MemoryRecord], str]:
         """Return an owner's memories, the one used last first, and the token of the next page.
 
         Raises:
             GatewayError: invalid_request, when the token is none.
         """
-        query = select(*COLUMNS).where(memories.c.owner_id == owner_id, USED)
+        query = select(*COLUMNS).where(memories.c.owner_id == owner_id, WAS_USED)
         position = tuple_(memories.c.updated_at_ms, memories.c.id)
         if page_token:
             query = query.where(position < read_time_and_id(page_token))
         query = query.order_by(memories.c.updated_at_ms.desc(), memories.c.id.desc())
         async with reading_once(self._engine) as connection:
             rows = (await connection.execute(query.limit(limit + 1))).all()
-        found = [to_entity(row) for row in rows[:limit]]
+        found = [to_record(row) for row in rows[:limit]]
         last = found[-1] if len(rows) > limit else None
         return found, write_token(last.updated_at_ms, last.id) if last else ""
 
-    async def reserve(self, owner_id: str, memory_id: str, max_memories: int) -> Entity:
+    async def reserve(self, owner_id: str, memory_id: str, max_memories: int) -> MemoryRecord:
         """Return a memory, made where there is none; `release` it when the call is over.
 
         Args:
@@ -107,30 +113,30 @@ class Repository:
             GatewayError: memory_quota_exceeded, when it would be one too many.
         """
         for attempt in range(1, _ATTEMPTS + 1):
-            if entity := await self.find(owner_id, memory_id):
-                return entity
+            if record := await self.find(owner_id, memory_id):
+                return record
             try:
                 async with writing(self._engine) as connection:
                     name = (owner_id, memory_id, self._now_ms())
-                    entity = await quota.share(connection, *name)
-                    if entity is None:
+                    record = await quota.reserve_existing(connection, *name)
+                    if record is None:
                         new_id = self._source.new_id(PREFIX)
-                        entity = await quota.make(connection, *name, new_id, max_memories)
-                if entity:
-                    return entity
+                        record = await quota.create(connection, *name, new_id, max_memories)
+                if record:
+                    return record
             except IntegrityError:
                 # Another call made it meanwhile.
                 if attempt == _ATTEMPTS:
                     raise
         raise taken_over()
 
-    async def release(self, entity: Entity) -> None:
+    async def release(self, record: MemoryRecord) -> None:
         """Drop a memory that was reserved and got no turn, unless other calls are at it."""
-        if entity.turns or entity.epoch:
+        if record.turns or record.epoch:
             return
         async with writing(self._engine) as connection:
-            if await quota.give_back(connection, entity):
-                await quota.forget(connection, entity)
+            if await quota.release_reservation(connection, record):
+                await quota.delete_memory(connection, record)
 
     async def drop_unused(self, older_than_s: float, at_most: int) -> int:
         """Drop memories without a turn whose calls died so long ago; return how many.
@@ -143,35 +149,39 @@ class Repository:
         now_ms = self._now_ms()
         until_ms = now_ms - int(older_than_s * 1000)
         async with writing(self._engine) as connection:
-            found = await quota.abandoned(connection, until_ms, now_ms, at_most)
-            for entity in found:
-                await quota.forget(connection, entity)
+            found = await quota.lock_abandoned(connection, until_ms, now_ms, at_most)
+            for record in found:
+                await quota.delete_memory(connection, record)
         return len(found)
 
-    async def delete(self, connection: AsyncConnection, entity: Entity) -> None:
+    async def delete(self, connection: AsyncConnection, record: MemoryRecord) -> None:
         """Forget a memory; its owner may have another one at once.
 
         What others keep of it goes first, in the same transaction.
         """
-        await quota.forget(connection, entity)
+        await quota.delete_memory(connection, record)
 
     @asynccontextmanager
-    async def committing(self, lock: WriteLock) -> AsyncIterator[tuple[AsyncConnection, Entity]]:
+    async def committing(
+        self, lock: WriteLock
+    ) -> AsyncIterator[tuple[AsyncConnection, MemoryRecord]]:
         """Yield a transaction in which nobody else changes a memory, and the memory as it is.
 
         Raises:
             GatewayError: conflict, when others have taken the memory over or deleted it.
         """
         async with writing(self._engine) as connection:
-            query = of_owner(lock.entity_id, lock.owner_id).with_for_update(key_share=True)
+            query = select_owned(lock.entity_id, lock.owner_id).with_for_update(key_share=True)
             row = (await connection.execute(query)).one_or_none()
             if row is None:
                 raise taken_over()
-            await lock_queue.guard(connection, lock.entity_id, lock.holder, lock.fence)
-            yield connection, to_entity(row)
+            await lock_queue.assert_claimed(connection, lock.entity_id, lock.holder, lock.fence)
+            yield connection, to_record(row)
 
-    async def rewind(self, connection: AsyncConnection, entity: Entity, keep_messages: int) -> int:
-        """Take all but the first messages out of the transcript; bring `entity` up to date.
+    async def rewind(
+        self, connection: AsyncConnection, record: MemoryRecord, keep_messages: int
+    ) -> int:
+        """Take all but the first messages out of the transcript; bring `record` up to date.
 
         Nothing is erased. Where the cut goes through a turn, what is left of it has its
         number.
@@ -182,32 +192,32 @@ class Repository:
         Raises:
             ValueError: there are not that many messages.
         """
-        if not 0 <= keep_messages <= entity.messages:
-            raise ValueError(f"cannot keep {keep_messages} of {entity.messages} messages")
-        if keep_messages == entity.messages:
-            return entity.turns + 1
-        entity.epoch += 1
-        changed, entity.turns, size = await transcript_rows.cut(
-            connection, entity.id, entity.epoch, keep_messages, self._now_ms()
+        if not 0 <= keep_messages <= record.messages:
+            raise ValueError(f"cannot keep {keep_messages} of {record.messages} messages")
+        if keep_messages == record.messages:
+            return record.turns + 1
+        record.epoch += 1
+        changed, record.turns, size = await transcript_rows.truncate(
+            connection, record.id, record.epoch, keep_messages, self._now_ms()
         )
-        entity.messages = keep_messages
-        entity.summarised = min(entity.summarised, changed - 1)
-        await self.set_summarised(connection, entity.id, entity.summarised)
-        await self._save(connection, entity, size)
+        record.messages = keep_messages
+        record.summarised = min(record.summarised, changed - 1)
+        await self.set_summarised(connection, record.id, record.summarised)
+        await self._save(connection, record, size)
         if size:
-            await quota.charge(connection, entity.owner_id, size)
+            await quota.charge(connection, record.owner_id, size)
         return changed
 
     async def append(
-        self, connection: AsyncConnection, entity: Entity, turns: Sequence[StoredTurn]
+        self, connection: AsyncConnection, record: MemoryRecord, turns: Sequence[StoredTurn]
     ) -> int:
-        """Add turns to the transcript; bring `entity` up to date.
+        """Add turns to the transcript; bring `record` up to date.
 
         Messages that are there already are not written again.
 
         Args:
             connection: that of `committing`.
-            entity: that of `committing`.
+            record: that of `committing`.
             turns: in order, with all their messages. The first is the next turn; or it is
                 the last one there is, which then goes on, is closed, or ends in a message
                 that goes on and so takes the place of what it was.
@@ -218,18 +228,18 @@ class Repository:
         Raises:
             ValueError: the turns do not follow on those there are.
         """
-        _must_follow(entity, turns)
-        known = turns[0].messages[: entity.messages - turns[0].first_message]
+        _must_follow(record, turns)
+        known = turns[0].messages[: record.messages - turns[0].first_message]
         if known:
-            last = await transcript_rows.read_last_key(connection, entity.id, entity.messages)
+            last = await transcript_rows.read_last_key(connection, record.id, record.messages)
             if message_key(known[-1]) != last:
-                await self.rewind(connection, entity, entity.messages - 1)
-        entity.messages, size = await transcript_rows.append(
-            connection, entity.id, entity.epoch, entity.messages, turns
+                await self.rewind(connection, record, record.messages - 1)
+        record.messages, size = await transcript_rows.append(
+            connection, record.id, record.epoch, record.messages, turns
         )
-        entity.turns = turns[-1].number
-        await self._save(connection, entity, size)
-        return await quota.charge(connection, entity.owner_id, size)
+        record.turns = turns[-1].number
+        await self._save(connection, record, size)
+        return await quota.charge(connection, record.owner_id, size)
 
     async def charge(
         self, connection: AsyncConnection, entity_id: str, owner_id: str, size: int
@@ -292,29 +302,29 @@ class Repository:
             return await transcript_rows.read_turn_of(connection, entity_id, index)
 
     async def turn_page(
-        self, entity: Entity, limit: int, page_token: str = ""
+        self, record: MemoryRecord, limit: int, page_token: str = ""
     ) -> tuple[list[StoredTurn], str]:
         """Return turns, the newest first, and the token of the next page.
 
         Raises:
             GatewayError: invalid_request, when the token is none.
         """
-        behind = read_number(page_token) if page_token else entity.turns + 1
+        behind = read_number(page_token) if page_token else record.turns + 1
         first = max(behind - limit, 1)
-        found = await self.turns(entity.id, first, behind - 1)
+        found = await self.turns(record.id, first, behind - 1)
         found.reverse()
         return found, write_token(first) if first > 1 else ""
 
-    async def _save(self, connection: AsyncConnection, entity: Entity, size: int) -> None:
-        entity.updated_at_ms = max(entity.updated_at_ms, self._now_ms())
+    async def _save(self, connection: AsyncConnection, record: MemoryRecord, size: int) -> None:
+        record.updated_at_ms = max(record.updated_at_ms, self._now_ms())
         await connection.execute(
             update(memories)
-            .where(memories.c.id == entity.id, memories.c.owner_id == entity.owner_id)
+            .where(memories.c.id == record.id, memories.c.owner_id == record.owner_id)
             .values(
-                updated_at_ms=entity.updated_at_ms,
-                epoch=entity.epoch,
-                turns=entity.turns,
-                messages=entity.messages,
+                updated_at_ms=record.updated_at_ms,
+                epoch=record.epoch,
+                turns=record.turns,
+                messages=record.messages,
                 size_bytes=memories.c.size_bytes + size,
             )
         )
@@ -323,11 +333,11 @@ class Repository:
         return int(self._source.now() * 1000)
 
 
-def _must_follow(entity: Entity, turns: Sequence[StoredTurn]) -> None:
+def _must_follow(record: MemoryRecord, turns: Sequence[StoredTurn]) -> None:
     first = turns[0]
-    known = entity.messages - first.first_message
-    goes_on = 0 < known <= len(first.messages) and first.number == entity.turns
-    is_next = known == 0 and first.number == entity.turns + 1
+    known = record.messages - first.first_message
+    goes_on = 0 < known <= len(first.messages) and first.number == record.turns
+    is_next = known == 0 and first.number == record.turns + 1
     numbers = [turn.number for turn in turns]
     if not (goes_on or is_next) or numbers != list(range(first.number, first.number + len(turns))):
-        raise ValueError(f"turns {numbers} do not follow on {entity.turns} of {entity.messages}")
+        raise ValueError(f"turns {numbers} do not follow on {record.turns} of {record.messages}")

@@ -26,8 +26,8 @@ from gateway.memory.v1.memory_pb2 import Turn
 from services.common.database import execute_many
 from services.memory.storage.tables import keys, parts
 from services.memory.transcript.messages import KEY_SIZE, message_key
-from services.memory.transcript.offload import apart, have_many
-from services.memory.transcript.turns import StoredTurn, awaited
+from services.memory.transcript.offload import offload_if, turns_have_many_messages
+from services.memory.transcript.turns import StoredTurn, pending_call_ids
 
 # Charged for a part and for each of its messages, beside the content: row and keys. The
 # content counts twice, as what is indexed of it takes about as much again.
@@ -72,14 +72,16 @@ async def append(
     for turn in turns:
         if not turn.messages[length - turn.first_message :]:
             await _set_open(connection, entity_id, turn.number, turn.open)
-    rows, added = await apart(have_many(turns), _added, entity_id, epoch, length, turns)
+    rows, added = await offload_if(
+        turns_have_many_messages(turns), _part_rows, entity_id, epoch, length, turns
+    )
     if rows:
         await execute_many(connection, insert(parts), rows)
         await _append_keys(connection, entity_id, length, added)
     return length + sum(row["messages"] for row in rows), sum(map(_size, rows))
 
 
-def _added(
+def _part_rows(
     entity_id: str, epoch: int, length: int, turns: Iterable[StoredTurn]
 ) -> tuple[list[dict[str, Any]], bytes]:
     """Return the rows of what turns add behind `length` messages, and the keys of it."""
@@ -107,7 +109,7 @@ def _added(
     return rows, bytes(added)
 
 
-async def cut(
+async def truncate(
     connection: AsyncConnection, entity_id: str, epoch: int, length: int, now_ms: int
 ) -> tuple[int, int, int]:
     """Supersede all but the first `length` messages, of which there are more.
@@ -142,7 +144,7 @@ async def cut(
         return parted.turn, 0, size
     if last.turn == parted.turn:
         [left] = await read_turns(connection, entity_id, last.turn, last.turn)
-        await _set_open(connection, entity_id, last.turn, bool(awaited(left.messages)))
+        await _set_open(connection, entity_id, last.turn, bool(pending_call_ids(left.messages)))
     return parted.turn, last.turn, size
 
 
@@ -164,7 +166,7 @@ async def read_keys(connection: AsyncConnection, entity_id: str) -> bytes:
     return b"".join(chunks)
 
 
-async def forget(connection: AsyncConnection, entity_id: str) -> None:
+async def delete_transcript(connection: AsyncConnection, entity_id: str) -> None:
     """Take everything away for good."""
     await connection.execute(delete(keys).where(keys.c.entity_id == entity_id))
     await connection.execute(delete(parts).where(parts.c.entity_id == entity_id))

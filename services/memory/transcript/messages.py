@@ -21,7 +21,7 @@ _USER = conversation_pb2.ROLE_USER
 _ASSISTANT = conversation_pb2.ROLE_ASSISTANT
 # Kinds that say nothing; of texts only empty ones get there. What the gateway's own tools found
 # is as good as what the answer says of it, and can be found again.
-_SILENT = (
+_IGNORED_KINDS = (
     *("thinking", "redacted_thinking", "text", "refusal", None),
     *("server_tool_use", "server_tool_result"),
 )
@@ -33,7 +33,7 @@ _MEDIA_NAMES = {
 }
 
 
-def says_nothing(block: Block) -> bool:
+def is_ignored(block: Block) -> bool:
     """Return whether a block is neither kept nor compared.
 
     Those are thoughts, blank text, and calls of the gateway's own tools with their results.
@@ -42,7 +42,7 @@ def says_nothing(block: Block) -> bool:
     """
     if text := block.text or block.refusal:
         return text.isspace()
-    return block.WhichOneof("kind") in _SILENT
+    return block.WhichOneof("kind") in _IGNORED_KINDS
 
 
 def is_user_turn_start(message: Message) -> bool:
@@ -55,14 +55,14 @@ def has_results(message: Message) -> bool:
     return message.role == _USER and any(b.HasField("tool_result") for b in message.blocks)
 
 
-def is_same_voice(message: Message, following: Message) -> bool:
+def continues_message(message: Message, following: Message) -> bool:
     """Return whether a message goes on where the one before ends: both the same assistant's."""
     if message.role != _ASSISTANT or following.role != _ASSISTANT:
         return False
     return not (message.name and following.name) or message.name == following.name
 
 
-def as_one(messages: Sequence[Message]) -> Message:
+def merge_messages(messages: Sequence[Message]) -> Message:
     """Make one message of neighbours in the same voice; a single one stays as it is."""
     if len(messages) == 1:
         return messages[0]
@@ -75,7 +75,7 @@ def as_one(messages: Sequence[Message]) -> Message:
     return one
 
 
-def normalised(messages: Iterable[Message]) -> list[Message]:
+def normalize(messages: Iterable[Message]) -> list[Message]:
     """Return the messages of users and assistants in normal form; applied twice it changes nothing.
 
     Neighbours of an assistant are one message; each result of a tool is a message of its
@@ -83,27 +83,27 @@ def normalised(messages: Iterable[Message]) -> list[Message]:
     left out. What is in the blocks stays as it is.
     """
     made: list[Message] = []
-    telling = (m for m in messages if not all(says_nothing(block) for block in m.blocks))
+    telling = (m for m in messages if not all(is_ignored(block) for block in m.blocks))
     for role, neighbours in groupby(telling, key=lambda message: message.role):
         run = list(neighbours)
-        made += _voices(run) if role == _ASSISTANT else _results_first(run)
+        made += _merge_assistant_run(run) if role == _ASSISTANT else _split_user_run(run)
     return made
 
 
-def _voices(run: Iterable[Message]) -> Iterator[Message]:
+def _merge_assistant_run(run: Iterable[Message]) -> Iterator[Message]:
     voice: list[Message] = []
     named: Message | None = None
     for message in run:
-        if named is not None and not is_same_voice(named, message):
-            yield as_one(voice)
+        if named is not None and not continues_message(named, message):
+            yield merge_messages(voice)
             voice, named = [], None
         voice.append(message)
         if named is None or not named.name:
             named = message
-    yield as_one(voice)
+    yield merge_messages(voice)
 
 
-def _results_first(run: Iterable[Message]) -> list[Message]:
+def _split_user_run(run: Iterable[Message]) -> list[Message]:
     results: list[Message] = []
     spoken: list[Message] = []
     for message in run:
@@ -118,7 +118,7 @@ def _results_first(run: Iterable[Message]) -> list[Message]:
                 for block in message.blocks
                 if block.HasField("tool_result")
             ]
-            if not all(says_nothing(block) for block in rest):
+            if not all(is_ignored(block) for block in rest):
                 extra = message.extra if message.HasField("extra") else None
                 spoken.append(
                     Message(role=message.role, name=message.name, extra=extra, blocks=rest)
@@ -126,7 +126,7 @@ def _results_first(run: Iterable[Message]) -> list[Message]:
     return results + spoken
 
 
-def storable(message: Message) -> Message | None:
+def to_storable(message: Message) -> Message | None:
     """Return what is kept of a message, or None when that is nothing; its key stays the same.
 
     Thoughts go, and with the bytes of media all but their hash. Marks of the provider's
@@ -136,11 +136,11 @@ def storable(message: Message) -> Message | None:
     kept = Message(role=message.role, name=message.name)
     if message.HasField("extra"):
         kept.extra.CopyFrom(message.extra)
-    _keep(_content(message.blocks, runs_on=message.role == _ASSISTANT), kept.blocks.add)
+    _copy_content(_content(message.blocks, runs_on=message.role == _ASSISTANT), kept.blocks.add)
     return kept if kept.blocks else None
 
 
-def _keep(content: Iterable[str | Block], add: Callable[..., Block]) -> None:
+def _copy_content(content: Iterable[str | Block], add: Callable[..., Block]) -> None:
     for part in content:
         if isinstance(part, str):
             add(text=part)
@@ -152,7 +152,9 @@ def _keep(content: Iterable[str | Block], add: Callable[..., Block]) -> None:
             block.media.sha256 = sha256(block.media.data).digest()
         elif block.HasField("tool_result"):
             del block.tool_result.blocks[:]
-            _keep(_content(part.tool_result.blocks, runs_on=False), block.tool_result.blocks.add)
+            _copy_content(
+                _content(part.tool_result.blocks, runs_on=False), block.tool_result.blocks.add
+            )
 
 
 def _content(blocks: Iterable[Block], *, runs_on: bool) -> Iterator[str | Block]:
@@ -170,7 +172,7 @@ def _content(blocks: Iterable[Block], *, runs_on: bool) -> Iterator[str | Block]
                 pieces.append(block.text)
             elif block.text.strip():
                 yield block.text
-        elif not says_nothing(block):
+        elif not is_ignored(block):
             if (text := "".join(pieces)).strip():
                 yield text
             pieces.clear()
@@ -191,7 +193,7 @@ def message_key(message: Message) -> bytes:
     blocks = message.blocks
     if len(blocks) == 1 and (text := blocks[0].text.strip()):
         # Nearly all messages are like this, and there may be 100,000 of them.
-        hashed.update(_framed(b"t", _plain(text)))
+        hashed.update(_frame(b"t", _normal_text(text)))
         return hashed.digest()
     from_model = message.role == _ASSISTANT
     parts = list(_content(blocks, runs_on=from_model))
@@ -209,34 +211,34 @@ def _identity(parts: Iterable[str | Block]) -> bytes:
     pieces: list[bytes] = []
     for is_no_text, run in groupby(parts, key=_is_no_text):
         if is_no_text:
-            pieces += [_other(part) for part in run if not isinstance(part, str)]
+            pieces += [_block_identity(part) for part in run if not isinstance(part, str)]
         else:
             text = "".join([part if isinstance(part, str) else part.refusal for part in run])
-            pieces.append(_framed(b"t", _plain(text)))
+            pieces.append(_frame(b"t", _normal_text(text)))
     return b"".join(pieces)
 
 
-def _other(block: Block) -> bytes:
+def _block_identity(block: Block) -> bytes:
     match block.WhichOneof("kind"):
         case "media":
-            return _framed(b"m", _source(block.media))
+            return _frame(b"m", _source(block.media))
         case "tool_use":
             call = block.tool_use
             given = call.input.encode() if call.freeform else _canonical(call.input or "{}")
-            return _framed(b"c", call.name.encode()) + _framed(b"a", given)
+            return _frame(b"c", call.name.encode()) + _frame(b"a", given)
         case "tool_result":
             answered = _content(block.tool_result.blocks, runs_on=False)
-            return _framed(b"r", _identity(answered))
+            return _frame(b"r", _identity(answered))
         case _:
-            return _framed(b"o", _canonical(block.opaque.json))
+            return _frame(b"o", _canonical(block.opaque.json))
 
 
-def _framed(tag: bytes, content: bytes) -> bytes:
+def _frame(tag: bytes, content: bytes) -> bytes:
     # The length keeps the end of one part from passing for the beginning of the next.
     return b"%b%d:%b" % (tag, len(content), content)
 
 
-def _plain(text: str) -> bytes:
+def _normal_text(text: str) -> bytes:
     return normalized("NFC", text).strip().encode()
 
 
@@ -261,7 +263,7 @@ def _number(written: str) -> float | int:
     return int(value) if value.is_integer() else value
 
 
-def described(media: Media) -> Block:
+def media_placeholder(media: Media) -> Block:
     """Return the text that stands for a medium whose bytes are not at hand."""
     title = ", ".join(
         filter(None, (_MEDIA_NAMES.get(media.kind, "medium"), media.name, media.mime_type))

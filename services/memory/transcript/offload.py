@@ -17,7 +17,9 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-async def apart(is_long: bool, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+async def offload_if(
+    is_long: bool, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+) -> _T:
     """Return what `work` returns, called in a thread where it takes long.
 
     It uses nothing but its arguments; a cancelled caller does not stop it.
@@ -27,19 +29,19 @@ async def apart(is_long: bool, work: Callable[_P, _T], *args: _P.args, **kwargs:
     return work(*args, **kwargs)
 
 
-def is_many(messages: Sequence[Message]) -> bool:
+def has_many_messages(messages: Sequence[Message]) -> bool:
     """Return whether going through messages takes long."""
     return len(messages) > _MANY
 
 
-def have_many(turns: Iterable[StoredTurn]) -> bool:
+def turns_have_many_messages(turns: Iterable[StoredTurn]) -> bool:
     """Return whether going through the messages of turns takes long."""
     return sum([len(turn.messages) for turn in turns]) > _MANY
 
 
-def is_large(messages: Sequence[Message]) -> bool:
+def has_large_messages(messages: Sequence[Message]) -> bool:
     """Return whether reading all that messages hold takes long."""
-    if is_many(messages):
+    if has_many_messages(messages):
         return True
     size = 0
     for message in messages:

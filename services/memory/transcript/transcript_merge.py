@@ -18,7 +18,7 @@ _CERTAIN = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript:
+class StoredTranscript:
     """What is stored, as far as joining needs to know it.
 
     Attributes:
@@ -34,7 +34,7 @@ class Transcript:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class MergePoint:
     """How a transcript goes on.
 
     Attributes:
@@ -58,49 +58,49 @@ def needs_keys(sent: Sequence[Message], messages: int, awaited: frozenset[str]) 
         messages: how many messages are stored.
         awaited: ids of the calls that the last turn is open for.
     """
-    if not messages or _answers(sent, awaited):
+    if not messages or _answers_pending_calls(sent, awaited):
         return False
     return not _is_newest_only(sent) or len(sent) > messages
 
 
-def join(sent: Sequence[Message], transcript: Transcript) -> Joined:
+def find_merge_point(sent: Sequence[Message], transcript: StoredTranscript) -> MergePoint:
     """Find out which part of what was sent is stored already.
 
     Args:
         sent: at least one message, in normal form (see `messages.normalised`).
         transcript: what is stored, in normal form too.
     """
-    return Joined(*_overlap(sent, transcript))
+    return MergePoint(*_overlap(sent, transcript))
 
 
-def _overlap(sent: Sequence[Message], transcript: Transcript) -> tuple[int, int]:
+def _overlap(sent: Sequence[Message], transcript: StoredTranscript) -> tuple[int, int]:
     """Return how many stored messages stay, and how many of those sent are among them."""
     stored = transcript.messages
     nothing = (stored, 0)
     if not needs_keys(sent, stored, transcript.awaited):
         return nothing
-    old = _numbers(transcript.keys)
-    new = _numbers(b"".join([message_key(message) for message in sent]))
+    old = _to_integers(transcript.keys)
+    new = _to_integers(b"".join([message_key(message) for message in sent]))
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
     if _is_newest_only(sent):
         # A whole conversation looks like this too as long as every answer was empty.
         return (stored, stored) if same == stored else nothing
     if same >= _CERTAIN or same == stored:
         return same, same
-    telling = next(place for place, message in enumerate(sent) if not _is_users(message))
+    telling = next(place for place, message in enumerate(sent) if not _is_user_message(message))
     end, length = _longest_run(old, new)
     return (end, length) if length > telling else nothing
 
 
-def _is_users(message: Message) -> bool:
+def _is_user_message(message: Message) -> bool:
     return message.role == conversation_pb2.ROLE_USER and not has_results(message)
 
 
 def _is_newest_only(sent: Sequence[Message]) -> bool:
-    return all(_is_users(message) for message in sent)
+    return all(_is_user_message(message) for message in sent)
 
 
-def _answers(sent: Sequence[Message], awaited: frozenset[str]) -> bool:
+def _answers_pending_calls(sent: Sequence[Message], awaited: frozenset[str]) -> bool:
     """Return whether the results of tools at the beginning answer calls of the open turn."""
     if not awaited:
         return False
@@ -111,7 +111,7 @@ def _answers(sent: Sequence[Message], awaited: frozenset[str]) -> bool:
     )
 
 
-def _numbers(keys: bytes) -> list[int]:
+def _to_integers(keys: bytes) -> list[int]:
     # A key has the size of a machine's word, so lists of them compare fast.
     return memoryview(keys).cast("Q").tolist()
 

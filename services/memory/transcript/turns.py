@@ -12,13 +12,13 @@ from itertools import groupby
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Message, ToolResult
 from services.memory.transcript.messages import (
-    as_one,
-    described,
+    continues_message,
     has_results,
-    is_same_voice,
+    is_ignored,
     is_user_turn_start,
-    says_nothing,
-    storable,
+    media_placeholder,
+    merge_messages,
+    to_storable,
 )
 
 _USER = conversation_pb2.ROLE_USER
@@ -44,7 +44,7 @@ class StoredTurn:
     first_message: int
 
 
-def awaited(messages: Sequence[Message]) -> frozenset[str]:
+def pending_call_ids(messages: Sequence[Message]) -> frozenset[str]:
     """Return the ids of the calls that wait for their results at the end of messages.
 
     Only the last assistant message's can, and only until the user says something else.
@@ -60,7 +60,7 @@ def awaited(messages: Sequence[Message]) -> frozenset[str]:
     return frozenset()
 
 
-def extended(
+def extend_turns(
     before: StoredTurn | None, keep: int, messages: Sequence[Message], now_ms: int
 ) -> list[StoredTurn]:
     """Put messages behind those of a transcript that stay.
@@ -76,24 +76,24 @@ def extended(
         The first has the number of `before` where that one is cut, goes on or is closed
         with calls unanswered. Empty only when there is no message at all.
     """
-    turn = _Turn(1, 0, now_ms, [])
+    turn = _TurnBuilder(1, 0, now_ms, [])
     if before is not None:
         staying = list(before.messages[: keep - before.first_message])
-        turn = _Turn(before.number, before.first_message, before.created_at_ms, staying)
+        turn = _TurnBuilder(before.number, before.first_message, before.created_at_ms, staying)
     made: list[StoredTurn] = []
     for message in messages:
         if turn.is_over_with(message):
             made.append(turn.finished(is_open=False))
-            turn = _Turn(turn.number + 1, turn.first + len(turn.messages), now_ms, [])
+            turn = _TurnBuilder(turn.number + 1, turn.first + len(turn.messages), now_ms, [])
         turn.add(message)
     if turn.messages:
-        made.append(turn.finished(is_open=bool(awaited(turn.messages))))
+        made.append(turn.finished(is_open=bool(pending_call_ids(turn.messages))))
     if len(made) > 1 and made[0] == before:
         del made[0]
     return made
 
 
-class _Turn:
+class _TurnBuilder:
     """A turn while messages are added to it."""
 
     def __init__(self, number: int, first: int, created_at_ms: int, messages: list[Message]):
@@ -110,8 +110,8 @@ class _Turn:
         return not is_user_turn_start(self.messages[-1])
 
     def add(self, message: Message) -> None:
-        if self.messages and is_same_voice(self.messages[-1], message):
-            self.messages[-1] = as_one([self.messages[-1], message])
+        if self.messages and continues_message(self.messages[-1], message):
+            self.messages[-1] = merge_messages([self.messages[-1], message])
         else:
             self.messages.append(message)
             self._has_user = self._has_user or is_user_turn_start(message)
@@ -121,31 +121,31 @@ class _Turn:
         return StoredTurn(self.number, messages, self._created_at_ms, is_open, self.first)
 
 
-def with_answer(messages: Sequence[Message], answer: Message) -> tuple[Message, ...]:
+def append_answer(messages: Sequence[Message], answer: Message) -> tuple[Message, ...]:
     """Put the model's answer behind messages, a prefill and its continuation as one message.
 
     An answer of which nothing would be kept adds nothing.
     """
-    if all(says_nothing(block) for block in answer.blocks):
+    if all(is_ignored(block) for block in answer.blocks):
         return tuple(messages)
     if messages and messages[-1].role == _ASSISTANT:
-        return (*messages[:-1], as_one([messages[-1], answer]))
+        return (*messages[:-1], merge_messages([messages[-1], answer]))
     return (*messages, answer)
 
 
-def committed(turns: Sequence[StoredTurn], answer: Message) -> list[StoredTurn]:
+def complete_turns(turns: Sequence[StoredTurn], answer: Message) -> list[StoredTurn]:
     """Return the turns of `extended` as they are stored once the model has answered the last."""
     stored = [replace(turn, messages=_storable(turn.messages)) for turn in turns[:-1]]
-    messages = _storable(with_answer(turns[-1].messages, answer))
-    stored.append(replace(turns[-1], messages=messages, open=bool(awaited(messages))))
+    messages = _storable(append_answer(turns[-1].messages, answer))
+    stored.append(replace(turns[-1], messages=messages, open=bool(pending_call_ids(messages))))
     return stored
 
 
 def _storable(messages: Iterable[Message]) -> tuple[Message, ...]:
-    return tuple([kept for message in messages if (kept := storable(message)) is not None])
+    return tuple([kept for message in messages if (kept := to_storable(message)) is not None])
 
 
-def replayable(messages: Iterable[Message]) -> list[Message]:
+def to_model_messages(messages: Iterable[Message]) -> list[Message]:
     """Return messages as a provider may see them.
 
     A call stays with its result, which comes right after; a call without one is left out,
@@ -158,29 +158,33 @@ def replayable(messages: Iterable[Message]) -> list[Message]:
         if role == _ASSISTANT:
             waiting = list(run)
         else:
-            _show_exchange(waiting, list(run), shown)
+            _append_exchange(waiting, list(run), shown)
             waiting = []
-    _show_exchange(waiting, [], shown)
+    _append_exchange(waiting, [], shown)
     return shown
 
 
-def _show_exchange(
-    said: Sequence[Message], replies: Sequence[Message], into: list[Message]
+def _append_exchange(
+    conversation_text: Sequence[Message], replies: Sequence[Message], into: list[Message]
 ) -> None:
     """Show what the assistant said, the results it asked for, and what the user said next."""
     results = _results(replies)
     paired: set[str] = set()
-    for place, message in enumerate(said):
+    for place, message in enumerate(conversation_text):
         blocks: list[Block] = []
         for block in message.blocks:
             if block.HasField("tool_use"):
                 call_id = block.tool_use.id
                 # Only the last message's calls can have their results right after them.
-                if place < len(said) - 1 or call_id not in results or call_id in paired:
+                if (
+                    place < len(conversation_text) - 1
+                    or call_id not in results
+                    or call_id in paired
+                ):
                     continue
                 paired.add(call_id)
             blocks.append(block)
-        _show(message, blocks, into)
+        _append_shown(message, blocks, into)
     rest: list[Message] = []
     for message in replies:
         blocks = []
@@ -193,7 +197,7 @@ def _show_exchange(
                 into.append(Message(role=_USER, blocks=[block]))
             else:
                 blocks += _as_text(result)
-        _show(message, blocks, rest)
+        _append_shown(message, blocks, rest)
     into += rest
 
 
@@ -210,8 +214,8 @@ def _as_text(result: ToolResult) -> list[Block]:
     return [Block(text="[Result of a tool]"), *result.blocks]
 
 
-def _show(message: Message, blocks: Sequence[Block], into: list[Message]) -> None:
-    blocks = [block for block in blocks if not says_nothing(block)]
+def _append_shown(message: Message, blocks: Sequence[Block], into: list[Message]) -> None:
+    blocks = [block for block in blocks if not is_ignored(block)]
     if not blocks:
         return
     if len(blocks) < len(message.blocks) or has_results(message):
@@ -220,7 +224,7 @@ def _show(message: Message, blocks: Sequence[Block], into: list[Message]) -> Non
     into.append(message)
 
 
-def said(messages: Iterable[Message]) -> str:
+def conversation_text(messages: Iterable[Message]) -> str:
     """Return what user and assistant said, a line for each message, for people and models.
 
     Media come by their description, calls of tools by the tool's name; what a tool
@@ -228,28 +232,28 @@ def said(messages: Iterable[Message]) -> str:
     """
     lines: list[str] = []
     for message in messages:
-        parts = [part for block in message.blocks if (part := _in_words(block))]
+        parts = [part for block in message.blocks if (part := _block_text(block))]
         if parts:
             speaker = "User" if message.role == _USER else "Assistant"
             lines.append(f"{speaker}: {' '.join(parts)}")
     return "\n".join(lines)
 
 
-def _in_words(block: Block) -> str:
+def _block_text(block: Block) -> str:
     match block.WhichOneof("kind"):
         case "text":
             return block.text.strip()
         case "refusal":
             return block.refusal.strip()
         case "media":
-            return described(block.media).text
+            return media_placeholder(block.media).text
         case "tool_use":
             return f"[used {block.tool_use.name}]"
         case _:
             return ""
 
 
-def asked(messages: Iterable[Message]) -> str:
+def user_text(messages: Iterable[Message]) -> str:
     """Return the user's own words alone, a line for each text; empty where there are none."""
     texts = (
         block.text.strip()

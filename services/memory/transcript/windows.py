@@ -13,7 +13,7 @@ DEFAULT_SUMMARY_WINDOW = 5
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TurnRanges:
     """Where the turns of a transcript stand, by their numbers; each is in exactly one range.
 
     Attributes:
@@ -48,7 +48,7 @@ class Windows:
     history: int = DEFAULT_HISTORY_WINDOW
     summary: int = DEFAULT_SUMMARY_WINDOW
 
-    def view(self, turns: int, summarised: int) -> View:
+    def view(self, turns: int, summarised: int) -> TurnRanges:
         """Return where turns stand.
 
         Args:
@@ -58,4 +58,4 @@ class Windows:
         window = range(max(1, turns - self.history + 1), turns + 1)
         pending = range(min(summarised + 1, window.start), window.start)
         due = pending[: self.summary] if len(pending) >= self.summary else None
-        return View(range(1, pending.start), pending, window, due)
+        return TurnRanges(range(1, pending.start), pending, window, due)

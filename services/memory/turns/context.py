@@ -10,23 +10,23 @@ from gateway.memory.v1.memory_pb2 import TurnContext
 from services.common.errors import GatewayError, invalid
 from services.common.settings import Memory
 from services.common.tokens import estimate_tokens
-from services.memory.archive.archive import Embedded, excerpt
+from services.memory.archive.archive import QuestionVector, excerpt
 from services.memory.jobs.stores import Stores
-from services.memory.jobs.summaries import NONE, Summary
-from services.memory.jobs.task_client import Roles
-from services.memory.metrics import Metrics
-from services.memory.profile.facts import as_text
-from services.memory.storage.memory_records import Entity
+from services.memory.jobs.summaries import NO_SUMMARY, Summary
+from services.memory.jobs.task_client import TaskClient
+from services.memory.metrics import MemoryMetrics
+from services.memory.profile.facts import profile_text
+from services.memory.storage.memory_records import MemoryRecord
 from services.memory.transcript.messages import is_user_turn_start
-from services.memory.transcript.offload import apart, have_many
-from services.memory.transcript.turns import StoredTurn, asked, replayable
-from services.memory.transcript.windows import View, Windows
-from services.memory.turns.reconciliation import Meeting
+from services.memory.transcript.offload import offload_if, turns_have_many_messages
+from services.memory.transcript.turns import StoredTurn, to_model_messages, user_text
+from services.memory.transcript.windows import TurnRanges, Windows
+from services.memory.turns.reconciliation import Reconciliation
 
 log = logging.getLogger(__name__)
 
 
-class Contexts:
+class ContextReader:
     """Reads contexts.
 
     Args:
@@ -36,7 +36,9 @@ class Contexts:
         metrics: what is counted.
     """
 
-    def __init__(self, stores: Stores, roles: Roles, settings: Memory, metrics: Metrics) -> None:
+    def __init__(
+        self, stores: Stores, roles: TaskClient, settings: Memory, metrics: MemoryMetrics
+    ) -> None:
         self._stores = stores
         self._metrics = metrics
         self._roles = roles
@@ -45,8 +47,8 @@ class Contexts:
     async def of(
         self,
         owner_id: str,
-        entity: Entity | None,
-        meeting: Meeting,
+        record: MemoryRecord | None,
+        meeting: Reconciliation,
         windows: Windows,
         *,
         with_profile: bool,
@@ -55,52 +57,56 @@ class Contexts:
 
         Args:
             owner_id: the user.
-            entity: the memory; None without one.
+            record: the memory; None without one.
             meeting: where the request meets it.
             windows: how many turns go out raw.
             with_profile: whether facts about the user take part.
         """
-        context = await apart(have_many([meeting.present]), present, meeting.present)
+        context = await offload_if(
+            turns_have_many_messages([meeting.present]), present_turn_context, meeting.present
+        )
         if with_profile:
-            context.profile = as_text(await self._stores.facts.of(owner_id))
-        if entity is None:
+            context.profile = profile_text(await self._stores.facts.of(owner_id))
+        if record is None:
             await _add_turns(context, meeting.turns[:-1])
             return context
-        summary = await self._summary(entity, meeting)
+        summary = await self._summary(record, meeting)
         view = windows.view(meeting.present.number - 1, summary.last_turn)
-        earlier = await self._earlier(entity, meeting, view)
+        earlier = await self._earlier(record, meeting, view)
         await _add_turns(context, earlier)
         if view.summarised:
             context.summary = summary.text
-            await self._find(owner_id, entity, meeting.present, view.raw.start, context)
+            await self._find(owner_id, record, meeting.present, view.raw.start, context)
         return context
 
-    async def _summary(self, entity: Entity, meeting: Meeting) -> Summary:
+    async def _summary(self, record: MemoryRecord, meeting: Reconciliation) -> Summary:
         """Return the summary that counts once the memory has gone on."""
-        if not entity.summarised:
-            return NONE
-        if meeting.rewinds and meeting.changed <= entity.summarised:
-            return await self._stores.summaries.before(entity.id, meeting.changed)
-        return await self._stores.summaries.current(entity.id)
+        if not record.summarised:
+            return NO_SUMMARY
+        if meeting.rewinds and meeting.changed <= record.summarised:
+            return await self._stores.summaries.before(record.id, meeting.changed)
+        return await self._stores.summaries.current(record.id)
 
-    async def _earlier(self, entity: Entity, meeting: Meeting, view: View) -> list[StoredTurn]:
+    async def _earlier(
+        self, record: MemoryRecord, meeting: Reconciliation, view: TurnRanges
+    ) -> list[StoredTurn]:
         """Return the raw turns before the present one."""
         first_new = meeting.turns[0].number
         stored: list[StoredTurn] = []
         if view.raw.start < first_new:
-            stored = await self._stores.repository.turns(entity.id, view.raw.start, first_new - 1)
+            stored = await self._stores.repository.turns(record.id, view.raw.start, first_new - 1)
         return [*stored, *meeting.turns[:-1]]
 
     async def _find(
         self,
         owner_id: str,
-        entity: Entity,
+        record: MemoryRecord,
         turn: StoredTurn,
         first_raw: int,
         context: TurnContext,
     ) -> None:
         """Add the older turns that bear on what the user says."""
-        question = excerpt(asked(turn.messages))
+        question = excerpt(user_text(turn.messages))
         told = estimate_tokens(context.profile) + estimate_tokens(context.summary)
         room = min(self._settings.retrieve_tokens, self._settings.inject_tokens - told)
         if not question or not self._settings.retrieve or room <= 0:
@@ -108,7 +114,7 @@ class Contexts:
         with self._metrics.retrieval_s.time():
             found = await self._stores.archive.search(
                 owner_id,
-                entity.id,
+                record.id,
                 question,
                 before_turn=first_raw,
                 limit=self._settings.retrieve,
@@ -118,7 +124,7 @@ class Contexts:
         for snippet in found:
             context.snippets.add(**snippet._asdict())
 
-    async def embedded(self, owner_id: str, question: str) -> Embedded | None:
+    async def embedded(self, owner_id: str, question: str) -> QuestionVector | None:
         """Return the vector of a question; None where no model gives one."""
         if not self._roles.can_embed:
             return None
@@ -130,16 +136,16 @@ class Contexts:
             reason = error.code if isinstance(error, GatewayError) else "timeout"
             log.warning("a question was not embedded", extra={"reason": reason})
             return None
-        return Embedded(embedding.model, embedding.vectors[0])
+        return QuestionVector(embedding.model, embedding.vectors[0])
 
 
-def present(turn: StoredTurn) -> TurnContext:
+def present_turn_context(turn: StoredTurn) -> TurnContext:
     """Return a context of the present turn alone.
 
     Raises:
         GatewayError: invalid, when nothing of it can be sent to a model.
     """
-    messages = replayable(turn.messages)
+    messages = to_model_messages(turn.messages)
     if not messages:
         raise invalid("messages", "messages: a message of the user's is needed")
     starts = [place for place, one in enumerate(messages) if is_user_turn_start(one)]
@@ -147,17 +153,17 @@ def present(turn: StoredTurn) -> TurnContext:
 
 
 async def _add_turns(context: TurnContext, turns: Sequence[StoredTurn]) -> None:
-    await apart(have_many(turns), _add_shown, context, turns)
+    await offload_if(turns_have_many_messages(turns), _append_turns, context, turns)
 
 
-def _add_shown(context: TurnContext, turns: Sequence[StoredTurn]) -> None:
+def _append_turns(context: TurnContext, turns: Sequence[StoredTurn]) -> None:
     for turn in turns:
-        shown = replayable(turn.messages)
+        shown = to_model_messages(turn.messages)
         if shown:
-            context.turns.append(to_proto(turn, shown))
+            context.turns.append(turn_to_proto(turn, shown))
 
 
-def to_proto(turn: StoredTurn, messages: Sequence[Message] | None = None) -> memory_pb2.Turn:
+def turn_to_proto(turn: StoredTurn, messages: Sequence[Message] | None = None) -> memory_pb2.Turn:
     """Return a turn as callers are told of it."""
     return memory_pb2.Turn(
         number=turn.number,

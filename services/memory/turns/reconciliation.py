@@ -4,19 +4,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.conversation.v1.conversation_pb2 import Message
-from services.memory.storage.memory_records import Entity
-from services.memory.storage.repository import Repository
-from services.memory.transcript.offload import apart, is_large, is_many
-from services.memory.transcript.transcript_merge import Transcript, join, needs_keys
-from services.memory.transcript.turns import StoredTurn, asked, awaited, extended
+from services.memory.storage.memory_records import MemoryRecord
+from services.memory.storage.repository import MemoryRepository
+from services.memory.transcript.offload import has_large_messages, has_many_messages, offload_if
+from services.memory.transcript.transcript_merge import (
+    StoredTranscript,
+    find_merge_point,
+    needs_keys,
+)
+from services.memory.transcript.turns import StoredTurn, extend_turns, pending_call_ids, user_text
 
 
-class MovedError(Exception):
+class MemoryRewoundError(Exception):
     """A memory was rewound while it was read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class Reconciliation:
     """How a memory goes on with a request.
 
     Attributes:
@@ -37,8 +41,10 @@ class Meeting:
     @property
     def spoken(self) -> list[StoredTurn]:
         """Those of the turns in which the user says something that was not stored yet."""
-        known = None if self.before is None else (self.before.number, asked(self.before.messages))
-        return [turn for turn in self.turns if (turn.number, asked(turn.messages)) != known]
+        known = (
+            None if self.before is None else (self.before.number, user_text(self.before.messages))
+        )
+        return [turn for turn in self.turns if (turn.number, user_text(turn.messages)) != known]
 
     def new_bytes(self) -> int:
         """Return how many bytes of messages are to be stored, before the answer."""
@@ -54,49 +60,49 @@ class Meeting:
         return self.turns[-1]
 
 
-def begin(sent: Sequence[Message], now_ms: int) -> Meeting:
+def start_transcript(sent: Sequence[Message], now_ms: int) -> Reconciliation:
     """Begin a memory that has no turn yet."""
-    return Meeting(0, False, extended(None, 0, sent, now_ms), 1)
+    return Reconciliation(0, False, extend_turns(None, 0, sent, now_ms), 1)
 
 
-async def meet(
-    repository: Repository, entity: Entity, sent: Sequence[Message], now_ms: int
-) -> Meeting:
+async def reconcile(
+    repository: MemoryRepository, record: MemoryRecord, sent: Sequence[Message], now_ms: int
+) -> Reconciliation:
     """Find out how a memory goes on with what was sent.
 
     Whoever does not hold the memory may find it rewound under their eyes.
 
     Args:
         repository: where the memory is.
-        entity: the memory.
+        record: the memory.
         sent: at least one message, in normal form.
         now_ms: Unix milliseconds.
 
     Raises:
         MovedError: the memory is no longer as it was known.
     """
-    if not entity.messages:
-        return await apart(is_many(sent), begin, sent, now_ms)
-    last = await repository.turn_of_message(entity.id, entity.messages - 1)
+    if not record.messages:
+        return await offload_if(has_many_messages(sent), start_transcript, sent, now_ms)
+    last = await repository.turn_of_message(record.id, record.messages - 1)
     if last is None:
-        raise MovedError
-    waiting = awaited(last.messages) if last.open else frozenset[str]()
+        raise MemoryRewoundError
+    waiting = pending_call_ids(last.messages) if last.open else frozenset[str]()
     keys = b""
-    if needs_keys(sent, entity.messages, waiting):
-        keys = await repository.keys(entity.id)
-    transcript = Transcript(entity.messages, waiting, keys)
-    joined = await apart(is_large(sent), join, sent, transcript)
-    rewinds = joined.keep < entity.messages
+    if needs_keys(sent, record.messages, waiting):
+        keys = await repository.keys(record.id)
+    transcript = StoredTranscript(record.messages, waiting, keys)
+    joined = await offload_if(has_large_messages(sent), find_merge_point, sent, transcript)
+    rewinds = joined.keep < record.messages
     before: StoredTurn | None = None
     changed = 1
     if joined.keep:
         before = last
         if joined.keep <= last.first_message:
-            before = await repository.turn_of_message(entity.id, joined.keep - 1)
+            before = await repository.turn_of_message(record.id, joined.keep - 1)
             if before is None:
-                raise MovedError
+                raise MemoryRewoundError
         is_cut = joined.keep < before.first_message + len(before.messages)
         changed = before.number if is_cut else before.number + 1
     new = sent[joined.known :]
-    turns = await apart(is_many(new), extended, before, joined.keep, new, now_ms)
-    return Meeting(joined.keep, rewinds, turns, changed, before)
+    turns = await offload_if(has_many_messages(new), extend_turns, before, joined.keep, new, now_ms)
+    return Reconciliation(joined.keep, rewinds, turns, changed, before)

@@ -14,21 +14,31 @@ from services.common.errors import GatewayError, invalid
 from services.common.ids import Source
 from services.common.plans import limit_of, plan_name
 from services.common.settings import Memory
-from services.memory.jobs.job_runner import Jobs
+from services.memory.jobs.job_runner import JobRunner
 from services.memory.jobs.stores import Stores
-from services.memory.locks.locks import Locks, WriteLock
-from services.memory.metrics import Metrics
-from services.memory.storage.memory_records import Entity, storage_exceeded, taken_over
-from services.memory.transcript.messages import normalised
-from services.memory.transcript.offload import apart, have_many, is_large, is_many
-from services.memory.transcript.turns import asked, committed
+from services.memory.locks.locks import MemoryLocks, WriteLock
+from services.memory.metrics import MemoryMetrics
+from services.memory.storage.memory_records import MemoryRecord, storage_exceeded, taken_over
+from services.memory.transcript.messages import normalize
+from services.memory.transcript.offload import (
+    has_large_messages,
+    has_many_messages,
+    offload_if,
+    turns_have_many_messages,
+)
+from services.memory.transcript.turns import complete_turns, user_text
 from services.memory.transcript.windows import Windows
-from services.memory.turns.context import Contexts
-from services.memory.turns.reconciliation import Meeting, MovedError, begin, meet
+from services.memory.turns.context import ContextReader
+from services.memory.turns.reconciliation import (
+    MemoryRewoundError,
+    Reconciliation,
+    reconcile,
+    start_transcript,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class HeldTurn:
     """A turn that is being taken.
 
     Attributes:
@@ -36,10 +46,10 @@ class Taken:
     """
 
     context: TurnContext
-    _taking: "Taking"
+    _taking: "TurnService"
     _opening: OpenTurn
     _owner_id: str
-    _meeting: Meeting
+    _meeting: Reconciliation
     _lock: WriteLock | None = None
     _storage: int = 0
 
@@ -60,7 +70,7 @@ class Taken:
         )
 
 
-class Taking:
+class TurnService:
     """Takes turns.
 
     Args:
@@ -77,12 +87,12 @@ class Taking:
     def __init__(
         self,
         stores: Stores,
-        locks: Locks,
-        contexts: Contexts,
-        jobs: Jobs,
+        locks: MemoryLocks,
+        contexts: ContextReader,
+        jobs: JobRunner,
         settings: Memory,
         source: Source,
-        metrics: Metrics,
+        metrics: MemoryMetrics,
         reserve: DiskReserve,
     ) -> None:
         self._stores = stores
@@ -95,19 +105,21 @@ class Taking:
         self._reserve = reserve
 
     @asynccontextmanager
-    async def take(self, caller: Caller, opening: OpenTurn) -> AsyncIterator[Taken]:
+    async def take(self, caller: Caller, opening: OpenTurn) -> AsyncIterator[HeldTurn]:
         """Take a turn, for as long as the block lasts.
 
         Raises:
             GatewayError: memory_busy, memory_quota_exceeded, memory_storage_exceeded,
                 memory_not_synchronized, storage_full.
         """
-        sent = await apart(is_large(opening.messages), normalised, opening.messages)
+        sent = await offload_if(has_large_messages(opening.messages), normalize, opening.messages)
         if not sent:
             raise invalid("messages", "messages: one with something in it is needed")
         owner_id = caller.user_id
         if not opening.memory_id:
-            meeting = await apart(is_many(sent), begin, sent, self._now_ms())
+            meeting = await offload_if(
+                has_many_messages(sent), start_transcript, sent, self._now_ms()
+            )
             yield await self._taken(owner_id, opening, None, meeting)
         elif opening.mode == OpenTurn.MODE_READ_ONLY:
             async with self._reading(owner_id, opening, sent) as taken:
@@ -119,7 +131,12 @@ class Taking:
                 yield taken
 
     async def add(
-        self, lock: WriteLock, opening: OpenTurn, meeting: Meeting, answer: Message, storage: int
+        self,
+        lock: WriteLock,
+        opening: OpenTurn,
+        meeting: Reconciliation,
+        answer: Message,
+        storage: int,
     ) -> int:
         """Add the turns of a meeting with the answer of the last; return that one's number.
 
@@ -132,93 +149,99 @@ class Taking:
         """
         self._reserve.check()
         stores = self._stores
-        turns = await apart(have_many(meeting.turns), committed, meeting.turns, answer)
-        async with stores.repository.committing(lock) as (connection, entity):
+        turns = await offload_if(
+            turns_have_many_messages(meeting.turns), complete_turns, meeting.turns, answer
+        )
+        async with stores.repository.committing(lock) as (connection, record):
             if meeting.rewinds:
-                await stores.rewind(connection, entity, meeting.keep)
-            if await stores.repository.append(connection, entity, turns) > storage:
+                await stores.rewind(connection, record, meeting.keep)
+            if await stores.repository.append(connection, record, turns) > storage:
                 raise storage_exceeded(storage)
-            await self._jobs.put_summary(connection, entity, _windows(opening))
+            await self._jobs.put_summary(connection, record, _windows(opening))
             if opening.personal_memory:
                 for turn in meeting.spoken:
-                    text = asked(turn.messages)
+                    text = user_text(turn.messages)
                     await self._jobs.put_facts(
-                        connection, entity.owner_id, text, entity.id, turn.number
+                        connection, record.owner_id, text, record.id, turn.number
                     )
         self._jobs.wake()
         return turns[-1].number
 
-    async def note(self, owner_id: str, meeting: Meeting) -> None:
+    async def note(self, owner_id: str, meeting: Reconciliation) -> None:
         """Look in what the user says, outside of any memory, for facts."""
-        await self._jobs.put_facts_alone(owner_id, asked(meeting.present.messages))
+        await self._jobs.put_facts_alone(owner_id, user_text(meeting.present.messages))
         self._jobs.wake()
 
     @asynccontextmanager
     async def _reading(
         self, owner_id: str, opening: OpenTurn, sent: Sequence[Message]
-    ) -> AsyncIterator[Taken]:
-        entity = await self._stores.repository.find(owner_id, opening.memory_id)
-        if entity is None:
-            meeting = await apart(is_many(sent), begin, sent, self._now_ms())
+    ) -> AsyncIterator[HeldTurn]:
+        record = await self._stores.repository.find(owner_id, opening.memory_id)
+        if record is None:
+            meeting = await offload_if(
+                has_many_messages(sent), start_transcript, sent, self._now_ms()
+            )
             yield await self._taken(owner_id, opening, None, meeting)
             return
         began = self._source.monotonic()
-        async with self._locks.reading(entity):
+        async with self._locks.read_lock(record):
             self._metrics.lock_wait_s.observe(self._source.monotonic() - began)
             while True:
-                entity = await self._current(entity)
+                record = await self._current(record)
                 try:
-                    meeting = await meet(self._stores.repository, entity, sent, self._now_ms())
+                    meeting = await reconcile(self._stores.repository, record, sent, self._now_ms())
                     break
-                except MovedError:
+                except MemoryRewoundError:
                     continue  # readers do not wait for the writer
-            yield await self._taken(owner_id, opening, entity, meeting)
+            yield await self._taken(owner_id, opening, record, meeting)
 
     @asynccontextmanager
     async def _writing(
         self, owner_id: str, plan: str, opening: OpenTurn, sent: Sequence[Message]
-    ) -> AsyncIterator[Taken]:
+    ) -> AsyncIterator[HeldTurn]:
         repository = self._stores.repository
         quota = limit_of(self._settings.quota, plan)
         storage = limit_of(self._settings.storage, plan)
         reserved = await repository.reserve(owner_id, opening.memory_id, quota)
         try:
             began = self._source.monotonic()
-            async with self._locks.writing(reserved) as lock:
+            async with self._locks.write_lock(reserved) as lock:
                 self._metrics.lock_wait_s.observe(self._source.monotonic() - began)
-                entity = await self._synchronised(reserved, _windows(opening))
-                meeting = await meet(repository, entity, sent, self._now_ms())
+                record = await self._synchronised(reserved, _windows(opening))
+                meeting = await reconcile(repository, record, sent, self._now_ms())
                 # Told before a model is asked; the commit is what holds the quota.
-                new_bytes = await apart(have_many(meeting.turns), meeting.new_bytes)
+                new_bytes = await offload_if(
+                    turns_have_many_messages(meeting.turns), meeting.new_bytes
+                )
                 if await repository.stored_bytes(owner_id) + 2 * new_bytes > storage:
                     raise storage_exceeded(storage)
-                yield await self._taken(owner_id, opening, entity, meeting, lock, storage)
+                yield await self._taken(owner_id, opening, record, meeting, lock, storage)
         finally:
             # A caller who is cancelled here still gives back what was reserved.
             await asyncio.shield(asyncio.ensure_future(repository.release(reserved)))
 
-    async def _synchronised(self, entity: Entity, windows: Windows) -> Entity:
+    async def _synchronised(self, record: MemoryRecord, windows: Windows) -> MemoryRecord:
         """Return a memory as it is once no batch of older turns waits to be summarised.
 
         Raises:
             GatewayError: memory_not_synchronized, when that cannot be done now.
         """
-        entity = await self._current(entity)
-        if windows.view(entity.turns, entity.summarised).due is None:
-            return entity
+        record = await self._current(record)
+        if windows.view(record.turns, record.summarised).due is None:
+            return record
         try:
-            await self._jobs.summarise_now(entity, windows, self._settings.sync_wait_s)
-            entity = await self._current(entity)
+            await self._jobs.summarise_now(record, windows, self._settings.sync_wait_s)
+            record = await self._current(record)
         except GatewayError as error:
             if error.reason != errors_pb2.REASON_UNAVAILABLE:
                 raise
             raise _not_synchronized() from error
-        if windows.view(entity.turns, entity.summarised).due is not None:
+        if windows.view(record.turns, record.summarised).due is not None:
             raise _not_synchronized()
-        return entity
+        return record
 
-    async def _current(self, entity: Entity) -> Entity:
-        current = await self._stores.repository.current(entity)
+    async def _current(self, record: MemoryRecord) -> MemoryRecord:
+        current = await self._stores.repository.current(record)
         if current is None:
             raise taken_over()
         return current
@@ -227,15 +250,15 @@ class Taking:
         self,
         owner_id: str,
         opening: OpenTurn,
-        entity: Entity | None,
-        meeting: Meeting,
+        record: MemoryRecord | None,
+        meeting: Reconciliation,
         lock: WriteLock | None = None,
         storage: int = 0,
-    ) -> Taken:
+    ) -> HeldTurn:
         context = await self._contexts.of(
-            owner_id, entity, meeting, _windows(opening), with_profile=opening.personal_memory
+            owner_id, record, meeting, _windows(opening), with_profile=opening.personal_memory
         )
-        return Taken(context, self, opening, owner_id, meeting, lock, storage)
+        return HeldTurn(context, self, opening, owner_id, meeting, lock, storage)
 
     def _now_ms(self) -> int:
         return int(self._source.now() * 1000)

@@ -14,7 +14,7 @@ import numpy as np
 from services.common.database import migrate, open_engine, writing
 from services.common.ids import Source
 from services.common.settings import Storage
-from services.memory.archive.archive import Archive, Embedded
+from services.memory.archive.archive import Archive, QuestionVector
 from services.memory.archive.index import ArchivedTurn
 from tests.bench import processes
 from tests.bench.load import percentile
@@ -70,7 +70,7 @@ async def measure(database_url: str, sizes: Sequence[int]) -> list[Latency]:
                     )
         questions = [" ".join(next(texts).split()[:_ASKED]) for _ in range(_SEARCHES)]
         points = spread.standard_normal((_SEARCHES, _DIMENSIONS)).tolist()
-        vectors = [Embedded(_MODEL, point) for point in points]
+        vectors = [QuestionVector(_MODEL, point) for point in points]
         figures = []
         for size in sizes:
             for way, embedded in (("lexical", [None] * _SEARCHES), ("fused", vectors)):
@@ -81,7 +81,7 @@ async def measure(database_url: str, sizes: Sequence[int]) -> list[Latency]:
 
 
 async def _timed(
-    archive: Archive, size: int, way: str, asked: Sequence[tuple[str, Embedded | None]]
+    archive: Archive, size: int, way: str, asked: Sequence[tuple[str, QuestionVector | None]]
 ) -> Latency:
     times = []
     for question, embedded in asked:

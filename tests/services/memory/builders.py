@@ -16,11 +16,11 @@ from gateway.conversation.v1.conversation_pb2 import (
 )
 from services.common.database import reading
 from services.common.ids import Source
-from services.memory.locks.locks import LockLimits, Locks
-from services.memory.storage.memory_records import Entity
-from services.memory.storage.repository import Repository
+from services.memory.locks.locks import LockLimits, MemoryLocks
+from services.memory.storage.memory_records import MemoryRecord
+from services.memory.storage.repository import MemoryRepository
 from services.memory.storage.tables import claims, keys, memories, parts, queues
-from services.memory.transcript.turns import StoredTurn, awaited
+from services.memory.transcript.turns import StoredTurn, pending_call_ids
 
 QUOTA = 10
 OF_ENTITY = (claims, queues, keys, parts)
@@ -44,48 +44,48 @@ class Clock:
         )
 
 
-class Process:
+class MemoryProcess:
     """What one process has of the memories in a database."""
 
     def __init__(self, engine: AsyncEngine, clock: Clock, limits: LockLimits | None = None) -> None:
         source = clock.source()
         self.engine = engine
-        self.repository = Repository(engine, source)
-        self.locks = Locks(engine, source, limits)
+        self.repository = MemoryRepository(engine, source)
+        self.locks = MemoryLocks(engine, source, limits)
 
-    async def make(self, memory_id: str = "diary", owner_id: str = "ada") -> Entity:
+    async def make(self, memory_id: str = "diary", owner_id: str = "ada") -> MemoryRecord:
         """Make a memory with a first turn."""
-        entity = await self.repository.reserve(owner_id, memory_id, QUOTA)
-        return await self.add(entity, turn(1, 0, "hello", "hi"))
+        record = await self.repository.reserve(owner_id, memory_id, QUOTA)
+        return await self.add(record, turn(1, 0, "hello", "hi"))
 
-    async def add(self, entity: Entity, *turns: StoredTurn) -> Entity:
+    async def add(self, record: MemoryRecord, *turns: StoredTurn) -> MemoryRecord:
         """Add turns; give the memory as it is then."""
         async with (
-            self.locks.writing(entity) as lock,
+            self.locks.write_lock(record) as lock,
             self.repository.committing(lock) as (connection, stored),
         ):
             await self.repository.append(connection, stored, turns)
         return stored
 
-    async def rewind(self, entity: Entity, keep: int) -> tuple[Entity, int]:
+    async def rewind(self, record: MemoryRecord, keep: int) -> tuple[MemoryRecord, int]:
         """Rewind; give the memory as it is then, and the first turn that changed."""
         async with (
-            self.locks.writing(entity) as lock,
+            self.locks.write_lock(record) as lock,
             self.repository.committing(lock) as (connection, stored),
         ):
             changed = await self.repository.rewind(connection, stored, keep)
         return stored, changed
 
-    async def delete(self, entity: Entity) -> None:
+    async def delete(self, record: MemoryRecord) -> None:
         async with (
-            self.locks.writing(entity) as lock,
+            self.locks.write_lock(record) as lock,
             self.repository.committing(lock) as (connection, stored),
         ):
             await self.repository.delete(connection, stored)
 
-    async def said(self, entity: Entity) -> list[str]:
+    async def said(self, record: MemoryRecord) -> list[str]:
         """Give the texts of the live transcript."""
-        turns = await self.repository.turns(entity.id, 1, entity.turns)
+        turns = await self.repository.turns(record.id, 1, record.turns)
         return [text_of(message) for turn in turns for message in turn.messages]
 
 
@@ -128,7 +128,7 @@ def turn(number: int, first: int, *messages: str | Message, at_ms: int = 1) -> S
         number=number,
         messages=tuple(said),
         created_at_ms=at_ms,
-        open=bool(awaited(said)),
+        open=bool(pending_call_ids(said)),
         first_message=first,
     )
 

@@ -16,23 +16,23 @@ from services.common.channels import open_channel
 from services.common.database import reading, writing
 from services.common.errors import invalid_api_key
 from services.common.server import Server
-from services.common.settings import Roles as Chosen
+from services.common.settings import Roles
 from services.inference.sandbox.models import MODELS
 from services.inference.sandbox.vectors import embed
 from services.memory.archive.archive import Archive
 from services.memory.archive.tables import turns as archived
-from services.memory.jobs.job_queue import Backlog, JobQueue, Kind
-from services.memory.jobs.job_runner import Jobs
+from services.memory.jobs.job_queue import Backlog, JobKind, JobQueue
+from services.memory.jobs.job_runner import JobRunner
 from services.memory.jobs.stores import Stores
-from services.memory.jobs.summaries import Summaries
+from services.memory.jobs.summaries import SummaryStore
 from services.memory.jobs.tables import jobs as jobs_table
 from services.memory.jobs.tables import summaries as summaries_table
-from services.memory.jobs.task_client import Roles
-from services.memory.profile.fact_store import Facts
-from services.memory.storage.memory_records import Entity
+from services.memory.jobs.task_client import TaskClient
+from services.memory.profile.fact_store import FactStore
+from services.memory.storage.memory_records import MemoryRecord
 from services.memory.transcript.turns import StoredTurn
 from services.memory.transcript.windows import Windows
-from tests.services.memory.builders import Clock, Process, turn
+from tests.services.memory.builders import Clock, MemoryProcess, turn
 
 CREDENTIAL = b"c" * 32
 LEASE_S = 30.0
@@ -87,14 +87,14 @@ class Noted:
     """What a process tells of its work."""
 
     backlogs: list[Backlog] = field(default_factory=list)
-    outcomes: asyncio.Queue[tuple[Kind, str]] = field(default_factory=asyncio.Queue)
+    outcomes: asyncio.Queue[tuple[JobKind, str]] = field(default_factory=asyncio.Queue)
     looked: asyncio.Event = field(default_factory=asyncio.Event)
 
     def backlog(self, backlog: Backlog) -> None:
         self.backlogs.append(backlog)
         self.looked.set()
 
-    def ended(self, kind: Kind, outcome: str) -> None:
+    def ended(self, kind: JobKind, outcome: str) -> None:
         self.outcomes.put_nowait((kind, outcome))
 
     async def looks(self, count: int) -> None:
@@ -110,14 +110,14 @@ class Noted:
         return kind.value, outcome
 
 
-class Worker(Process):
+class Worker(MemoryProcess):
     """What one process has of memories and of the work on them."""
 
     def __init__(
         self,
         engine: AsyncEngine,
         clock: Clock,
-        roles: Roles,
+        roles: TaskClient,
         *,
         at_once: int = 4,
         lease_s: float = LEASE_S,
@@ -129,12 +129,12 @@ class Worker(Process):
         self.noted = Noted()
         self.stores = Stores(
             self.repository,
-            Summaries(engine, source),
+            SummaryStore(engine, source),
             Archive(engine, source),
-            Facts(engine, source),
+            FactStore(engine, source),
             JobQueue(engine, source, lease_s),
         )
-        self.jobs = Jobs(
+        self.jobs = JobRunner(
             engine,
             self.stores,
             roles,
@@ -144,32 +144,36 @@ class Worker(Process):
             uniform=lambda low, high: high,
         )
 
-    async def fill(self, count: int, memory_id: str = "diary", owner_id: str = "ada") -> Entity:
+    async def fill(
+        self, count: int, memory_id: str = "diary", owner_id: str = "ada"
+    ) -> MemoryRecord:
         """Make a memory with turns `fact 1`, `fact 2` and so on; nothing is put in the queue."""
-        entity = await self.repository.reserve(owner_id, memory_id, 10)
-        return await self.add(entity, *facts_said(1, count))
+        record = await self.repository.reserve(owner_id, memory_id, 10)
+        return await self.add(record, *facts_said(1, count))
 
-    async def put(self, entity: Entity, windows: Windows | None = None) -> None:
+    async def put(self, record: MemoryRecord, windows: Windows | None = None) -> None:
         """Put there what is due."""
         async with writing(self.engine) as connection:
-            await self.jobs.put_summary(connection, entity, windows or Windows(5, 5))
+            await self.jobs.put_summary(connection, record, windows or Windows(5, 5))
 
-    async def put_facts(self, text: str, entity: Entity | None = None, number: int = 0) -> None:
+    async def put_facts(
+        self, text: str, record: MemoryRecord | None = None, number: int = 0
+    ) -> None:
         async with writing(self.engine) as connection:
             await self.jobs.put_facts(
-                connection, "ada", text, entity.id if entity else None, number
+                connection, "ada", text, record.id if record else None, number
             )
 
-    async def rewind_to(self, entity: Entity, keep_messages: int) -> Entity:
+    async def rewind_to(self, record: MemoryRecord, keep_messages: int) -> MemoryRecord:
         async with (
-            self.locks.writing(entity) as lock,
+            self.locks.write_lock(record) as lock,
             self.repository.committing(lock) as (connection, stored),
         ):
             await self.stores.rewind(connection, stored, keep_messages)
         return stored
 
-    async def now(self, entity: Entity) -> Entity:
-        current = await self.repository.current(entity)
+    async def now(self, record: MemoryRecord) -> MemoryRecord:
+        current = await self.repository.current(record)
         assert current is not None
         return current
 
@@ -203,9 +207,9 @@ def facts_said(first: int, last: int) -> list[StoredTurn]:
 
 
 @asynccontextmanager
-async def inference(
+async def fake_inference(
     timeout_s: float = 20, **chosen: str
-) -> AsyncIterator[tuple[FakeInference, Roles]]:
+) -> AsyncIterator[tuple[FakeInference, TaskClient]]:
     """Serve a fake inference over gRPC; give it and a client of it."""
     fake = FakeInference()
 
@@ -221,7 +225,7 @@ async def inference(
     port = server.listen("127.0.0.1:0")
     await server.start()
     async with open_channel(f"127.0.0.1:{port}", max_message=4 << 20) as channel:
-        yield fake, Roles(channel, CREDENTIAL, Chosen(**chosen), timeout_s)
+        yield fake, TaskClient(channel, CREDENTIAL, Roles(**chosen), timeout_s)
     await server.stop(0)
 
 
@@ -237,9 +241,9 @@ async def jobs_left(engine: AsyncEngine) -> list[tuple[str, int, int]]:
     )
 
 
-async def archived_turns(engine: AsyncEngine, entity: Entity) -> list[int]:
+async def archived_turns(engine: AsyncEngine, record: MemoryRecord) -> list[int]:
     found = await rows(engine, archived)
-    return sorted(row.turn for row in found if row.entity_id == entity.id)
+    return sorted(row.turn for row in found if row.entity_id == record.id)
 
 
 async def summary_rows(engine: AsyncEngine) -> list[tuple[int, int, bool, bool]]:

@@ -11,9 +11,9 @@ from services.common.database import is_sqlite, open_engine
 from services.common.ids import Source
 from services.common.instances import Instances
 from services.common.settings import Storage
-from services.memory.locks.locks import LockLimits, Locks
-from services.memory.storage.memory_records import Entity
-from services.memory.storage.repository import Repository
+from services.memory.locks.locks import LockLimits, MemoryLocks
+from services.memory.storage.memory_records import MemoryRecord
+from services.memory.storage.repository import MemoryRepository
 from tests.services.memory.builders import turn
 
 OWNER = "ada"
@@ -27,7 +27,7 @@ _ROOT = Path(__file__).parents[3]
 
 
 @asynccontextmanager
-async def holder(
+async def lock_holder_process(
     storage: Storage, name: str, lease_s: float, *todo: object
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Start such a process; it is killed at the end, if it is still there."""
@@ -45,39 +45,39 @@ async def holder(
         await process.communicate()
 
 
-class Holder:
+class LockHolder:
     """What the process does, line by line of what it prints."""
 
     def __init__(self, storage: Storage, name: str, lease_s: float) -> None:
         engine = open_engine(storage)
-        self._repository = Repository(engine)
+        self._repository = MemoryRepository(engine)
         source = Source()
         instances = Instances.enter(storage.data_dir, source) if is_sqlite(storage) else None
         limits = LockLimits(wait_s=60, lease_s=lease_s)
-        self._locks = Locks(engine, source, limits, instances)
+        self._locks = MemoryLocks(engine, source, limits, instances)
         self._name = name
 
     async def hold(self) -> None:
         """Take the lock, and keep it until somebody kills the process."""
-        async with self._locks.writing(await self._entity()):
+        async with self._locks.write_lock(await self._entity()):
             print("held", flush=True)
             await asyncio.Event().wait()
 
     async def write(self, calls: int) -> None:
         """Let so many calls write one turn each, all at once."""
-        entity = await self._entity()
-        await asyncio.gather(*(self._add(entity, f"{number}") for number in range(calls)))
+        record = await self._entity()
+        await asyncio.gather(*(self._add(record, f"{number}") for number in range(calls)))
 
     async def write_on(self) -> None:
         """Write turn after turn, and tell of each that is durable."""
-        entity = await self._entity()
+        record = await self._entity()
         for number in count():
-            await self._add(entity, f"{number}")
+            await self._add(record, f"{number}")
             print(f"{self._name}/{number}", flush=True)
 
-    async def _add(self, entity: Entity, number: str) -> None:
-        async with self._locks.writing(entity) as lock:
-            before = await self._repository.current(entity)
+    async def _add(self, record: MemoryRecord, number: str) -> None:
+        async with self._locks.write_lock(record) as lock:
+            before = await self._repository.current(record)
             assert before is not None
             async with self._repository.committing(lock) as (connection, stored):
                 assert stored == before, "two wrote at once"
@@ -86,17 +86,17 @@ class Holder:
                 )
                 await self._repository.append(connection, stored, [said])
 
-    async def _entity(self) -> Entity:
-        entity = await self._repository.find(OWNER, NAME)
-        assert entity is not None
-        return entity
+    async def _entity(self) -> MemoryRecord:
+        record = await self._repository.find(OWNER, NAME)
+        assert record is not None
+        return record
 
 
 async def _main(
     data_dir: str, database_url: str, name: str, lease_s: str, todo: str, calls: str = "0"
 ) -> None:
     storage = Storage(data_dir=Path(data_dir), database_url=database_url)
-    one = Holder(storage, name, float(lease_s))
+    one = LockHolder(storage, name, float(lease_s))
     match todo:
         case "hold":
             await one.hold()

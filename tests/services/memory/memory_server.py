@@ -29,7 +29,7 @@ from services.common.ids import Source
 from services.common.secrets import Secrets
 from services.common.server import Server
 from services.common.settings import parse
-from services.memory.assembly import Memories
+from services.memory.assembly import MemoryService
 from services.memory.servicer import SERVICE_NAME
 from tests.disks import Disk
 from tests.services.memory.conversations import model, user
@@ -45,7 +45,7 @@ def key_of(name: str) -> str:
 
 
 @dataclass
-class Holding:
+class ClientTurn:
     """A turn that is held.
 
     Attributes:
@@ -62,7 +62,7 @@ class Holding:
         return number
 
 
-class Remembering:
+class MemoryServer:
     """A memory service, and what its callers do.
 
     Attributes:
@@ -79,14 +79,14 @@ class Remembering:
     @asynccontextmanager
     async def taking(
         self, *messages: Message | str, name: str = "ada", memory_id: str = "diary", **opening: Any
-    ) -> AsyncIterator[Holding]:
+    ) -> AsyncIterator[ClientTurn]:
         """Take a turn for the time of the block; texts are the user's."""
         call = self.stub.TakeTurn(metadata=call_metadata(key_of(name), "req_1"))
         try:
             sent = [user(one) if isinstance(one, str) else one for one in messages]
             opened = OpenTurn(memory_id=memory_id, messages=sent, **opening)
             await call.write(TakeTurnRequest(open=opened))
-            yield Holding((await _answer(call)).context, call)
+            yield ClientTurn((await _answer(call)).context, call)
             with contextlib.suppress(grpc.aio.AioRpcError):
                 await call.done_writing()
                 await call.read()
@@ -125,14 +125,14 @@ async def _answer(call: Any) -> TakeTurnResponse:
 
 
 @asynccontextmanager
-async def remembering(
+async def memory_server(
     engine: AsyncEngine,
     source: Source | None = None,
     *,
     summarise: str = "",
     embed: str = "",
     **settings: Any,
-) -> AsyncIterator[Remembering]:
+) -> AsyncIterator[MemoryServer]:
     """Serve memories in a database as one process does, on a port of its own."""
     kept = {"database_url": "postgresql://unused"}
     if engine.url.database and engine.dialect.name == "sqlite":
@@ -157,7 +157,7 @@ async def remembering(
     server = Server(identify, max_message=MAX_MESSAGE, service_credential=CREDENTIAL)
     port = server.listen("127.0.0.1:0")
     async with open_channel(f"127.0.0.1:{port}", max_message=MAX_MESSAGE) as channel:
-        memories = Memories.start(
+        memories = MemoryService.start(
             chosen,
             engine,
             Secrets({"k": b"k" * 32}, "k", CREDENTIAL),
@@ -176,7 +176,7 @@ async def remembering(
         )
         await server.start()
         try:
-            yield Remembering(channel, inference, disk)
+            yield MemoryServer(channel, inference, disk)
         finally:
             await server.stop(0)
             await memories.stop()

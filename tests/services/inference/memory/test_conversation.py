@@ -12,8 +12,8 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 from gateway.memory.v1.memory_pb2 import Snippet, TurnContext
 from services.common.tokens import estimate_tokens
 from services.inference.estimate import estimate_input_tokens
-from services.inference.memory.conversation import Conversation, Seen
-from services.inference.memory.split import take_apart
+from services.inference.memory.conversation import Conversation, ModelView
+from services.inference.memory.split import split_request
 from services.inference.providers.base import Target
 from tests.services.inference.memory.builders import (
     DOCUMENT,
@@ -41,10 +41,10 @@ def small(window: int) -> Target:
 
 
 def conversation_of(asked: GenerateRequest, remembered: TurnContext) -> Conversation:
-    return Conversation(take_apart(asked), remembered, asked.memory, INJECT)
+    return Conversation(split_request(asked), remembered, asked.memory, INJECT)
 
 
-def seen(asked: GenerateRequest, remembered: TurnContext, target: Target = BLIND) -> Seen:
+def seen(asked: GenerateRequest, remembered: TurnContext, target: Target = BLIND) -> ModelView:
     return conversation_of(asked, remembered).seen_by(asked, target)
 
 
@@ -146,7 +146,7 @@ def test_the_callers_bytes_go_back_wherever_memory_puts_their_hash() -> None:
         user(result("1", image(data=PICTURE))),
         dialect=conversation.DIALECT_OPENAI,
     )
-    hashed = take_apart(copy(asked)).opening.messages
+    hashed = split_request(copy(asked)).opening.messages
     remembered = context(hashed[2], turns=[[hashed[0], hashed[1]]])
     shown, media, _ = seen(asked, remembered, SEES)
     assert shown.messages[0].blocks[1].media.data == PICTURE

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from gateway.memory.v1.memory_pb2 import Snippet
 from services.common.tokens import estimate_tokens
-from services.inference.memory.memory_notes import notes, quotes, within
+from services.inference.memory.memory_notes import notes, quotes, truncate_to_tokens
 
 DAY_MS = 86_400_000
 TEXTS = st.text(max_size=600)
@@ -73,12 +73,12 @@ def test_a_long_profile_leaves_room_for_the_summary() -> None:
 
 @given(text=TEXTS, tokens=st.integers(0, 300))
 def test_what_is_cut_is_a_beginning_within_the_bound(text: str, tokens: int) -> None:
-    cut = within(text, tokens)
+    cut = truncate_to_tokens(text, tokens)
     assert estimate_tokens(cut) <= tokens
     assert cut == text or text.startswith(cut.removesuffix(" …"))
 
 
 def test_a_cut_takes_whole_words_where_there_are_any() -> None:
-    assert within("alpha beta gamma delta", 5) == "alpha …"
-    assert within("字" * 100, 20).startswith("字字字字")
-    assert within("alpha", 1) == ""
+    assert truncate_to_tokens("alpha beta gamma delta", 5) == "alpha …"
+    assert truncate_to_tokens("字" * 100, 20).startswith("字字字字")
+    assert truncate_to_tokens("alpha", 1) == ""

@@ -11,7 +11,7 @@ from gateway.memory.v1.memory_pb2 import OpenTurn
 from services.common.errors import GatewayError
 from services.inference.fallback.backoff import Retries
 from services.inference.fallback.plan import Plan, Step
-from services.inference.memory.split import check_steps, take_apart, takes_part
+from services.inference.memory.split import check_steps, split_request, uses_memory
 from services.inference.providers.base import Target
 from tests.services.inference.memory.builders import (
     assistant,
@@ -30,14 +30,14 @@ HASH = hashlib.sha256(PICTURE).digest()
 
 
 def test_memory_takes_part_where_it_is_named() -> None:
-    assert takes_part(request(user("Hi")))
-    assert takes_part(request(user("Hi"), memory_id=""))
-    assert not takes_part(GenerateRequest(messages=[user("Hi")]))
+    assert uses_memory(request(user("Hi")))
+    assert uses_memory(request(user("Hi"), memory_id=""))
+    assert not uses_memory(GenerateRequest(messages=[user("Hi")]))
 
 
 def test_instructions_stay_wherever_they_stand() -> None:
     asked = request(system("Be brief."), user("Hi"), developer("Be kind."), user("There"))
-    apart = take_apart(asked)
+    apart = split_request(asked)
     assert texts(apart.opening.messages) == ["Hi", "There"]
     assert texts(apart.instructions) == ["Be brief.", "Be kind."]
     assert not asked.messages
@@ -48,7 +48,7 @@ def test_memory_is_told_what_the_request_says_of_it() -> None:
     asked.memory.MergeFrom(
         Memory(mode=Memory.MODE_READ_ONLY, history_window=7, summary_window=6, personal_memory=True)
     )
-    assert take_apart(asked).opening == OpenTurn(
+    assert split_request(asked).opening == OpenTurn(
         memory_id="m",
         mode=OpenTurn.MODE_READ_ONLY,
         history_window=7,
@@ -56,7 +56,7 @@ def test_memory_is_told_what_the_request_says_of_it() -> None:
         personal_memory=True,
         messages=[user("Hi")],
     )
-    unset = take_apart(request(user("Hi"))).opening
+    unset = split_request(request(user("Hi"))).opening
     assert not unset.HasField("history_window")
     assert not unset.HasField("summary_window")
     assert unset.mode == OpenTurn.MODE_UNSPECIFIED
@@ -69,7 +69,7 @@ def test_a_hash_stands_for_bytes_in_messages_and_in_results_of_tools() -> None:
         user(result("1", image(data=PICTURE), image(url="https://x/y"))),
         dialect=conversation.DIALECT_OPENAI,
     )
-    apart = take_apart(asked)
+    apart = split_request(asked)
     first = apart.opening.messages[0].blocks[1].media
     in_result, by_address = apart.opening.messages[2].blocks[0].tool_result.blocks
     assert first.mime_type == "image/png"
@@ -81,11 +81,11 @@ def test_a_hash_stands_for_bytes_in_messages_and_in_results_of_tools() -> None:
 
 def test_calls_that_come_with_thoughts_are_kept_by_their_ids() -> None:
     thought = Block(thinking=Thinking(text="hmm", signature="s"))
-    apart = take_apart(
+    apart = split_request(
         request(user("Hi"), assistant(thought, call("1"), call("2")), user(result("1")))
     )
     assert apart.thoughtful == {("1", "2"): assistant(thought, call("1"), call("2"))}
-    assert take_apart(request(user("Hi"), assistant(thought, "Hello"))).thoughtful == {}
+    assert split_request(request(user("Hi"), assistant(thought, "Hello"))).thoughtful == {}
 
 
 def test_for_a_profile_alone_the_conversation_stays_and_the_newest_is_told() -> None:
@@ -94,7 +94,7 @@ def test_for_a_profile_alone_the_conversation_stays_and_the_newest_is_told() -> 
     asked = request(
         system("Be"), *said, *more, memory_id="", dialect=conversation.DIALECT_ANTHROPIC
     )
-    apart = take_apart(asked)
+    apart = split_request(asked)
     assert texts(apart.instructions) == ["Be"]
     assert apart.kept == ([*said, *more], ["messages[3].content[1]"])
     assert texts(apart.opening.messages) == ["Three -", "-", "-"]
@@ -105,7 +105,7 @@ def test_for_a_profile_alone_the_conversation_stays_and_the_newest_is_told() -> 
 @pytest.mark.parametrize("memory_id", ["m", ""])
 def test_instructions_alone_are_no_turn(memory_id: str) -> None:
     with pytest.raises(GatewayError, match=r"^messages: ") as refused:
-        take_apart(request(system("Be"), developer("Be"), memory_id=memory_id))
+        split_request(request(system("Be"), developer("Be"), memory_id=memory_id))
     assert refused.value.code == "invalid_request"
 
 

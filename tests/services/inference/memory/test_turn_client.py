@@ -19,7 +19,7 @@ from services.common.authentication import Caller, caller_key
 from services.common.channels import open_channel
 from services.common.errors import GatewayError, invalid_api_key
 from services.common.server import Server
-from services.inference.memory.turn_client import MemoryStore
+from services.inference.memory.turn_client import TurnClient
 from tests.services.inference.memory.builders import assistant, user
 
 KEY = "gw-" + "k" * 43
@@ -78,7 +78,7 @@ def servicer() -> Servicer:
 
 
 @pytest.fixture
-async def store(servicer: Servicer) -> AsyncIterator[MemoryStore]:
+async def store(servicer: Servicer) -> AsyncIterator[TurnClient]:
     async def identify(key: str) -> Caller:
         if key != KEY:
             raise invalid_api_key()
@@ -90,12 +90,12 @@ async def store(servicer: Servicer) -> AsyncIterator[MemoryStore]:
     await server.start()
     channel = open_channel(f"127.0.0.1:{port}", max_message=1 << 20)
     caller_key.set(KEY)
-    yield MemoryStore(channel)
+    yield TurnClient(channel)
     await channel.close()
     await server.stop(0)
 
 
-async def test_a_turn_is_opened_and_committed(store: MemoryStore, servicer: Servicer) -> None:
+async def test_a_turn_is_opened_and_committed(store: TurnClient, servicer: Servicer) -> None:
     turn = await store.take(OPENING)
     assert turn.context.summary == "They met."
     await turn.commit(assistant("Hello"))
@@ -106,7 +106,7 @@ async def test_a_turn_is_opened_and_committed(store: MemoryStore, servicer: Serv
 
 
 async def test_a_commit_waits_until_the_memory_is_free(
-    store: MemoryStore, servicer: Servicer
+    store: TurnClient, servicer: Servicer
 ) -> None:
     servicer.released.clear()
     turn = await store.take(OPENING)
@@ -118,7 +118,7 @@ async def test_a_commit_waits_until_the_memory_is_free(
 
 
 async def test_a_commit_is_one_though_the_memory_is_never_set_free(
-    store: MemoryStore, servicer: Servicer, monkeypatch: pytest.MonkeyPatch
+    store: TurnClient, servicer: Servicer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("services.inference.memory.turn_client._CLOSING_S", 0.01)
     servicer.released.clear()
@@ -127,7 +127,7 @@ async def test_a_commit_is_one_though_the_memory_is_never_set_free(
     assert await servicer.how_it_ended() == "cancelled"
 
 
-async def test_a_turn_is_closed_or_dropped(store: MemoryStore, servicer: Servicer) -> None:
+async def test_a_turn_is_closed_or_dropped(store: TurnClient, servicer: Servicer) -> None:
     turn = await store.take(OPENING)
     await turn.close()
     assert await servicer.how_it_ended() == "closed"
@@ -139,7 +139,7 @@ async def test_a_turn_is_closed_or_dropped(store: MemoryStore, servicer: Service
 
 @pytest.mark.parametrize("refuses_after", [0, 1])
 async def test_a_refusal_is_told_as_what_it_is(
-    store: MemoryStore, servicer: Servicer, refuses_after: int
+    store: TurnClient, servicer: Servicer, refuses_after: int
 ) -> None:
     servicer.refusal = GatewayError(errors_pb2.REASON_MEMORY_BUSY, "busy", retry_after_s=3)
     servicer.refuses_after = refuses_after
@@ -151,7 +151,7 @@ async def test_a_refusal_is_told_as_what_it_is(
 
 
 async def test_a_turn_that_ended_before_the_commit_tells_why(
-    store: MemoryStore, servicer: Servicer
+    store: TurnClient, servicer: Servicer
 ) -> None:
     servicer.refusal = GatewayError(errors_pb2.REASON_CONFLICT, "taken over")
     servicer.refuses_after = 1
@@ -164,14 +164,14 @@ async def test_a_turn_that_ended_before_the_commit_tells_why(
     assert refused.value.code == "conflict"
 
 
-async def test_a_wrong_key_is_told_as_one(store: MemoryStore) -> None:
+async def test_a_wrong_key_is_told_as_one(store: TurnClient) -> None:
     caller_key.set("gw-" + "x" * 43)
     with pytest.raises(GatewayError) as refused:
         await store.take(OPENING)
     assert refused.value.code == "invalid_api_key"
 
 
-async def test_waiting_for_a_turn_can_be_given_up(store: MemoryStore, servicer: Servicer) -> None:
+async def test_waiting_for_a_turn_can_be_given_up(store: TurnClient, servicer: Servicer) -> None:
     servicer.is_silent = True
     taking = asyncio.create_task(store.take(OPENING))
     await servicer.begun.wait()
@@ -185,6 +185,6 @@ async def test_no_service_is_told_as_that(servicer: Servicer) -> None:
     channel = open_channel("unix:/nonexistent/socket", max_message=1 << 20)
     caller_key.set(KEY)
     with pytest.raises(GatewayError) as refused:
-        await MemoryStore(channel).take(OPENING)
+        await TurnClient(channel).take(OPENING)
     assert refused.value.code == "unavailable"
     await channel.close()

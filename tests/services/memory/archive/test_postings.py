@@ -4,7 +4,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.archive.postings import Collection, before, best, pack, rarest
+from services.memory.archive.postings import Collection, keep_before, pack, rank_bm25, select_rarest
 
 # How often each of three terms comes up in a turn, and how many other terms it has.
 Turns = dict[int, tuple[int, int, int, int]]
@@ -21,7 +21,7 @@ def found(turns: Turns) -> list[list[bytes]]:
 
 def ranked(turns: Turns, before_turn: int = 99, beside: float = 0.0, **more: float) -> list[int]:
     collection = Collection(len(turns), sum(map(sum, turns.values())))
-    return best(
+    return rank_bm25(
         found(turns),
         collection,
         before_turn=before_turn,
@@ -77,14 +77,14 @@ def test_the_newest_gains_without_passing_what_fits_better() -> None:
 
 
 def test_nothing_is_found_among_nothing() -> None:
-    assert best([], Collection(5, 5), before_turn=9, beside=0.4, recency=0.1, most=5) == []
+    assert rank_bm25([], Collection(5, 5), before_turn=9, beside=0.4, recency=0.1, most=5) == []
 
 
 @given(TURNS, st.integers(0, 45))
 def test_postings_are_cut_off_from_a_turn_on(turns: Turns, first: int) -> None:
     whole = {turn: pack(turn, 1, 5) for turn in turns}
     kept = b"".join(posting for turn, posting in whole.items() if turn < first)
-    assert before(b"".join(whole.values()), first) == kept
+    assert keep_before(b"".join(whole.values()), first) == kept
 
 
 def test_numbers_beyond_what_is_kept_count_as_the_most() -> None:
@@ -93,6 +93,6 @@ def test_numbers_beyond_what_is_kept_count_as_the_most() -> None:
 
 def test_the_rarest_terms_are_read_within_a_bound_and_one_always() -> None:
     counted = {0: 50, 1: 3, 2: 40, 4: 9}
-    assert rarest(counted, 60) == [1, 4, 2]
-    assert rarest(counted, 2) == [1]
-    assert rarest({}, 60) == []
+    assert select_rarest(counted, 60) == [1, 4, 2]
+    assert select_rarest(counted, 2) == [1]
+    assert select_rarest({}, 60) == []

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, ToolResult, ToolUse
 from services.common.tokens import estimate_tokens
-from services.memory.jobs.extractive_summary import MAX_TOKENS, merged
-from services.memory.profile.sentences import prose, sentences
+from services.memory.jobs.extractive_summary import MAX_TOKENS, extend_summary
+from services.memory.profile.sentences import split_sentences, strip_non_prose
 from tests.services.memory.builders import assistant, user
 from tests.work import lines_run
 
@@ -28,7 +28,7 @@ def talk(number: int) -> list[Message]:
 
 
 def test_facts_are_kept_with_who_said_them_and_chatter_is_not() -> None:
-    summary = merged(
+    summary = extend_summary(
         "",
         [
             user("Hi! My sister Ada lives in Basel. Could you help me?"),
@@ -43,10 +43,10 @@ def test_facts_are_kept_with_who_said_them_and_chatter_is_not() -> None:
 
 
 def test_a_fact_of_the_first_batch_survives_to_the_hundredth() -> None:
-    summary = merged("", [user("My sister Ada is allergic to nuts."), *CHATTER])
+    summary = extend_summary("", [user("My sister Ada is allergic to nuts."), *CHATTER])
     for batch in range(100):
         said = [message for turn in range(5) for message in talk(5 * batch + turn)]
-        summary = merged(summary, said)
+        summary = extend_summary(summary, said)
         assert estimate_tokens(summary) <= MAX_TOKENS
     assert "- User: My sister Ada is allergic to nuts." in summary.splitlines()
 
@@ -55,14 +55,16 @@ def test_what_is_new_has_a_place_beside_a_full_summary() -> None:
     full = "\n".join(
         f"- User: My house number {number} is in Town {number}." for number in range(500)
     )
-    full = merged(full, [])
-    summary = merged(full, [user("By the way, my train to Rome leaves on 3 May.")])
+    full = extend_summary(full, [])
+    summary = extend_summary(full, [user("By the way, my train to Rome leaves on 3 May.")])
     assert summary.splitlines()[-1] == "- User: By the way, my train to Rome leaves on 3 May."
     assert estimate_tokens(summary) <= MAX_TOKENS
 
 
 def test_what_a_model_summarised_before_is_kept() -> None:
-    summary = merged("Ada has a dog called Rex.\nShe wants to move.", [user("I moved to Bern.")])
+    summary = extend_summary(
+        "Ada has a dog called Rex.\nShe wants to move.", [user("I moved to Bern.")]
+    )
     assert summary.splitlines() == [
         "- Ada has a dog called Rex.",
         "- She wants to move.",
@@ -72,18 +74,18 @@ def test_what_a_model_summarised_before_is_kept() -> None:
 
 def test_the_same_words_again_add_nothing() -> None:
     said = [user("My sister Ada lives in Basel.")] * 3
-    once = merged("", said)
+    once = extend_summary("", said)
     assert len(once.splitlines()) == 1
-    assert merged(once, said) == once
+    assert extend_summary(once, said) == once
 
 
 def test_there_is_a_summary_of_anything_that_was_said() -> None:
-    assert merged("", [user("ok")]) == "- User: ok"
-    assert merged("", [user("?!"), assistant("Hello!")])
+    assert extend_summary("", [user("ok")]) == "- User: ok"
+    assert extend_summary("", [user("?!"), assistant("Hello!")])
     image = Media(kind=conversation.MEDIA_KIND_IMAGE, description="a red bike", sha256=b"x" * 32)
-    shown = merged("", [Message(role=conversation.ROLE_USER, blocks=[Block(media=image)])])
+    shown = extend_summary("", [Message(role=conversation.ROLE_USER, blocks=[Block(media=image)])])
     assert "a red bike" in shown
-    assert merged("", []) == ""
+    assert extend_summary("", []) == ""
 
 
 def test_what_tools_answer_is_nobodys_word() -> None:
@@ -93,16 +95,16 @@ def test_what_tools_answer_is_nobodys_word() -> None:
     )
     result = ToolResult(tool_use_id="1", blocks=[Block(text="I live in Xanadu since 1999.")])
     answered = Message(role=conversation.ROLE_USER, blocks=[Block(tool_result=result)])
-    assert "Xanadu" not in merged("", [user("I live in Basel."), call, answered])
+    assert "Xanadu" not in extend_summary("", [user("I live in Basel."), call, answered])
 
 
 def test_code_tables_and_quoted_lines_are_left_out() -> None:
     text = "I need help by 5 May.\n```py\nMy = 'Secret 123'\n```\n| A | 1 |\n> I said Hello 2 You"
-    assert merged("", [user(text)]) == "- User: I need help by 5 May."
+    assert extend_summary("", [user(text)]) == "- User: I need help by 5 May."
 
 
 def test_long_lines_are_cut() -> None:
-    [line] = merged("", [user("I need " + "many very big words " * 50)]).splitlines()
+    [line] = extend_summary("", [user("I need " + "many very big words " * 50)]).splitlines()
     assert len(line) <= 240
     assert line.endswith("\u2026")
 
@@ -114,14 +116,14 @@ def test_any_text_gives_a_summary_within_bounds_and_always_the_same(
     said = [
         user(text) if place % 2 else assistant(text) for place, text in enumerate(texts) if text
     ]
-    summary = merged(before, said, max_tokens=60)
-    assert summary == merged(before, said, max_tokens=60)
+    summary = extend_summary(before, said, max_tokens=60)
+    assert summary == extend_summary(before, said, max_tokens=60)
     assert estimate_tokens(summary) <= 60
 
 
 def test_the_work_grows_with_what_was_said_and_no_faster() -> None:
     few, many = (
-        lines_run(lambda n=n: merged("", [one for k in range(n) for one in talk(k)]))  # type: ignore[misc]
+        lines_run(lambda n=n: extend_summary("", [one for k in range(n) for one in talk(k)]))  # type: ignore[misc]
         for n in (20, 80)
     )
     assert many < 5 * few
@@ -129,7 +131,7 @@ def test_the_work_grows_with_what_was_said_and_no_faster() -> None:
 
 def test_sentences_end_where_people_end_them() -> None:
     text = "Hi! I met Dr. Ada, e.g. in St. Gallen.\n- one\n2) **two**\n# Head\nIt costs 3.5 CHF."
-    assert sentences(text) == [
+    assert split_sentences(text) == [
         "Hi!",
         "I met Dr. Ada, e.g. in St. Gallen.",
         "one",
@@ -137,15 +139,15 @@ def test_sentences_end_where_people_end_them() -> None:
         "Head",
         "It costs 3.5 CHF.",
     ]
-    assert sentences("私は学生です。東京に住んでいます。") == [
+    assert split_sentences("私は学生です。東京に住んでいます。") == [
         "私は学生です。",
         "東京に住んでいます。",
     ]
-    assert sentences("") == []
+    assert split_sentences("") == []
 
 
 def test_of_a_long_text_its_beginning_and_end_are_looked_at() -> None:
-    text = prose("The beginning. " + "x" * 100_000 + " The end.")
+    text = strip_non_prose("The beginning. " + "x" * 100_000 + " The end.")
     assert text.startswith("The beginning.")
     assert text.endswith("The end.")
     assert len(text) < 21_000

@@ -6,9 +6,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.database import writing
-from services.memory.profile.facts import Source
+from services.memory.profile.facts import FactSource
 from tests.services.memory.builders import Clock
-from tests.services.memory.job_worker import Act, Worker, fails, inference, jobs_left, says
+from tests.services.memory.job_worker import Act, Worker, fails, fake_inference, jobs_left, says
 
 ONE_DATABASE = pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
 DONE = ("facts", "done")
@@ -28,17 +28,17 @@ async def known(worker: Worker, owner_id: str = "ada") -> dict[str, str]:
 
 
 async def test_rules_find_facts_where_there_is_no_model(engine: AsyncEngine) -> None:
-    async with inference() as (fake, roles):
+    async with fake_inference() as (fake, roles):
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(3)
+        record = await worker.fill(3)
         async with worker.working():
-            await worker.put_facts("My name is Ada and I live in Basel.", entity, 3)
+            await worker.put_facts("My name is Ada and I live in Basel.", record, 3)
             worker.jobs.wake()
             assert await worker.noted.next() == DONE
         assert not fake.asked
     assert await known(worker) == {"name/name": "Ada", "home/place": "Basel"}
     [home, _] = await worker.stores.facts.of("ada")
-    assert home.sources == (Source(entity.id, 3),)
+    assert home.sources == (FactSource(record.id, 3),)
     assert home.updated_at_ms == worker.clock.now_ms
     assert await known(worker, "bob") == {}
     assert await jobs_left(engine) == []
@@ -46,7 +46,7 @@ async def test_rules_find_facts_where_there_is_no_model(engine: AsyncEngine) -> 
 
 @ONE_DATABASE
 async def test_a_model_finds_facts_where_there_is_one(engine: AsyncEngine) -> None:
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         fake.act = answers(("Home", "place", "Basel", "dans la ville de Bâle"))
         worker = Worker(engine, Clock(), roles)
         async with worker.working():
@@ -69,7 +69,7 @@ async def test_a_model_finds_facts_where_there_is_one(engine: AsyncEngine) -> No
 async def test_the_rules_take_over_from_a_model_that_fails_three_times(
     engine: AsyncEngine, act: Act
 ) -> None:
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         fake.act = act
         worker = Worker(engine, Clock(), roles)
         async with worker.working():
@@ -85,7 +85,7 @@ async def test_the_rules_take_over_from_a_model_that_fails_three_times(
 @ONE_DATABASE
 async def test_what_the_user_did_not_write_never_gets_in(engine: AsyncEngine) -> None:
     canary = ("secrets", "word", "xyzzy", "my word is xyzzy")
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         fake.act = answers(canary, ("home", "place", "Basel", "I live in  BASEL"))
         worker = Worker(engine, Clock(), roles)
         async with worker.working():
@@ -95,26 +95,26 @@ async def test_what_the_user_did_not_write_never_gets_in(engine: AsyncEngine) ->
 
 
 async def test_ten_identical_turns_are_one_fact(engine: AsyncEngine) -> None:
-    async with inference() as (_, roles):
+    async with fake_inference() as (_, roles):
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(10)
+        record = await worker.fill(10)
         for number in range(1, 11):
-            await worker.put_facts("I live in Basel.", entity, number)
-            await worker.put_facts("I live in Basel.", entity, number)
+            await worker.put_facts("I live in Basel.", record, number)
+            await worker.put_facts("I live in Basel.", record, number)
         assert len(await jobs_left(engine)) == 10
         async with worker.working():
             assert [await worker.noted.next() for _ in range(10)] == [DONE] * 10
     [fact] = await worker.stores.facts.of("ada")
-    assert fact.sources == tuple(Source(entity.id, number) for number in range(1, 11))
+    assert fact.sources == tuple(FactSource(record.id, number) for number in range(1, 11))
 
 
 @ONE_DATABASE
 async def test_a_turn_that_has_grown_is_looked_at_again(engine: AsyncEngine) -> None:
-    async with inference() as (_, roles):
+    async with fake_inference() as (_, roles):
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(1)
-        await worker.put_facts("I live in Basel.", entity, 1)
-        await worker.put_facts("I live in Basel.\nI'm vegan.", entity, 1)
+        record = await worker.fill(1)
+        await worker.put_facts("I live in Basel.", record, 1)
+        await worker.put_facts("I live in Basel.\nI'm vegan.", record, 1)
         async with worker.working():
             assert [await worker.noted.next() for _ in range(2)] == [DONE] * 2
     assert await known(worker) == {"home/place": "Basel", "diet/diet": "vegan"}
@@ -122,17 +122,17 @@ async def test_a_turn_that_has_grown_is_looked_at_again(engine: AsyncEngine) -> 
 
 @ONE_DATABASE
 async def test_what_was_said_later_counts_though_it_was_found_earlier(engine: AsyncEngine) -> None:
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(2)
+        record = await worker.fill(2)
         fake.act = fails
         async with worker.working():
-            await worker.put_facts("I live in Basel.", entity, 1)
+            await worker.put_facts("I live in Basel.", record, 1)
             worker.jobs.wake()
             assert await worker.noted.next() == ("facts", "failed")
             worker.clock.now_s += 1
             fake.act = answers(("home", "place", "Bern", "moved to Bern"))
-            await worker.put_facts("I moved to Bern.", entity, 2)
+            await worker.put_facts("I moved to Bern.", record, 2)
             worker.jobs.wake()
             assert await worker.noted.next() == DONE
             fake.act = answers(("home", "place", "Basel", "live in Basel"))
@@ -144,12 +144,12 @@ async def test_what_was_said_later_counts_though_it_was_found_earlier(engine: As
 async def test_a_turn_that_is_rewound_before_it_was_looked_at_says_nothing(
     engine: AsyncEngine,
 ) -> None:
-    async with inference() as (_, roles):
+    async with fake_inference() as (_, roles):
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(3)
-        await worker.put_facts("I live in Basel.", entity, 3)
+        record = await worker.fill(3)
+        await worker.put_facts("I live in Basel.", record, 3)
         [job] = await worker.stores.queue.claim(1)
-        await worker.rewind_to(entity, 4)
+        await worker.rewind_to(record, 4)
         assert await jobs_left(engine) == []
         assert await worker.jobs._outcome(job) == "lost"
     assert await known(worker) == {}
@@ -159,7 +159,7 @@ async def test_a_turn_that_is_rewound_before_it_was_looked_at_says_nothing(
 async def test_whose_profile_is_erased_has_none_after_the_work_that_was_left(
     engine: AsyncEngine,
 ) -> None:
-    async with inference() as (_, roles):
+    async with fake_inference() as (_, roles):
         worker = Worker(engine, Clock(), roles)
         await worker.jobs.put_facts_alone("ada", "I live in Basel.")
         await worker.jobs.put_facts_alone("bob", "I live in Bern.")
@@ -174,7 +174,7 @@ async def test_whose_profile_is_erased_has_none_after_the_work_that_was_left(
 
 @ONE_DATABASE
 async def test_a_text_of_any_length_with_anything_in_it_is_taken(engine: AsyncEngine) -> None:
-    async with inference() as (_, roles):
+    async with fake_inference() as (_, roles):
         worker = Worker(engine, Clock(), roles)
         async with worker.working():
             await worker.jobs.put_facts_alone("ada", " \n")

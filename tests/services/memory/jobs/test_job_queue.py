@@ -9,10 +9,17 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.database import writing
 from services.common.instances import Instances
-from services.memory.jobs.job_queue import JobQueue, Kind, LostError
+from services.memory.jobs.job_queue import JobKind, JobLostError, JobQueue
 from services.memory.jobs.tables import jobs as table
 from tests.services.memory.builders import Clock
-from tests.services.memory.job_worker import PATIENCE_S, Worker, hangs, inference, jobs_left, rows
+from tests.services.memory.job_worker import (
+    PATIENCE_S,
+    Worker,
+    fake_inference,
+    hangs,
+    jobs_left,
+    rows,
+)
 
 LEASE_S = 30.0
 ONE_DATABASE = pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
@@ -33,7 +40,7 @@ class Shared:
         async with writing(self.engine) as connection:
             for number in range(count):
                 await self.queue.put(
-                    connection, Kind.FACTS, "ada", None, text=f"text {number}", after_s=after_s
+                    connection, JobKind.FACTS, "ada", None, text=f"text {number}", after_s=after_s
                 )
 
 
@@ -56,14 +63,14 @@ async def test_a_job_is_finished_by_who_holds_it_alone(engine: AsyncEngine) -> N
     shared.clock.now_s += LEASE_S
     [second] = await shared.process().claim(1)
     assert not await shared.queue.renew(first)
-    with pytest.raises(LostError):
+    with pytest.raises(JobLostError):
         async with writing(engine) as connection:
-            await shared.queue.put(connection, Kind.FACTS, "ada", None, text="undone")
+            await shared.queue.put(connection, JobKind.FACTS, "ada", None, text="undone")
             await shared.queue.finish(connection, first)
     assert len(await jobs_left(engine)) == 1
     async with writing(engine) as connection:
         await shared.queue.finish(connection, second)
-    with pytest.raises(LostError):
+    with pytest.raises(JobLostError):
         async with writing(engine) as connection:
             await shared.queue.finish(connection, second)
 
@@ -109,7 +116,7 @@ async def test_the_oldest_that_is_due_comes_first(engine: AsyncEngine) -> None:
 
 
 async def test_a_job_is_held_for_as_long_as_it_is_worked_on(engine: AsyncEngine) -> None:
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         fake.act = hangs
         worker = Worker(engine, Clock(), roles, lease_s=0.1)
         await worker.put(await worker.fill(10))
@@ -131,16 +138,16 @@ async def test_work_on_a_job_that_was_taken_away_is_ended(engine: AsyncEngine) -
         finally:
             ended.set()
 
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         fake.act = noted
         clock = Clock()
         worker = Worker(engine, clock, roles, lease_s=0.1)
         other = Worker(engine, clock, roles)
-        entity = await worker.fill(10)
-        await worker.put(entity)
+        record = await worker.fill(10)
+        await worker.put(record)
         async with worker.working():
             await fake.called.wait()
-            await other.jobs.run_due(entity.id, 0)
+            await other.jobs.run_due(record.id, 0)
             await asyncio.wait_for(ended.wait(), 20)
     assert await jobs_left(engine) == [("redo", 1, 5)]
 

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import GatewayError, unavailable
-from services.memory.jobs.job_queue import Kind
+from services.memory.jobs.job_queue import JobKind
 from services.memory.transcript.windows import Windows
 from tests.services.memory.builders import Clock, turn
 from tests.services.memory.job_worker import (
@@ -17,8 +17,8 @@ from tests.services.memory.job_worker import (
     archived_turns,
     facts_said,
     fails,
+    fake_inference,
     hangs,
-    inference,
     jobs_left,
     says,
     short,
@@ -33,17 +33,17 @@ WINDOWS = Windows(5, 5)
 
 
 async def test_a_batch_is_summarised_archived_and_counted_at_once(engine: AsyncEngine) -> None:
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(10)
+        record = await worker.fill(10)
         async with worker.working():
-            await worker.put(entity)
+            await worker.put(record)
             worker.jobs.wake()
             assert await worker.noted.next() == DONE
-    summary = await worker.stores.summaries.current(entity.id)
+    summary = await worker.stores.summaries.current(record.id)
     assert (summary.text, summary.last_turn, summary.degraded) == ("A summary.", 5, False)
-    assert (await worker.now(entity)).summarised == 5
-    assert await archived_turns(engine, entity) == [1, 2, 3, 4, 5]
+    assert (await worker.now(record)).summarised == 5
+    assert await archived_turns(engine, record) == [1, 2, 3, 4, 5]
     assert await jobs_left(engine) == []
     [(user_id, request)] = fake.asked
     assert (user_id, request.role) == ("ada", pb.ROLE_SUMMARISE)
@@ -56,27 +56,27 @@ async def test_a_batch_is_summarised_archived_and_counted_at_once(engine: AsyncE
 async def test_the_next_summary_is_made_of_the_one_before_and_the_new_turns(
     engine: AsyncEngine,
 ) -> None:
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(15)
-        await worker.jobs.summarise_now(entity, WINDOWS, 20)
+        record = await worker.fill(15)
+        await worker.jobs.summarise_now(record, WINDOWS, 20)
     assert await summary_rows(engine) == [(1, 5, False, False), (6, 10, False, False)]
     first, second = (request.prompt.input for _, request in fake.asked)
     assert "A summary." not in first
     assert "A summary." in second
     assert "house 500" not in second
-    assert await archived_turns(engine, entity) == list(range(1, 11))
+    assert await archived_turns(engine, record) == list(range(1, 11))
 
 
 @ONE_DATABASE
 async def test_without_a_model_nothing_is_asked_and_nothing_is_degraded(
     engine: AsyncEngine,
 ) -> None:
-    async with inference() as (fake, roles):
+    async with fake_inference() as (fake, roles):
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(10)
-        await worker.jobs.summarise_now(entity, WINDOWS, 20)
-    summary = await worker.stores.summaries.current(entity.id)
+        record = await worker.fill(10)
+        await worker.jobs.summarise_now(record, WINDOWS, 20)
+    summary = await worker.stores.summaries.current(record.id)
     assert "I own house 100" in summary.text
     assert not summary.degraded
     assert not fake.asked
@@ -97,18 +97,21 @@ async def test_without_a_model_nothing_is_asked_and_nothing_is_degraded(
 async def test_a_model_that_fails_three_times_is_replaced_and_asked_again_later(
     engine: AsyncEngine, act: Act
 ) -> None:
-    async with inference(timeout_s=0.2 if act is hangs else 20, summarise="m") as (fake, roles):
+    async with fake_inference(timeout_s=0.2 if act is hangs else 20, summarise="m") as (
+        fake,
+        roles,
+    ):
         fake.act = act
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(10)
-        await worker.put(entity)
+        record = await worker.fill(10)
+        await worker.put(record)
         async with worker.working():
             for _ in range(2):
                 assert await worker.noted.next() == FAILED
                 await worker.later(10)
             # Without the model there is nothing to wait for.
             assert [await worker.noted.next(), await worker.noted.next()] == [FAILED, DONE]
-            summary = await worker.stores.summaries.current(entity.id)
+            summary = await worker.stores.summaries.current(record.id)
             assert summary.degraded
             assert "I own house 300" in summary.text
             assert len(fake.asked) == 3
@@ -117,7 +120,7 @@ async def test_a_model_that_fails_three_times_is_replaced_and_asked_again_later(
             fake.act = short
             await worker.later(600)
             assert await worker.noted.next() == ("redo", "done")
-    summary = await worker.stores.summaries.current(entity.id)
+    summary = await worker.stores.summaries.current(record.id)
     assert (summary.text, summary.degraded, summary.last_turn) == ("A summary.", False, 5)
     assert await jobs_left(engine) == []
     assert "house 300" in fake.asked[-1][1].prompt.input
@@ -125,7 +128,7 @@ async def test_a_model_that_fails_three_times_is_replaced_and_asked_again_later(
 
 @ONE_DATABASE
 async def test_a_job_is_not_tried_again_before_its_time(engine: AsyncEngine) -> None:
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         fake.act = fails
         worker = Worker(engine, Clock(), roles)
         await worker.put(await worker.fill(10))
@@ -140,20 +143,20 @@ async def test_a_job_is_not_tried_again_before_its_time(engine: AsyncEngine) -> 
 async def test_a_redone_summary_does_not_replace_a_better_one_that_followed(
     engine: AsyncEngine,
 ) -> None:
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(15)
+        record = await worker.fill(15)
         fake.act = hangs
-        await worker.jobs.summarise_now(entity, Windows(10, 5), 0)
+        await worker.jobs.summarise_now(record, Windows(10, 5), 0)
         fake.act = short
-        await worker.jobs.summarise_now(await worker.now(entity), WINDOWS, 20)
+        await worker.jobs.summarise_now(await worker.now(record), WINDOWS, 20)
         asked = len(fake.asked)
         async with worker.working():
             await worker.later(600)
             told = [await worker.noted.next() for _ in range(3)]
     assert told == [("summary", "taken_over"), DONE, ("redo", "done")]
     assert len(fake.asked) == asked
-    assert (await worker.stores.summaries.current(entity.id)).last_turn == 10
+    assert (await worker.stores.summaries.current(record.id)).last_turn == 10
 
 
 @ONE_DATABASE
@@ -168,14 +171,14 @@ async def test_a_summary_that_is_redone_meanwhile_goes_into_the_next_one(
         await redone.wait()
         return await short(request)
 
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         fake.act = hangs
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(15)
-        await worker.jobs.summarise_now(entity, Windows(10, 5), 0)
+        record = await worker.fill(15)
+        await worker.jobs.summarise_now(record, Windows(10, 5), 0)
         assert await worker.noted.next() == ("summary", "taken_over")
         fake.act = after_the_redone
-        await worker.put(await worker.now(entity))
+        await worker.put(await worker.now(record))
         async with worker.working():
             await worker.later(600)
             assert await worker.noted.next() == ("redo", "done")
@@ -188,16 +191,16 @@ async def test_a_summary_that_is_redone_meanwhile_goes_into_the_next_one(
 
 
 async def test_who_waits_too_long_gets_the_summary_without_the_model(engine: AsyncEngine) -> None:
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         fake.act = hangs
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(15)
-        await worker.jobs.summarise_now(entity, WINDOWS, 0.05)
-        current = await worker.now(entity)
+        record = await worker.fill(15)
+        await worker.jobs.summarise_now(record, WINDOWS, 0.05)
+        current = await worker.now(record)
         await worker.jobs.stop()
     assert WINDOWS.view(current.turns, current.summarised).due is None
     assert await summary_rows(engine) == [(1, 5, True, False), (6, 10, True, False)]
-    assert "I own house 100" in (await worker.stores.summaries.current(entity.id)).text
+    assert "I own house 100" in (await worker.stores.summaries.current(record.id)).text
     assert await jobs_left(engine) == [("redo", 1, 5), ("redo", 6, 10)]
 
 
@@ -208,22 +211,22 @@ async def test_an_answer_that_comes_too_late_changes_nothing(engine: AsyncEngine
         await answers.wait()
         return await short(request)
 
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         fake.act = late
         clock = Clock()
         slow, waiting = Worker(engine, clock, roles), Worker(engine, clock, roles)
-        entity = await slow.fill(10)
-        await slow.put(entity)
+        record = await slow.fill(10)
+        await slow.put(record)
         async with slow.working():
             await fake.called.wait()
             # Another process takes the job away from the one that is still at it.
-            await waiting.jobs.run_due(entity.id, 0)
-            before = await slow.stores.summaries.current(entity.id)
+            await waiting.jobs.run_due(record.id, 0)
+            before = await slow.stores.summaries.current(record.id)
             answers.set()
             assert await slow.noted.next() == ("summary", "lost")
-    assert await slow.stores.summaries.current(entity.id) == before
+    assert await slow.stores.summaries.current(record.id) == before
     assert before.degraded
-    assert await archived_turns(engine, entity) == [1, 2, 3, 4, 5]
+    assert await archived_turns(engine, record) == [1, 2, 3, 4, 5]
 
 
 @ONE_DATABASE
@@ -234,15 +237,15 @@ async def test_who_waits_is_told_when_another_process_is_done(engine: AsyncEngin
         await answers.wait()
         return await short(request)
 
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         fake.act = when_told
         clock = Clock()
         first, second = Worker(engine, clock, roles), Worker(engine, clock, roles)
-        entity = await first.fill(10)
-        await first.put(entity)
+        record = await first.fill(10)
+        await first.put(record)
         async with first.working():
             await fake.called.wait()
-            waiting = asyncio.create_task(second.jobs.run_due(entity.id, 20))
+            waiting = asyncio.create_task(second.jobs.run_due(record.id, 20))
             answers.set()
             await waiting
     assert await summary_rows(engine) == [(1, 5, False, False)]
@@ -250,53 +253,53 @@ async def test_who_waits_is_told_when_another_process_is_done(engine: AsyncEngin
 
 
 async def test_several_who_wait_and_work_at_once_make_one_summary(engine: AsyncEngine) -> None:
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         clock = Clock()
         workers = [Worker(engine, clock, roles) for _ in range(3)]
-        entity = await workers[0].fill(20)
+        record = await workers[0].fill(20)
         async with workers[0].working(), workers[1].working(), workers[2].working():
             await asyncio.gather(
-                *(worker.jobs.summarise_now(entity, WINDOWS, 20) for worker in workers)
+                *(worker.jobs.summarise_now(record, WINDOWS, 20) for worker in workers)
             )
     assert await summary_rows(engine) == [
         (1, 5, False, False),
         (6, 10, False, False),
         (11, 15, False, False),
     ]
-    assert await archived_turns(engine, entity) == list(range(1, 16))
+    assert await archived_turns(engine, record) == list(range(1, 16))
     assert len(fake.asked) == 3
 
 
 async def test_what_is_due_twice_is_one_job(engine: AsyncEngine) -> None:
-    async with inference() as (_, roles):
+    async with fake_inference() as (_, roles):
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(16)
-        await worker.put(entity)
-        await worker.put(entity)
+        record = await worker.fill(16)
+        await worker.put(record)
+        await worker.put(record)
         assert await jobs_left(engine) == [("summary", 1, 5), ("summary", 6, 10)]
 
 
 @ONE_DATABASE
 async def test_windows_that_change_summarise_nothing_twice(engine: AsyncEngine) -> None:
-    async with inference() as (_, roles):
+    async with fake_inference() as (_, roles):
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(16)
-        await worker.put(entity, Windows(5, 6))
-        await worker.put(entity, Windows(5, 5))
-        await worker.put(entity, Windows(5, 11))
-        await worker.jobs.run_due(entity.id, 20)
+        record = await worker.fill(16)
+        await worker.put(record, Windows(5, 6))
+        await worker.put(record, Windows(5, 5))
+        await worker.put(record, Windows(5, 11))
+        await worker.jobs.run_due(record.id, 20)
     assert await summary_rows(engine) == [
         (1, 5, False, False),
         (6, 6, False, False),
         (7, 10, False, False),
         (11, 11, False, False),
     ]
-    assert await archived_turns(engine, entity) == list(range(1, 12))
-    assert (await worker.now(entity)).summarised == 11
+    assert await archived_turns(engine, record) == list(range(1, 12))
+    assert (await worker.now(record)).summarised == 11
 
 
 async def test_the_job_of_a_process_that_died_is_done_by_another(engine: AsyncEngine) -> None:
-    async with inference(summarise="m") as (_, roles):
+    async with fake_inference(summarise="m") as (_, roles):
         clock = Clock()
         dead, worker = Worker(engine, clock, roles), Worker(engine, clock, roles)
         await dead.put(await dead.fill(10))
@@ -311,7 +314,7 @@ async def test_the_job_of_a_process_that_died_is_done_by_another(engine: AsyncEn
 
 @ONE_DATABASE
 async def test_a_stopped_process_gives_its_jobs_back_at_once(engine: AsyncEngine) -> None:
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         clock = Clock()
         first, second = Worker(engine, clock, roles), Worker(engine, clock, roles)
         fake.act = hangs
@@ -325,7 +328,7 @@ async def test_a_stopped_process_gives_its_jobs_back_at_once(engine: AsyncEngine
 
 @ONE_DATABASE
 async def test_later_turns_wait_for_earlier_ones(engine: AsyncEngine) -> None:
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         fake.act = fails
         worker = Worker(engine, Clock(), roles)
         await worker.put(await worker.fill(15))
@@ -342,7 +345,7 @@ async def test_memories_do_not_wait_for_each_other(engine: AsyncEngine) -> None:
     async def slow_for_diaries(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
         return await (hangs if "house 900" in request.prompt.input else short)(request)
 
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         fake.act = slow_for_diaries
         worker = Worker(engine, Clock(), roles)
         stuck = await worker.fill(14)
@@ -371,7 +374,7 @@ async def test_only_so_much_is_done_at_a_time(engine: AsyncEngine) -> None:
         under_way -= 1
         return await short(request)
 
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         fake.act = counted
         worker = Worker(engine, Clock(), roles, at_once=2)
         for number in range(5):
@@ -388,22 +391,22 @@ async def test_only_so_much_is_done_at_a_time(engine: AsyncEngine) -> None:
 async def test_of_a_batch_all_or_nothing_is_committed(
     engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with inference(summarise="m") as (_, roles):
+    async with fake_inference(summarise="m") as (_, roles):
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(10)
+        record = await worker.fill(10)
 
         async def breaks(*arguments: object) -> None:
             raise unavailable("no archive")
 
         with monkeypatch.context() as patched:
             patched.setattr(worker.stores.archive, "add", breaks)
-            await worker.put(entity)
+            await worker.put(record)
             async with worker.working():
                 assert await worker.noted.next() == FAILED
         assert await summary_rows(engine) == []
-        assert (await worker.now(entity)).summarised == 0
+        assert (await worker.now(record)).summarised == 0
         assert await jobs_left(engine) == [("summary", 1, 5)]
-        await worker.jobs.run_due(entity.id, 20)
+        await worker.jobs.run_due(record.id, 20)
     assert await summary_rows(engine) == [(1, 5, False, False)]
 
 
@@ -411,16 +414,16 @@ async def test_of_a_batch_all_or_nothing_is_committed(
 async def test_a_database_that_is_silent_is_told_to_who_waits(
     engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with inference() as (_, roles):
+    async with fake_inference() as (_, roles):
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(10)
+        record = await worker.fill(10)
 
         async def breaks(*arguments: object) -> None:
             raise unavailable("no database")
 
         monkeypatch.setattr(worker.stores.archive, "add", breaks)
         with pytest.raises(GatewayError):
-            await worker.jobs.summarise_now(entity, WINDOWS, 0)
+            await worker.jobs.summarise_now(record, WINDOWS, 0)
 
 
 async def test_turns_that_are_rewound_meanwhile_leave_no_summary(engine: AsyncEngine) -> None:
@@ -430,20 +433,20 @@ async def test_turns_that_are_rewound_meanwhile_leave_no_summary(engine: AsyncEn
         await rewound.wait()
         return await short(request)
 
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         fake.act = when_rewound
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(10)
-        await worker.put(entity)
+        record = await worker.fill(10)
+        await worker.put(record)
         async with worker.working():
             await fake.called.wait()
-            await worker.rewind_to(entity, 8)
+            await worker.rewind_to(record, 8)
             rewound.set()
             assert (await worker.noted.next())[1] in ("lost", "moved")
             assert await jobs_left(engine) == []
     assert await summary_rows(engine) == []
-    assert await archived_turns(engine, entity) == []
-    assert (await worker.now(entity)).summarised == 0
+    assert await archived_turns(engine, record) == []
+    assert (await worker.now(record)).summarised == 0
 
 
 @ONE_DATABASE
@@ -456,14 +459,14 @@ async def test_a_summary_is_made_anew_when_later_turns_are_rewound_meanwhile(
         await rewound.wait()
         return await short(request)
 
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         fake.act = when_rewound
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(12)
-        await worker.put(entity)
+        record = await worker.fill(12)
+        await worker.put(record)
         async with worker.working():
             await fake.called.wait()
-            await worker.rewind_to(entity, 20)
+            await worker.rewind_to(record, 20)
             rewound.set()
             assert await worker.noted.next() == ("summary", "moved")
             await worker.later(1)
@@ -474,23 +477,23 @@ async def test_a_summary_is_made_anew_when_later_turns_are_rewound_meanwhile(
 async def test_rewound_turns_take_their_summaries_with_them_and_the_one_before_counts(
     engine: AsyncEngine,
 ) -> None:
-    async with inference() as (_, roles):
+    async with fake_inference() as (_, roles):
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(15)
-        await worker.jobs.summarise_now(entity, WINDOWS, 20)
-        entity = await worker.rewind_to(await worker.now(entity), 14)
-        assert (entity.turns, entity.summarised) == (7, 5)
+        record = await worker.fill(15)
+        await worker.jobs.summarise_now(record, WINDOWS, 20)
+        record = await worker.rewind_to(await worker.now(record), 14)
+        assert (record.turns, record.summarised) == (7, 5)
         assert await summary_rows(engine) == [(1, 5, False, False), (6, 10, False, True)]
         # It goes on, and what is summarised again is archived once.
-        entity = await worker.add(entity, *facts_said(8, 15))
-        await worker.jobs.summarise_now(entity, WINDOWS, 20)
-    assert await archived_turns(engine, entity) == list(range(1, 11))
-    assert (await worker.stores.summaries.current(entity.id)).last_turn == 10
+        record = await worker.add(record, *facts_said(8, 15))
+        await worker.jobs.summarise_now(record, WINDOWS, 20)
+    assert await archived_turns(engine, record) == list(range(1, 11))
+    assert (await worker.stores.summaries.current(record.id)).last_turn == 10
 
 
 @ONE_DATABASE
 async def test_how_much_there_is_to_do_is_told(engine: AsyncEngine) -> None:
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         fake.act = hangs
         worker = Worker(engine, Clock(), roles)
         await worker.put(await worker.fill(15))
@@ -502,15 +505,15 @@ async def test_how_much_there_is_to_do_is_told(engine: AsyncEngine) -> None:
 
 
 async def test_a_forgotten_memory_leaves_no_work(engine: AsyncEngine) -> None:
-    async with inference(summarise="m", embed="e") as (fake, roles):
+    async with fake_inference(summarise="m", embed="e") as (fake, roles):
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(15)
+        record = await worker.fill(15)
         fake.act = hangs
-        await worker.jobs.summarise_now(entity, WINDOWS, 0)
-        await worker.put_facts("I live in Basel.", entity, 15)
+        await worker.jobs.summarise_now(record, WINDOWS, 0)
+        await worker.put_facts("I live in Basel.", record, 15)
         assert {kind for kind, _, _ in await jobs_left(engine)} == {"redo", "embed", "facts"}
         async with (
-            worker.locks.writing(entity) as lock,
+            worker.locks.write_lock(record) as lock,
             worker.repository.committing(lock) as (connection, stored),
         ):
             await worker.stores.forget(connection, stored)
@@ -519,22 +522,22 @@ async def test_a_forgotten_memory_leaves_no_work(engine: AsyncEngine) -> None:
 
 
 async def test_archived_turns_get_vectors_where_a_model_makes_them(engine: AsyncEngine) -> None:
-    async with inference(embed="e") as (fake, roles):
+    async with fake_inference(embed="e") as (fake, roles):
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(20)
+        record = await worker.fill(20)
         # Turns that were archived before there was a model for vectors are made up for.
         roles.chosen = roles.chosen.model_copy(update={"embed": ""})
-        await worker.jobs.summarise_now(entity, Windows(10, 10), 20)
+        await worker.jobs.summarise_now(record, Windows(10, 10), 20)
         roles.chosen = roles.chosen.model_copy(update={"embed": "e"})
         async with worker.working():
-            await worker.jobs.summarise_now(await worker.now(entity), WINDOWS, 20)
-            assert (Kind.EMBED.value, "done") in [
+            await worker.jobs.summarise_now(await worker.now(record), WINDOWS, 20)
+            assert (JobKind.EMBED.value, "done") in [
                 await worker.noted.next(),
                 await worker.noted.next(),
                 await worker.noted.next(),
             ]
         lacking = await worker.stores.archive.without_vectors(
-            "ada", entity.id, "sandbox/embed", after_turn=0, limit=100
+            "ada", record.id, "sandbox/embed", after_turn=0, limit=100
         )
     assert lacking == []
     texts = [text for _, request in fake.asked for text in request.texts]
@@ -550,18 +553,18 @@ async def test_a_turn_never_has_the_vector_of_what_was_said_there_before(
         await rewritten.wait()
         return await short(request)
 
-    async with inference(embed="e") as (fake, roles):
+    async with fake_inference(embed="e") as (fake, roles):
         fake.act = when_rewritten
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(10)
-        await worker.jobs.summarise_now(entity, WINDOWS, 20)
+        record = await worker.fill(10)
+        await worker.jobs.summarise_now(record, WINDOWS, 20)
         assert await worker.noted.next() == DONE
         async with worker.working():
             await fake.called.wait()
-            entity = await worker.rewind_to(await worker.now(entity), 8)
+            record = await worker.rewind_to(await worker.now(record), 8)
             other = turn(5, 8, "something else", "indeed")
-            entity = await worker.add(entity, other, *facts_said(6, 10))
-            await worker.jobs.summarise_now(entity, WINDOWS, 20)
+            record = await worker.add(record, other, *facts_said(6, 10))
+            await worker.jobs.summarise_now(record, WINDOWS, 20)
             assert await worker.noted.next() == DONE
             rewritten.set()
             told = {await worker.noted.next() for _ in range(2)}
@@ -574,11 +577,11 @@ async def test_a_turn_never_has_the_vector_of_what_was_said_there_before(
 async def test_turns_are_left_without_vectors_when_the_model_keeps_failing(
     engine: AsyncEngine,
 ) -> None:
-    async with inference(embed="e") as (fake, roles):
+    async with fake_inference(embed="e") as (fake, roles):
         fake.act = fails
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(10)
-        await worker.jobs.summarise_now(entity, WINDOWS, 20)
+        record = await worker.fill(10)
+        await worker.jobs.summarise_now(record, WINDOWS, 20)
         assert await worker.noted.next() == DONE
         async with worker.working():
             for _ in range(9):

@@ -14,7 +14,7 @@ from tests.services.memory.job_worker import (
     LEASE_S,
     Worker,
     archived_turns,
-    inference,
+    fake_inference,
     jobs_left,
     summary_rows,
 )
@@ -73,17 +73,17 @@ async def kill(process: asyncio.subprocess.Process) -> None:
 async def test_a_job_whose_process_was_killed_is_done_by_another(tmp_path: Path) -> None:
     engine = open_engine(Storage(data_dir=tmp_path))
     await migrate(engine)
-    async with inference(summarise="m") as (_, roles):
+    async with fake_inference(summarise="m") as (_, roles):
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(10)
-        await worker.put(entity)
+        record = await worker.fill(10)
+        await worker.put(record)
         process = await work(tmp_path, "hang", 0)
         assert process.stdout is not None
         assert await process.stdout.readline() == b"asked\n"
         await kill(process)
         assert await jobs_left(engine) == [("summary", 1, 5)]
         worker.clock.now_s += LEASE_S
-        await worker.jobs.run_due(entity.id, 20)
+        await worker.jobs.run_due(record.id, 20)
     assert await summary_rows(engine) == [(1, 5, False, False)]
     await engine.dispose()
 
@@ -95,10 +95,10 @@ async def test_kills_at_any_moment_leave_each_turn_summarised_and_archived_once(
     batches = 40
     engine = open_engine(Storage(data_dir=tmp_path))
     await migrate(engine)
-    async with inference() as (_, roles):
+    async with fake_inference() as (_, roles):
         worker = Worker(engine, Clock(), roles)
-        entity = await worker.fill(5 * batches + 5)
-        await worker.put(entity)
+        record = await worker.fill(5 * batches + 5)
+        await worker.put(record)
         for life in range(4):
             process = await work(tmp_path, "extract", (life + 1) * LEASE_S)
             # Any moment is a moment to die: this is the one wait that is for nothing.
@@ -106,11 +106,11 @@ async def test_kills_at_any_moment_leave_each_turn_summarised_and_archived_once(
             await kill(process)
             done = [last for _, last, _, _ in await summary_rows(engine)]
             assert done == [5 * number for number in range(1, len(done) + 1)]
-            assert await archived_turns(engine, entity) == list(range(1, 5 * len(done) + 1))
-            assert (await worker.now(entity)).summarised == 5 * len(done)
+            assert await archived_turns(engine, record) == list(range(1, 5 * len(done) + 1))
+            assert (await worker.now(record)).summarised == 5 * len(done)
         worker.clock.now_s += 6 * LEASE_S
-        await worker.jobs.summarise_now(entity, Windows(5, 5), 30)
+        await worker.jobs.summarise_now(record, Windows(5, 5), 30)
     assert len(await summary_rows(engine)) == batches
-    assert await archived_turns(engine, entity) == list(range(1, 5 * batches + 1))
+    assert await archived_turns(engine, record) == list(range(1, 5 * batches + 1))
     assert await jobs_left(engine) == []
     await engine.dispose()

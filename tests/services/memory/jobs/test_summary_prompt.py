@@ -9,16 +9,16 @@ from services.memory.jobs.extractive_summary import MAX_TOKENS
 
 
 def test_the_model_sees_the_summary_before_and_each_turn() -> None:
-    prompt = summary_prompt.prompt("Ada has a dog.", ["User: one", "User: two"])
+    prompt = summary_prompt.build_prompt("Ada has a dog.", ["User: one", "User: two"])
     places = [prompt.input.index(part) for part in ("Ada has a dog.", "User: one", "User: two")]
     assert places == sorted(places)
     assert prompt.max_tokens > MAX_TOKENS
-    assert "<summary>" not in summary_prompt.prompt("", ["User: one"]).input
+    assert "<summary>" not in summary_prompt.build_prompt("", ["User: one"]).input
 
 
 def test_of_long_turns_beginnings_and_ends_are_shown_so_that_small_models_can_read_them() -> None:
     turns = [f"User: begin {number} {'x' * 50_000} end {number}" for number in range(5)]
-    prompt = summary_prompt.prompt("", turns)
+    prompt = summary_prompt.build_prompt("", turns)
     assert len(prompt.input) < 25_000
     for number in range(5):
         assert f"begin {number}" in prompt.input
@@ -26,23 +26,23 @@ def test_of_long_turns_beginnings_and_ends_are_shown_so_that_small_models_can_re
 
 
 def test_turns_in_which_nothing_was_said_still_ask_for_something() -> None:
-    assert summary_prompt.prompt("", ["", " "]).input
-    assert summary_prompt.prompt("", []).input
+    assert summary_prompt.build_prompt("", ["", " "]).input
+    assert summary_prompt.build_prompt("", []).input
 
 
 @pytest.mark.parametrize("answer", ["", " \n", "<think>only thoughts</think>", "<thinking>cut off"])
 def test_an_answer_without_a_summary_is_a_failure(answer: str) -> None:
     with pytest.raises(GatewayError):
-        summary_prompt.checked(answer)
+        summary_prompt.parse_summary(answer)
 
 
 def test_thoughts_are_taken_out() -> None:
-    assert summary_prompt.checked("<think>hm\nhm</think>\nAda has a dog.") == "Ada has a dog."
+    assert summary_prompt.parse_summary("<think>hm\nhm</think>\nAda has a dog.") == "Ada has a dog."
 
 
 def test_a_summary_that_fits_stays_as_it_is() -> None:
     assert (
-        summary_prompt.checked("Ada has a dog.\n\nShe likes tea.")
+        summary_prompt.parse_summary("Ada has a dog.\n\nShe likes tea.")
         == "Ada has a dog.\n\nShe likes tea."
     )
 
@@ -50,7 +50,7 @@ def test_a_summary_that_fits_stays_as_it_is() -> None:
 @pytest.mark.parametrize("end", ["\n", " ", ""])
 def test_a_summary_that_is_too_long_is_cut_at_a_line_if_it_has_any(end: str) -> None:
     answer = f"A line of words.{end}" * 1_000
-    cut = summary_prompt.checked(answer)
+    cut = summary_prompt.parse_summary(answer)
     assert MAX_TOKENS * 0.9 < estimate_tokens(cut) <= MAX_TOKENS
     assert cut.endswith("." if end == "\n" else "\u2026")
     assert answer.startswith(cut.rstrip("\u2026"))

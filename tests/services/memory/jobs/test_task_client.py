@@ -6,13 +6,13 @@ import pytest
 
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import GatewayError
-from tests.services.memory.job_worker import fails, hangs, inference, says
+from tests.services.memory.job_worker import fails, fake_inference, hangs, says
 
 PROMPT = pb.Prompt(instructions="do", input="this", max_tokens=5)
 
 
 async def test_texts_and_vectors_come_for_the_user_they_are_for() -> None:
-    async with inference(summarise="m", embed="e") as (fake, roles):
+    async with fake_inference(summarise="m", embed="e") as (fake, roles):
         assert roles.can_write
         assert roles.can_embed
         assert await roles.summarise("ada", PROMPT) == "A summary."
@@ -31,7 +31,7 @@ async def test_texts_and_vectors_come_for_the_user_they_are_for() -> None:
 
 
 async def test_which_roles_have_a_model_is_known_without_asking() -> None:
-    async with inference() as (fake, roles):
+    async with fake_inference() as (fake, roles):
         assert not roles.can_write
         assert not roles.can_embed
         roles.chosen = roles.chosen.model_copy(update={"embed": "e"})
@@ -41,14 +41,14 @@ async def test_which_roles_have_a_model_is_known_without_asking() -> None:
 
 @pytest.mark.parametrize("act", [fails, says(""), says(" ")])
 async def test_a_failure_or_an_empty_answer_is_told(act) -> None:
-    async with inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, roles):
         fake.act = act
         with pytest.raises(GatewayError):
             await roles.summarise("ada", PROMPT)
 
 
 async def test_a_missing_vector_is_a_failure() -> None:
-    async with inference(embed="e") as (fake, roles):
+    async with fake_inference(embed="e") as (fake, roles):
         fake.act = says("no vectors")
         with pytest.raises(GatewayError):
             await roles.embed("ada", ["a"])
@@ -63,7 +63,7 @@ async def test_silence_is_a_failure_after_a_while_and_ends_the_work() -> None:
         finally:
             ended.set()
 
-    async with inference(timeout_s=0.1, summarise="m") as (fake, roles):
+    async with fake_inference(timeout_s=0.1, summarise="m") as (fake, roles):
         fake.act = noted
         with pytest.raises(GatewayError) as raised:
             await roles.summarise("ada", PROMPT)

@@ -11,12 +11,18 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.common.ids import Source
 from services.common.instances import Instances
 from services.common.settings import Storage
-from services.memory.locks.locks import LockLimits, Locks
-from services.memory.storage.memory_records import Entity
-from services.memory.storage.repository import Repository
+from services.memory.locks.locks import LockLimits, MemoryLocks
+from services.memory.storage.memory_records import MemoryRecord
+from services.memory.storage.repository import MemoryRepository
 from services.memory.storage.tables import claims
 from tests.services.memory.builders import QUOTA, count_all, text_of, turn, until_waiting
-from tests.services.memory.lock_holder import LONG_LEASE_S, NAME, OWNER, SHORT_LEASE_S, holder
+from tests.services.memory.lock_holder import (
+    LONG_LEASE_S,
+    NAME,
+    OWNER,
+    SHORT_LEASE_S,
+    lock_holder_process,
+)
 
 _WRITERS = (17, 17, 16)
 
@@ -26,13 +32,13 @@ class Parent:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self.engine = engine
-        self.repository = Repository(engine, Source())
-        self.locks = Locks(engine, Source(), LockLimits(wait_s=60))
+        self.repository = MemoryRepository(engine, Source())
+        self.locks = MemoryLocks(engine, Source(), LockLimits(wait_s=60))
 
     async def write(self, text: str) -> None:
         reserved = await self.repository.reserve(OWNER, NAME, QUOTA)
         async with (
-            self.locks.writing(reserved) as lock,
+            self.locks.write_lock(reserved) as lock,
             self.repository.committing(lock) as (connection, stored),
         ):
             said = turn(stored.turns + 1, stored.messages, text, f"{lock.fence}")
@@ -40,10 +46,10 @@ class Parent:
 
     async def said(self) -> tuple[list[str], list[int]]:
         """Give what was said in each turn, and the number of the lock it was said under."""
-        entity = await self.repository.find(OWNER, NAME)
-        assert isinstance(entity, Entity)
-        turns = await self.repository.turns(entity.id, 1, entity.turns)
-        assert [one.number for one in turns] == list(range(1, entity.turns + 1))
+        record = await self.repository.find(OWNER, NAME)
+        assert isinstance(record, MemoryRecord)
+        turns = await self.repository.turns(record.id, 1, record.turns)
+        assert [one.number for one in turns] == list(range(1, record.turns + 1))
         return (
             [text_of(one.messages[0]) for one in turns],
             [int(text_of(one.messages[1])) for one in turns],
@@ -64,7 +70,7 @@ async def test_fifty_writers_in_several_processes_write_one_after_the_other(
     async with AsyncExitStack() as running:
         processes = [
             await running.enter_async_context(
-                holder(storage, f"p{place}", LONG_LEASE_S, "write", str(calls))
+                lock_holder_process(storage, f"p{place}", LONG_LEASE_S, "write", str(calls))
             )
             for place, calls in enumerate(_WRITERS)
         ]
@@ -80,10 +86,10 @@ async def test_fifty_writers_in_several_processes_write_one_after_the_other(
 async def test_processes_that_are_killed_leave_the_memory_to_others(
     storage: Storage, parent: Parent
 ) -> None:
-    async with holder(storage, "held", SHORT_LEASE_S, "hold") as held:
+    async with lock_holder_process(storage, "held", SHORT_LEASE_S, "hold") as held:
         assert held.stdout is not None
         assert await held.stdout.readline() == b"held\n"
-        async with holder(storage, "waits", SHORT_LEASE_S, "hold") as waits:
+        async with lock_holder_process(storage, "waits", SHORT_LEASE_S, "hold") as waits:
             await until_waiting(parent.engine, 2)
             waits.kill()
             held.kill()
@@ -100,8 +106,8 @@ async def test_what_a_killed_process_of_this_machine_held_is_free_before_its_lea
     storage: Storage, parent: Parent
 ) -> None:
     instances = Instances.enter(storage.data_dir, Source())
-    parent.locks = Locks(parent.engine, Source(), LockLimits(wait_s=10), instances)
-    async with holder(storage, "held", LONG_LEASE_S, "hold") as held:
+    parent.locks = MemoryLocks(parent.engine, Source(), LockLimits(wait_s=10), instances)
+    async with lock_holder_process(storage, "held", LONG_LEASE_S, "hold") as held:
         assert held.stdout is not None
         assert await held.stdout.readline() == b"held\n"
         writing = asyncio.create_task(parent.write("second"))
@@ -126,7 +132,9 @@ async def test_whoever_is_killed_at_any_moment_loses_nothing_that_was_told(
 
     async def live_and_die(place: int) -> None:
         for life in range(8):
-            async with holder(storage, f"p{place}.{life}", SHORT_LEASE_S, "on") as process:
+            async with lock_holder_process(
+                storage, f"p{place}.{life}", SHORT_LEASE_S, "on"
+            ) as process:
                 listening = asyncio.create_task(listen(process))
                 # Any moment is a moment to die.
                 await asyncio.sleep(dice.uniform(1, 5))

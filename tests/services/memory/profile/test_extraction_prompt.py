@@ -5,7 +5,7 @@ import pytest
 
 from services.common.errors import GatewayError
 from services.memory.profile import extraction_prompt
-from services.memory.profile.facts import Fact, Found
+from services.memory.profile.facts import ExtractedFact, Fact
 
 TEXT = "Well, I\u2019ve moved to\nBern, and I love  tea."
 BERN = {"topic": "Home", "sub_topic": "place", "value": "Bern", "quote": "I've moved to bern"}
@@ -16,21 +16,23 @@ def answer(*facts: dict[str, object]) -> str:
 
 
 def test_a_fact_that_the_text_bears_out_is_taken() -> None:
-    assert extraction_prompt.read(answer(BERN), TEXT) == [Found("home", "place", "Bern")]
+    assert extraction_prompt.parse_facts(answer(BERN), TEXT) == [
+        ExtractedFact("home", "place", "Bern")
+    ]
 
 
 @pytest.mark.parametrize(
     "wrapped", ["{}", "\n{} ", "```json\n{}\n```", "```\n{}\n```", "<think>a {{b</think>\n{}"]
 )
 def test_what_models_put_around_their_answer_is_taken_off(wrapped: str) -> None:
-    assert extraction_prompt.read(wrapped.format(answer(BERN)), TEXT) == [
-        Found("home", "place", "Bern")
+    assert extraction_prompt.parse_facts(wrapped.format(answer(BERN)), TEXT) == [
+        ExtractedFact("home", "place", "Bern")
     ]
 
 
 @pytest.mark.parametrize("quote", ["I moved to Basel", "Bern Bern", "love teas"])
 def test_a_fact_whose_quote_is_not_in_the_text_is_left_out(quote: str) -> None:
-    assert extraction_prompt.read(answer({**BERN, "quote": quote}), TEXT) == []
+    assert extraction_prompt.parse_facts(answer({**BERN, "quote": quote}), TEXT) == []
 
 
 @pytest.mark.parametrize(
@@ -51,23 +53,25 @@ def test_a_fact_whose_quote_is_not_in_the_text_is_left_out(quote: str) -> None:
 )
 def test_an_answer_in_any_other_form_is_a_failure_that_shows_nothing(text: str) -> None:
     with pytest.raises(GatewayError) as raised:
-        extraction_prompt.read(text, TEXT)
+        extraction_prompt.parse_facts(text, TEXT)
     assert "Bern" not in str(raised.value)
     assert raised.value.__cause__ is None
     assert raised.value.__suppress_context__
 
 
 def test_names_that_come_to_nothing_are_left_out() -> None:
-    assert extraction_prompt.read(answer({**BERN, "topic": "!!!"}), TEXT) == []
+    assert extraction_prompt.parse_facts(answer({**BERN, "topic": "!!!"}), TEXT) == []
 
 
 def test_no_facts_are_a_good_answer() -> None:
-    assert extraction_prompt.read('{"facts": []}', TEXT) == []
+    assert extraction_prompt.parse_facts('{"facts": []}', TEXT) == []
 
 
 def test_the_model_sees_what_is_known_and_the_text_and_no_more_than_it_can_read() -> None:
     known = [Fact("pets", "dog", "Rex", (), 1)]
-    prompt = extraction_prompt.prompt("I live in Basel. " + "x" * 100_000 + " I'm vegan.", known)
+    prompt = extraction_prompt.build_prompt(
+        "I live in Basel. " + "x" * 100_000 + " I'm vegan.", known
+    )
     assert "pets / dog: Rex" in prompt.input
     assert "I live in Basel." in prompt.input
     assert "I'm vegan." in prompt.input

@@ -13,7 +13,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.memory_pb2 import Turn
 from services.common.database import reading, writing
 from services.common.errors import GatewayError
-from services.memory.storage.memory_records import Entity
+from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import claims, memories, owners, parts
 from services.memory.storage.transcript_rows import CHUNK
 from services.memory.transcript.messages import message_key
@@ -21,7 +21,7 @@ from services.memory.transcript.turns import StoredTurn
 from tests.services.memory.builders import (
     QUOTA,
     Clock,
-    Process,
+    MemoryProcess,
     assistant,
     call,
     count_all,
@@ -41,8 +41,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def memory(engine: AsyncEngine, clock: Clock) -> AsyncIterator[Process]:
-    process = Process(engine, clock)
+async def memory(engine: AsyncEngine, clock: Clock) -> AsyncIterator[MemoryProcess]:
+    process = MemoryProcess(engine, clock)
     yield process
     await process.locks.close()
     assert await count_all(engine, claims) == 0
@@ -52,11 +52,11 @@ def reason_of(raised: pytest.ExceptionInfo[GatewayError]) -> errors_pb2.Reason.V
     return raised.value.reason
 
 
-async def superseded(engine: AsyncEngine, entity: Entity) -> list[list[str]]:
+async def superseded(engine: AsyncEngine, record: MemoryRecord) -> list[list[str]]:
     """Give the texts of superseded parts, the first of the transcript first."""
     query = (
         select(parts.c.content)
-        .where(parts.c.entity_id == entity.id, parts.c.superseded_at_ms.is_not(None))
+        .where(parts.c.entity_id == record.id, parts.c.superseded_at_ms.is_not(None))
         .order_by(parts.c.first_message, parts.c.epoch)
     )
     async with reading(engine) as connection:
@@ -64,14 +64,14 @@ async def superseded(engine: AsyncEngine, entity: Entity) -> list[list[str]]:
     return [[text_of(message) for message in Turn.FromString(one).messages] for one in found]
 
 
-async def test_looking_for_an_unknown_memory_makes_none(memory: Process) -> None:
+async def test_looking_for_an_unknown_memory_makes_none(memory: MemoryProcess) -> None:
     assert await memory.repository.find("ada", "diary") is None
     assert await count_all(memory.engine, memories) == 0
     assert await count_all(memory.engine, owners) == 0
 
 
 async def test_a_memory_is_there_for_others_from_its_first_turn_on(
-    memory: Process, clock: Clock
+    memory: MemoryProcess, clock: Clock
 ) -> None:
     reserved = await memory.repository.reserve("ada", "diary", QUOTA)
     assert await memory.repository.find("ada", "diary") is None
@@ -85,22 +85,22 @@ async def test_a_memory_is_there_for_others_from_its_first_turn_on(
 
 
 async def test_every_commit_moves_the_time_of_last_use_and_never_back(
-    memory: Process, clock: Clock
+    memory: MemoryProcess, clock: Clock
 ) -> None:
-    entity = await memory.make()
+    record = await memory.make()
     clock.now_s += 1
-    entity = await memory.add(entity, turn(2, 2, "more", "yes"))
-    assert entity.updated_at_ms == clock.now_ms
+    record = await memory.add(record, turn(2, 2, "more", "yes"))
+    assert record.updated_at_ms == clock.now_ms
     clock.now_s += 1
-    entity, _ = await memory.rewind(entity, 2)
-    assert entity.updated_at_ms == clock.now_ms
+    record, _ = await memory.rewind(record, 2)
+    assert record.updated_at_ms == clock.now_ms
     clock.now_s -= 60
-    entity = await memory.add(entity, turn(2, 2, "again", "yes"))
-    assert entity.updated_at_ms == clock.now_ms + 60_000
-    assert await memory.repository.current(entity) == entity
+    record = await memory.add(record, turn(2, 2, "again", "yes"))
+    assert record.updated_at_ms == clock.now_ms + 60_000
+    assert await memory.repository.current(record) == record
 
 
-async def test_one_name_of_two_users_is_two_memories(memory: Process) -> None:
+async def test_one_name_of_two_users_is_two_memories(memory: MemoryProcess) -> None:
     hers, his = await memory.make("diary", "ada"), await memory.make("diary", "bob")
     his = await memory.add(his, turn(2, 2, "secret", "kept"))
     assert hers.id != his.id
@@ -111,14 +111,14 @@ async def test_one_name_of_two_users_is_two_memories(memory: Process) -> None:
     assert await memory.repository.find("bob", "diary") == his
 
 
-async def test_the_id_of_a_memory_serves_its_owner_alone(memory: Process) -> None:
+async def test_the_id_of_a_memory_serves_its_owner_alone(memory: MemoryProcess) -> None:
     hers = await memory.make()
     stolen = replace(hers, owner_id="eve")
     assert await memory.repository.current(stolen) is None
     with pytest.raises(GatewayError) as raised:
         await memory.add(stolen, turn(2, 2, "mine", "no"))
     assert reason_of(raised) == errors_pb2.REASON_CONFLICT
-    async with memory.locks.writing(hers) as lock:
+    async with memory.locks.write_lock(hers) as lock:
         with pytest.raises(GatewayError) as raised:
             async with memory.repository.committing(replace(lock, owner_id="eve")):
                 raise AssertionError("a foreign memory was opened")
@@ -127,91 +127,95 @@ async def test_the_id_of_a_memory_serves_its_owner_alone(memory: Process) -> Non
     assert await memory.repository.current(hers) == hers
 
 
-async def test_memories_are_named_to_their_owner_alone(memory: Process) -> None:
+async def test_memories_are_named_to_their_owner_alone(memory: MemoryProcess) -> None:
     hers, his = await memory.make("diary", "ada"), await memory.make("log", "bob")
     asked = {hers.id, his.id, "memory_gone"}
     assert await memory.repository.names("ada", asked) == {hers.id: "diary"}
     assert await memory.repository.names("ada", set()) == {}
 
 
-async def test_turns_are_read_as_they_were_written(memory: Process) -> None:
-    entity = await memory.make()
+async def test_turns_are_read_as_they_were_written(memory: MemoryProcess) -> None:
+    record = await memory.make()
     written = [
         turn(2, 2, "look", call("c1"), result("c1"), "done", at_ms=20),
         turn(3, 6, "again", call("c2"), at_ms=30),
     ]
-    entity = await memory.add(entity, *written)
-    assert (entity.turns, entity.messages) == (3, 8)
-    assert await memory.repository.turns(entity.id, 2, 9) == written
-    assert numbers(await memory.repository.turns(entity.id, 1, 2)) == [1, 2]
-    assert await memory.repository.turns(entity.id, 4, 9) == []
+    record = await memory.add(record, *written)
+    assert (record.turns, record.messages) == (3, 8)
+    assert await memory.repository.turns(record.id, 2, 9) == written
+    assert numbers(await memory.repository.turns(record.id, 1, 2)) == [1, 2]
+    assert await memory.repository.turns(record.id, 4, 9) == []
 
 
-async def test_the_turn_of_each_message_is_found(memory: Process) -> None:
-    entity = await memory.make()
-    entity = await memory.add(entity, turn(2, 2, "look", call("c1"), result("c1"), "done"))
-    found = [await memory.repository.turn_of_message(entity.id, index) for index in range(7)]
+async def test_the_turn_of_each_message_is_found(memory: MemoryProcess) -> None:
+    record = await memory.make()
+    record = await memory.add(record, turn(2, 2, "look", call("c1"), result("c1"), "done"))
+    found = [await memory.repository.turn_of_message(record.id, index) for index in range(7)]
     assert [one.number if one else None for one in found] == [1, 1, 2, 2, 2, 2, None]
     assert found[5] == found[2]
 
 
 async def test_a_turn_that_goes_on_is_one_turn_and_writes_only_what_is_new(
-    memory: Process, clock: Clock
+    memory: MemoryProcess, clock: Clock
 ) -> None:
-    entity = await memory.repository.reserve("ada", "diary", QUOTA)
+    record = await memory.repository.reserve("ada", "diary", QUOTA)
     messages = [user("look around")]
     for step in range(20):
         messages += [call(f"c{step}")]
-        entity = await memory.add(entity, turn(1, 0, *messages, at_ms=7))
-        assert (await memory.repository.turns(entity.id, 1, 1))[0].open
+        record = await memory.add(record, turn(1, 0, *messages, at_ms=7))
+        assert (await memory.repository.turns(record.id, 1, 1))[0].open
         messages += [result(f"c{step}")]
     whole = turn(1, 0, *messages, "all seen", at_ms=7)
-    entity = await memory.add(entity, replace(whole, created_at_ms=8))
-    assert await memory.repository.turns(entity.id, 1, 9) == [whole]
-    assert await memory.repository.keys(entity.id) == b"".join(map(message_key, whole.messages))
-    assert (entity.turns, entity.messages, entity.epoch) == (1, 42, 0)
+    record = await memory.add(record, replace(whole, created_at_ms=8))
+    assert await memory.repository.turns(record.id, 1, 9) == [whole]
+    assert await memory.repository.keys(record.id) == b"".join(map(message_key, whole.messages))
+    assert (record.turns, record.messages, record.epoch) == (1, 42, 0)
     async with reading(memory.engine) as connection:
         written = await connection.scalar(select(func.sum(parts.c.messages)))
     assert written == 42
 
 
-async def test_a_turn_is_closed_when_the_user_goes_on_without_results(memory: Process) -> None:
-    entity = await memory.repository.reserve("ada", "diary", QUOTA)
+async def test_a_turn_is_closed_when_the_user_goes_on_without_results(
+    memory: MemoryProcess,
+) -> None:
+    record = await memory.repository.reserve("ada", "diary", QUOTA)
     waiting = turn(1, 0, "look", call("c1"), result("c1"), call("c2"))
-    entity = await memory.add(entity, turn(1, 0, "look", call("c1")))
-    entity = await memory.add(entity, waiting)
+    record = await memory.add(record, turn(1, 0, "look", call("c1")))
+    record = await memory.add(record, waiting)
     closed = replace(waiting, open=False)
-    entity = await memory.add(entity, closed, turn(2, 4, "never mind", "fine"))
-    assert (await memory.repository.turns(entity.id, 1, 1)) == [closed]
-    entity, changed = await memory.rewind(entity, 4)
-    assert (changed, entity.turns) == (2, 1)
-    assert (await memory.repository.turns(entity.id, 1, 2)) == [closed]
-    entity, changed = await memory.rewind(entity, 2)
-    assert (changed, entity.turns) == (1, 1)
-    [cut] = await memory.repository.turns(entity.id, 1, 2)
+    record = await memory.add(record, closed, turn(2, 4, "never mind", "fine"))
+    assert (await memory.repository.turns(record.id, 1, 1)) == [closed]
+    record, changed = await memory.rewind(record, 4)
+    assert (changed, record.turns) == (2, 1)
+    assert (await memory.repository.turns(record.id, 1, 2)) == [closed]
+    record, changed = await memory.rewind(record, 2)
+    assert (changed, record.turns) == (1, 1)
+    [cut] = await memory.repository.turns(record.id, 1, 2)
     assert cut == replace(waiting, messages=waiting.messages[:2])
 
 
-async def test_a_last_message_that_goes_on_takes_the_place_of_what_it_was(memory: Process) -> None:
-    entity = await memory.make()
-    entity = await memory.add(entity, turn(1, 0, "hello", "hi there"))
-    assert await memory.said(entity) == ["hello", "hi there"]
-    assert (entity.turns, entity.messages, entity.epoch) == (1, 2, 1)
-    assert await superseded(memory.engine, entity) == [["hello", "hi"]]
-    assert await memory.repository.keys(entity.id) == message_key(user("hello")) + message_key(
+async def test_a_last_message_that_goes_on_takes_the_place_of_what_it_was(
+    memory: MemoryProcess,
+) -> None:
+    record = await memory.make()
+    record = await memory.add(record, turn(1, 0, "hello", "hi there"))
+    assert await memory.said(record) == ["hello", "hi there"]
+    assert (record.turns, record.messages, record.epoch) == (1, 2, 1)
+    assert await superseded(memory.engine, record) == [["hello", "hi"]]
+    assert await memory.repository.keys(record.id) == message_key(user("hello")) + message_key(
         assistant("hi there")
     )
 
 
-async def test_a_message_that_was_merely_echoed_is_not_written_again(memory: Process) -> None:
-    entity = await memory.make()
-    entity = await memory.add(entity, turn(1, 0, " hello ", "hi"), turn(2, 2, "more", "yes"))
-    assert await memory.said(entity) == ["hello", "hi", "more", "yes"]
-    assert entity.epoch == 0
+async def test_a_message_that_was_merely_echoed_is_not_written_again(memory: MemoryProcess) -> None:
+    record = await memory.make()
+    record = await memory.add(record, turn(1, 0, " hello ", "hi"), turn(2, 2, "more", "yes"))
+    assert await memory.said(record) == ["hello", "hi", "more", "yes"]
+    assert record.epoch == 0
 
 
-async def test_turns_that_do_not_follow_are_refused_whole(memory: Process) -> None:
-    entity = await memory.make()
+async def test_turns_that_do_not_follow_are_refused_whole(memory: MemoryProcess) -> None:
+    record = await memory.make()
     odd = {
         "a gap": [turn(3, 2, "q", "a")],
         "a missing message": [turn(2, 3, "q", "a")],
@@ -221,162 +225,168 @@ async def test_turns_that_do_not_follow_are_refused_whole(memory: Process) -> No
     }
     for name, one in odd.items():
         with pytest.raises(ValueError, match="do not follow on 1 of 2"):
-            await memory.add(entity, *one)
-        assert await memory.repository.current(entity) == entity, name
-    assert await memory.said(entity) == ["hello", "hi"]
+            await memory.add(record, *one)
+        assert await memory.repository.current(record) == record, name
+    assert await memory.said(record) == ["hello", "hi"]
 
 
 async def test_a_rewind_between_turns_supersedes_the_rest_and_erases_nothing(
-    memory: Process,
+    memory: MemoryProcess,
 ) -> None:
-    entity = await memory.make()
-    entity = await memory.add(entity, *turns(3, 2, 2))
-    entity, changed = await memory.rewind(entity, 4)
+    record = await memory.make()
+    record = await memory.add(record, *turns(3, 2, 2))
+    record, changed = await memory.rewind(record, 4)
     assert changed == 3
-    assert (entity.turns, entity.messages, entity.epoch) == (2, 4, 1)
-    assert await memory.said(entity) == ["hello", "hi", "q0", "a0"]
-    assert await memory.repository.turns(entity.id, 3, 9) == []
-    assert await memory.repository.turn_of_message(entity.id, 4) is None
-    assert await superseded(memory.engine, entity) == [["q1", "a1"], ["q2", "a2"]]
-    assert await memory.repository.current(entity) == entity
+    assert (record.turns, record.messages, record.epoch) == (2, 4, 1)
+    assert await memory.said(record) == ["hello", "hi", "q0", "a0"]
+    assert await memory.repository.turns(record.id, 3, 9) == []
+    assert await memory.repository.turn_of_message(record.id, 4) is None
+    assert await superseded(memory.engine, record) == [["q1", "a1"], ["q2", "a2"]]
+    assert await memory.repository.current(record) == record
 
 
-async def test_a_rewind_into_a_turn_leaves_its_beginning_under_its_number(memory: Process) -> None:
-    entity = await memory.make()
+async def test_a_rewind_into_a_turn_leaves_its_beginning_under_its_number(
+    memory: MemoryProcess,
+) -> None:
+    record = await memory.make()
     cut = turn(2, 2, "look", call("c1"), result("c1"), "done", at_ms=20)
-    entity = await memory.add(entity, cut, turn(3, 6, "thanks", "welcome"))
-    entity, changed = await memory.rewind(entity, 4)
+    record = await memory.add(record, cut, turn(3, 6, "thanks", "welcome"))
+    record, changed = await memory.rewind(record, 4)
     assert changed == 2
-    assert (entity.turns, entity.messages) == (2, 4)
-    left = await memory.repository.turns(entity.id, 2, 9)
+    assert (record.turns, record.messages) == (2, 4)
+    left = await memory.repository.turns(record.id, 2, 9)
     assert left == [replace(cut, messages=cut.messages[:2], open=True)]
-    assert [len(one) for one in await superseded(memory.engine, entity)] == [4, 2]
-    entity = await memory.add(entity, turn(2, 2, "look", call("c1"), result("c1"), "seen"))
-    assert (await memory.said(entity))[-1] == "seen"
-    assert (await memory.repository.turns(entity.id, 2, 2))[0].created_at_ms == 20
+    assert [len(one) for one in await superseded(memory.engine, record)] == [4, 2]
+    record = await memory.add(record, turn(2, 2, "look", call("c1"), result("c1"), "seen"))
+    assert (await memory.said(record))[-1] == "seen"
+    assert (await memory.repository.turns(record.id, 2, 2))[0].created_at_ms == 20
 
 
-async def test_a_rewind_to_nothing_leaves_a_memory_that_is_empty(memory: Process) -> None:
-    entity = await memory.make()
-    entity, changed = await memory.rewind(entity, 0)
+async def test_a_rewind_to_nothing_leaves_a_memory_that_is_empty(memory: MemoryProcess) -> None:
+    record = await memory.make()
+    record, changed = await memory.rewind(record, 0)
     assert changed == 1
-    assert (entity.turns, entity.messages, entity.epoch) == (0, 0, 1)
-    assert await memory.repository.keys(entity.id) == b""
-    await memory.repository.release(entity)
-    assert await memory.repository.find("ada", "diary") == entity
-    entity = await memory.add(entity, turn(1, 0, "anew", "yes"))
-    assert await memory.said(entity) == ["anew", "yes"]
+    assert (record.turns, record.messages, record.epoch) == (0, 0, 1)
+    assert await memory.repository.keys(record.id) == b""
+    await memory.repository.release(record)
+    assert await memory.repository.find("ada", "diary") == record
+    record = await memory.add(record, turn(1, 0, "anew", "yes"))
+    assert await memory.said(record) == ["anew", "yes"]
 
 
-async def test_a_rewind_that_keeps_all_changes_nothing(memory: Process) -> None:
-    entity = await memory.make()
-    rewound, changed = await memory.rewind(entity, 2)
+async def test_a_rewind_that_keeps_all_changes_nothing(memory: MemoryProcess) -> None:
+    record = await memory.make()
+    rewound, changed = await memory.rewind(record, 2)
     assert changed == 2
-    assert rewound == entity
+    assert rewound == record
 
 
-async def test_a_rewind_keeps_what_there_is(memory: Process) -> None:
-    entity = await memory.make()
+async def test_a_rewind_keeps_what_there_is(memory: MemoryProcess) -> None:
+    record = await memory.make()
     for keep in (-1, 3):
         with pytest.raises(ValueError, match=f"cannot keep {keep} of 2"):
-            await memory.rewind(entity, keep)
+            await memory.rewind(record, keep)
 
 
-async def test_a_rewind_takes_back_the_summary_of_what_it_cut(memory: Process) -> None:
-    entity = await memory.make()
-    entity = await memory.add(entity, *turns(5, 2, 2))
+async def test_a_rewind_takes_back_the_summary_of_what_it_cut(memory: MemoryProcess) -> None:
+    record = await memory.make()
+    record = await memory.add(record, *turns(5, 2, 2))
     async with writing(memory.engine) as connection:
-        assert await memory.repository.mark_summarised(connection, entity.id, 0, 3)
-    entity, _ = await memory.rewind(entity, 9)
-    assert entity.summarised == 3
-    entity, changed = await memory.rewind(entity, 5)
-    assert (changed, entity.summarised) == (3, 2)
+        assert await memory.repository.mark_summarised(connection, record.id, 0, 3)
+    record, _ = await memory.rewind(record, 9)
+    assert record.summarised == 3
+    record, changed = await memory.rewind(record, 5)
+    assert (changed, record.summarised) == (3, 2)
     async with (
-        memory.locks.writing(entity) as lock,
+        memory.locks.write_lock(record) as lock,
         memory.repository.committing(lock) as (connection, stored),
     ):
         await memory.repository.rewind(connection, stored, 4)
-        await memory.repository.set_summarised(connection, entity.id, 1)
+        await memory.repository.set_summarised(connection, record.id, 1)
         await memory.repository.append(connection, stored, [turn(3, 4, "q", "a")])
-    kept = await memory.repository.current(entity)
+    kept = await memory.repository.current(record)
     assert kept is not None
     assert kept.summarised == 1
 
 
-async def test_a_summary_counts_for_the_epoch_it_was_made_in(memory: Process) -> None:
-    entity = await memory.make()
-    entity = await memory.add(entity, *turns(5, 2, 2))
-    entity, _ = await memory.rewind(entity, 8)
+async def test_a_summary_counts_for_the_epoch_it_was_made_in(memory: MemoryProcess) -> None:
+    record = await memory.make()
+    record = await memory.add(record, *turns(5, 2, 2))
+    record, _ = await memory.rewind(record, 8)
     async with writing(memory.engine) as connection:
-        assert not await memory.repository.mark_summarised(connection, entity.id, 0, 4)
-        assert await memory.repository.mark_summarised(connection, entity.id, 1, 2)
+        assert not await memory.repository.mark_summarised(connection, record.id, 0, 4)
+        assert await memory.repository.mark_summarised(connection, record.id, 1, 2)
         assert not await memory.repository.mark_summarised(connection, "memory_gone", 1, 2)
-    assert await memory.repository.current(entity) == replace(entity, summarised=2)
+    assert await memory.repository.current(record) == replace(record, summarised=2)
 
 
 async def test_keys_are_those_of_the_transcript_wherever_rows_of_them_end(
-    memory: Process,
+    memory: MemoryProcess,
 ) -> None:
     said = [user(f"m{place}") for place in range(3 * CHUNK)]
     expected = [message_key(message) for message in said]
     for size in (1, CHUNK - 1, CHUNK, CHUNK + 1):
-        entity = await memory.repository.reserve("ada", f"m{size}", QUOTA)
+        record = await memory.repository.reserve("ada", f"m{size}", QUOTA)
         for length in (size, size + 2, 2 * CHUNK - 1, 2 * CHUNK, 3 * CHUNK):
-            entity = await memory.add(entity, turn(1, 0, *said[:length]))
-            assert await memory.repository.keys(entity.id) == b"".join(expected[:length])
+            record = await memory.add(record, turn(1, 0, *said[:length]))
+            assert await memory.repository.keys(record.id) == b"".join(expected[:length])
         for length in (2 * CHUNK + 1, 2 * CHUNK, 2 * CHUNK - 1, size):
-            entity, _ = await memory.rewind(entity, length)
-            assert await memory.repository.keys(entity.id) == b"".join(expected[:length])
-        entity = await memory.add(entity, turn(1, 0, *said))
-        assert await memory.repository.keys(entity.id) == b"".join(expected)
+            record, _ = await memory.rewind(record, length)
+            assert await memory.repository.keys(record.id) == b"".join(expected[:length])
+        record = await memory.add(record, turn(1, 0, *said))
+        assert await memory.repository.keys(record.id) == b"".join(expected)
 
 
-async def test_a_commit_costs_the_same_whatever_the_memory_holds(memory: Process) -> None:
-    entity = await memory.make()
+async def test_a_commit_costs_the_same_whatever_the_memory_holds(memory: MemoryProcess) -> None:
+    record = await memory.make()
     statements: list[str] = []
 
     def note(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
         statements.append(statement)
 
     event.listen(memory.engine.sync_engine, "before_cursor_execute", note)
-    entity = await memory.add(entity, turn(2, 2, "q", "a"))
+    record = await memory.add(record, turn(2, 2, "q", "a"))
     small = len(statements)
-    entity = await memory.add(entity, *turns(2000, 3, 4))
+    record = await memory.add(record, *turns(2000, 3, 4))
     statements.clear()
-    entity = await memory.add(entity, turn(2003, 4004, "q", "a"))
+    record = await memory.add(record, turn(2003, 4004, "q", "a"))
     assert len(statements) == small
-    assert entity.messages == 4006
+    assert record.messages == 4006
 
 
-async def test_appends_and_rewinds_in_any_order_leave_what_a_list_would(memory: Process) -> None:
+async def test_appends_and_rewinds_in_any_order_leave_what_a_list_would(
+    memory: MemoryProcess,
+) -> None:
     await _append_and_rewind(memory, steps=80, seed=1)
 
 
 @pytest.mark.soak
-async def test_thousands_of_appends_and_rewinds_leave_what_a_list_would(memory: Process) -> None:
+async def test_thousands_of_appends_and_rewinds_leave_what_a_list_would(
+    memory: MemoryProcess,
+) -> None:
     for seed in range(2, 6):
         await _append_and_rewind(memory, steps=300, seed=seed)
 
 
-async def _append_and_rewind(memory: Process, steps: int, seed: int) -> None:
+async def _append_and_rewind(memory: MemoryProcess, steps: int, seed: int) -> None:
     dice = random.Random(seed)
-    entity = await memory.repository.reserve("ada", f"diary {seed}", QUOTA)
+    record = await memory.repository.reserve("ada", f"diary {seed}", QUOTA)
     model: list[StoredTurn] = []
     for step in range(steps):
         length = sum(len(one.messages) for one in model)
         if model and dice.random() < 0.3:
             keep = dice.randrange(length + 1)
-            entity, _ = await memory.rewind(entity, keep)
+            record, _ = await memory.rewind(record, keep)
             model = _cut(model, keep)
         else:
             added = _grown(model, length, f"s{step}", dice)
-            entity = await memory.add(entity, *added)
+            record = await memory.add(record, *added)
             model = [one for one in model if one.number < added[0].number] + added
         expected = [message for one in model for message in one.messages]
-        assert await memory.repository.turns(entity.id, 1, len(model) + 1) == model
-        assert await memory.repository.keys(entity.id) == b"".join(map(message_key, expected))
-        assert (entity.turns, entity.messages) == (len(model), len(expected))
-        assert await memory.repository.current(entity) == entity
+        assert await memory.repository.turns(record.id, 1, len(model) + 1) == model
+        assert await memory.repository.keys(record.id) == b"".join(map(message_key, expected))
+        assert (record.turns, record.messages) == (len(model), len(expected))
+        assert await memory.repository.current(record) == record
 
 
 def _cut(model: list[StoredTurn], keep: int) -> list[StoredTurn]:
@@ -406,29 +416,29 @@ def _grown(
     return added
 
 
-async def test_a_commit_that_fails_leaves_nothing(memory: Process) -> None:
-    entity = await memory.make()
+async def test_a_commit_that_fails_leaves_nothing(memory: MemoryProcess) -> None:
+    record = await memory.make()
     with pytest.raises(ZeroDivisionError):
         async with (
-            memory.locks.writing(entity) as lock,
+            memory.locks.write_lock(record) as lock,
             memory.repository.committing(lock) as (connection, stored),
         ):
             await memory.repository.rewind(connection, stored, 1)
             await memory.repository.append(connection, stored, [turn(1, 0, "hello", "changed")])
             raise ZeroDivisionError
-    assert await memory.repository.current(entity) == entity
-    assert await memory.said(entity) == ["hello", "hi"]
+    assert await memory.repository.current(record) == record
+    assert await memory.said(record) == ["hello", "hi"]
 
 
-async def test_what_another_process_wrote_is_read(memory: Process, clock: Clock) -> None:
-    entity = await memory.make()
-    other = Process(memory.engine, clock)
-    assert await other.repository.find("ada", "diary") == entity
-    assert await other.said(entity) == ["hello", "hi"]
+async def test_what_another_process_wrote_is_read(memory: MemoryProcess, clock: Clock) -> None:
+    record = await memory.make()
+    other = MemoryProcess(memory.engine, clock)
+    assert await other.repository.find("ada", "diary") == record
+    assert await other.said(record) == ["hello", "hi"]
 
 
 async def test_memories_are_listed_in_pages_the_one_used_last_first(
-    memory: Process, clock: Clock
+    memory: MemoryProcess, clock: Clock
 ) -> None:
     made = []
     for number in range(5):
@@ -449,38 +459,38 @@ async def test_memories_are_listed_in_pages_the_one_used_last_first(
     assert found == expected
 
 
-async def test_turns_are_listed_in_pages_the_newest_first(memory: Process) -> None:
-    entity = await memory.make()
-    entity = await memory.add(entity, *turns(6, 2, 2))
-    found, token = await memory.repository.turn_page(entity, 3)
+async def test_turns_are_listed_in_pages_the_newest_first(memory: MemoryProcess) -> None:
+    record = await memory.make()
+    record = await memory.add(record, *turns(6, 2, 2))
+    found, token = await memory.repository.turn_page(record, 3)
     assert numbers(found) == [7, 6, 5]
-    entity = await memory.add(entity, turn(8, 14, "q", "a"))
-    found, token = await memory.repository.turn_page(entity, 3, token)
+    record = await memory.add(record, turn(8, 14, "q", "a"))
+    found, token = await memory.repository.turn_page(record, 3, token)
     assert numbers(found) == [4, 3, 2]
-    found, token = await memory.repository.turn_page(entity, 3, token)
+    found, token = await memory.repository.turn_page(record, 3, token)
     assert (numbers(found), token) == ([1], "")
-    assert numbers((await memory.repository.turn_page(entity, 8))[0]) == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert numbers((await memory.repository.turn_page(record, 8))[0]) == [8, 7, 6, 5, 4, 3, 2, 1]
 
 
-async def test_deleting_takes_all_away_and_leaves_others_alone(memory: Process) -> None:
-    entity, other = await memory.make(), await memory.make("other")
-    entity = await memory.add(entity, *turns(3, 2, 2))
-    entity, _ = await memory.rewind(entity, 3)
-    async with memory.locks.reading(entity):
-        await memory.delete(entity)
-    assert set((await rows_of(memory.engine, entity.id)).values()) == {0}
-    assert await memory.repository.current(entity) is None
+async def test_deleting_takes_all_away_and_leaves_others_alone(memory: MemoryProcess) -> None:
+    record, other = await memory.make(), await memory.make("other")
+    record = await memory.add(record, *turns(3, 2, 2))
+    record, _ = await memory.rewind(record, 3)
+    async with memory.locks.read_lock(record):
+        await memory.delete(record)
+    assert set((await rows_of(memory.engine, record.id)).values()) == {0}
+    assert await memory.repository.current(record) is None
     assert await memory.repository.find("ada", "diary") is None
     assert await memory.said(other) == ["hello", "hi"]
     assert await memory.repository.find("ada", "other") == other
     again = await memory.make()
-    assert again.id != entity.id
+    assert again.id != record.id
     assert await memory.said(again) == ["hello", "hi"]
 
 
-async def test_a_memory_that_was_deleted_meanwhile_takes_no_commit(memory: Process) -> None:
-    entity = await memory.make()
-    async with memory.locks.writing(entity) as lock:
+async def test_a_memory_that_was_deleted_meanwhile_takes_no_commit(memory: MemoryProcess) -> None:
+    record = await memory.make()
+    async with memory.locks.write_lock(record) as lock:
         async with memory.repository.committing(lock) as (connection, stored):
             await memory.repository.delete(connection, stored)
         with pytest.raises(GatewayError) as raised:
@@ -488,5 +498,5 @@ async def test_a_memory_that_was_deleted_meanwhile_takes_no_commit(memory: Proce
                 raise AssertionError("a memory that is gone was opened")
     assert reason_of(raised) == errors_pb2.REASON_CONFLICT
     with pytest.raises(GatewayError) as raised:
-        await memory.add(entity, turn(2, 2, "q", "a"))
+        await memory.add(record, turn(2, 2, "q", "a"))
     assert reason_of(raised) == errors_pb2.REASON_CONFLICT

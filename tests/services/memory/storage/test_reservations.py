@@ -11,9 +11,9 @@ from gateway.errors.v1 import errors_pb2
 from services.common.database import open_engine, reading
 from services.common.errors import GatewayError
 from services.common.settings import Storage
-from services.memory.storage.memory_records import Entity
+from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.tables import memories, owners
-from tests.services.memory.builders import QUOTA, Clock, Process, count_all, rows_of, turn
+from tests.services.memory.builders import QUOTA, Clock, MemoryProcess, count_all, rows_of, turn
 
 GRACE_S = 60
 
@@ -24,19 +24,21 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def memory(engine: AsyncEngine, clock: Clock) -> Process:
-    return Process(engine, clock)
+def memory(engine: AsyncEngine, clock: Clock) -> MemoryProcess:
+    return MemoryProcess(engine, clock)
 
 
 @pytest.fixture
-async def other(storage: Storage, memory: Process, clock: Clock) -> AsyncIterator[Process]:
+async def other(
+    storage: Storage, memory: MemoryProcess, clock: Clock
+) -> AsyncIterator[MemoryProcess]:
     """Another process on the same database."""
     engine = open_engine(storage)
-    yield Process(engine, clock)
+    yield MemoryProcess(engine, clock)
     await engine.dispose()
 
 
-async def counted(memory: Process, owner_id: str = "ada") -> int:
+async def counted(memory: MemoryProcess, owner_id: str = "ada") -> int:
     """Give how many memories a user is said to have, which is how many there are."""
     async with reading(memory.engine) as connection:
         count = await connection.scalar(
@@ -49,7 +51,7 @@ async def counted(memory: Process, owner_id: str = "ada") -> int:
     return count or 0
 
 
-async def test_one_too_many_is_refused_and_one_there_is_not(memory: Process) -> None:
+async def test_one_too_many_is_refused_and_one_there_is_not(memory: MemoryProcess) -> None:
     for number in range(QUOTA):
         await memory.make(f"m{number}")
     with pytest.raises(GatewayError, match="10 memories") as raised:
@@ -64,7 +66,7 @@ async def test_one_too_many_is_refused_and_one_there_is_not(memory: Process) -> 
 
 
 async def test_of_many_at_the_edge_of_the_quota_exactly_as_many_get_in(
-    memory: Process, other: Process
+    memory: MemoryProcess, other: MemoryProcess
 ) -> None:
     for number in range(QUOTA - 3):
         await memory.make(f"m{number}")
@@ -75,7 +77,7 @@ async def test_of_many_at_the_edge_of_the_quota_exactly_as_many_get_in(
         ),
         return_exceptions=True,
     )
-    made = [one for one in outcomes if isinstance(one, Entity)]
+    made = [one for one in outcomes if isinstance(one, MemoryRecord)]
     refused = [one for one in outcomes if isinstance(one, GatewayError)]
     assert len(made) == 3
     assert len(refused) == 47
@@ -85,24 +87,26 @@ async def test_of_many_at_the_edge_of_the_quota_exactly_as_many_get_in(
     assert await counted(memory) == QUOTA - 3
 
 
-async def test_many_who_want_one_memory_make_one(memory: Process, other: Process) -> None:
+async def test_many_who_want_one_memory_make_one(
+    memory: MemoryProcess, other: MemoryProcess
+) -> None:
     made = await asyncio.gather(
         *((memory, other)[number % 2].repository.reserve("ada", "diary", 1) for number in range(20))
     )
     assert len({one.id for one in made}) == 1
     assert await counted(memory) == 1
-    for entity in made[:-1]:
-        await memory.repository.release(entity)
+    for record in made[:-1]:
+        await memory.repository.release(record)
     assert await counted(memory) == 1
     await memory.repository.release(made[-1])
     assert await counted(memory) == 0
     assert set((await rows_of(memory.engine, made[0].id)).values()) == {0}
 
 
-async def test_what_one_call_gives_back_another_can_still_use(memory: Process) -> None:
+async def test_what_one_call_gives_back_another_can_still_use(memory: MemoryProcess) -> None:
     first = await memory.repository.reserve("ada", "diary", QUOTA)
     second = await memory.repository.reserve("ada", "diary", QUOTA)
-    async with memory.locks.writing(first):
+    async with memory.locks.write_lock(first):
         pass
     await memory.repository.release(first)
     second = await memory.add(second, turn(1, 0, "hello", "hi"))
@@ -112,24 +116,24 @@ async def test_what_one_call_gives_back_another_can_still_use(memory: Process) -
     assert await counted(memory) == 1
 
 
-async def test_giving_back_twice_or_what_is_gone_does_nothing(memory: Process) -> None:
-    entity = await memory.repository.reserve("ada", "diary", QUOTA)
-    await memory.repository.release(entity)
-    await memory.repository.release(entity)
+async def test_giving_back_twice_or_what_is_gone_does_nothing(memory: MemoryProcess) -> None:
+    record = await memory.repository.reserve("ada", "diary", QUOTA)
+    await memory.repository.release(record)
+    await memory.repository.release(record)
     assert await counted(memory) == 0
 
 
-async def test_deleting_makes_room_at_once(memory: Process) -> None:
-    entity = await memory.make()
+async def test_deleting_makes_room_at_once(memory: MemoryProcess) -> None:
+    record = await memory.make()
     with pytest.raises(GatewayError):
         await memory.repository.reserve("ada", "new", 1)
-    await memory.delete(entity)
+    await memory.delete(record)
     assert await counted(memory) == 0
     await memory.repository.reserve("ada", "new", 1)
 
 
 async def test_what_a_dead_call_reserved_is_dropped_and_nothing_else(
-    memory: Process, clock: Clock
+    memory: MemoryProcess, clock: Clock
 ) -> None:
     used = await memory.make("used")
     emptied, _ = await memory.rewind(await memory.make("emptied"), 0)
@@ -140,7 +144,7 @@ async def test_what_a_dead_call_reserved_is_dropped_and_nothing_else(
     held = await memory.repository.reserve("ada", "held", QUOTA)
     clock.now_s += GRACE_S
     assert await memory.repository.reserve("ada", "shared", QUOTA) == shared_now(shared, clock)
-    async with memory.locks.writing(held) as lock:
+    async with memory.locks.write_lock(held) as lock:
         assert await memory.repository.drop_unused(GRACE_S, at_most=2) == 2
         assert await memory.repository.drop_unused(GRACE_S, at_most=9) == 2
         assert await memory.repository.drop_unused(GRACE_S, at_most=9) == 0
@@ -154,15 +158,15 @@ async def test_what_a_dead_call_reserved_is_dropped_and_nothing_else(
     assert await count_all(memory.engine, memories) == 4
 
 
-def shared_now(entity: Entity, clock: Clock) -> Entity:
-    entity.updated_at_ms = clock.now_ms
-    return entity
+def shared_now(record: MemoryRecord, clock: Clock) -> MemoryRecord:
+    record.updated_at_ms = clock.now_ms
+    return record
 
 
-async def test_a_dead_holder_keeps_nothing(memory: Process, clock: Clock) -> None:
-    entity = await memory.repository.reserve("ada", "diary", QUOTA)
-    async with memory.locks.writing(entity), memory.locks.reading(entity):
+async def test_a_dead_holder_keeps_nothing(memory: MemoryProcess, clock: Clock) -> None:
+    record = await memory.repository.reserve("ada", "diary", QUOTA)
+    async with memory.locks.write_lock(record), memory.locks.read_lock(record):
         clock.now_s += GRACE_S
         assert await memory.repository.drop_unused(GRACE_S, at_most=9) == 1
     assert await counted(memory) == 0
-    assert set((await rows_of(memory.engine, entity.id)).values()) == {0}
+    assert set((await rows_of(memory.engine, record.id)).values()) == {0}

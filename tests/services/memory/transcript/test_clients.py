@@ -8,7 +8,7 @@ from hypothesis import event, given, reject, settings
 
 from gateway.conversation.v1.conversation_pb2 import Message
 from services.memory.transcript import turns
-from services.memory.transcript.messages import has_results, is_user_turn_start, normalised
+from services.memory.transcript.messages import has_results, is_user_turn_start, normalize
 from tests.services.memory.conversations import (
     ASSISTANT,
     HABITS,
@@ -39,7 +39,7 @@ def full(before: Sequence[Exchange], step: Step, habits: Habits) -> list[Message
 
 def newest(before: Sequence[Exchange], step: Step, habits: Habits) -> list[Message]:
     """Give the new messages; where there are none the answer that is to go on."""
-    return sent(step.exchange, habits) or normalised(full(before, step, habits))[-1:]
+    return sent(step.exchange, habits) or normalize(full(before, step, habits))[-1:]
 
 
 def looks_whole(messages: Sequence[Message], memory: Memory) -> bool:
@@ -79,7 +79,7 @@ def trimmed(
     cuts = [
         cut
         for cut in range(1, latest + 1)
-        if can_be_placed(normalised(whole[cut:]), normalised(whole), memory)
+        if can_be_placed(normalize(whole[cut:]), normalize(whole), memory)
     ]
     if not cuts:
         return whole
@@ -113,7 +113,7 @@ def play_newest(steps: Sequence[Step], habits: Habits) -> Memory:
     memory = Memory()
     for place, step in enumerate(lasting):
         messages = newest([past.exchange for past in lasting[:place]], step, habits)
-        if looks_whole(normalised(messages), memory):
+        if looks_whole(normalize(messages), memory):
             reject()
         memory.take(messages, step.exchange.answer)
         check_memory(memory)
@@ -163,7 +163,7 @@ def test_clients_of_different_kinds_can_share_a_memory(
             messages = full(history, step, another)
         else:
             messages = newest(history, step, one)
-            if looks_whole(normalised(messages), memory):
+            if looks_whole(normalize(messages), memory):
                 reject()
         memory.take(messages, step.exchange.answer)
         history.append(step.exchange)
@@ -177,7 +177,7 @@ def test_a_conversation_that_is_sent_to_an_empty_memory_falls_into_the_same_turn
 ) -> None:
     memory = play(steps, habits)
     history = [step.exchange for step in steps]
-    imported = turns.extended(None, 0, normalised(transcript(history, habits)), now_ms=1)
+    imported = turns.extend_turns(None, 0, normalize(transcript(history, habits)), now_ms=1)
     assert [keys(turn.messages) for turn in imported] == [
         keys(turn.messages) for turn in memory.turns
     ]

@@ -10,11 +10,11 @@ from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, Opaque
 from services.memory.transcript.messages import (
     KEY_SIZE,
-    described,
     is_user_turn_start,
+    media_placeholder,
     message_key,
-    normalised,
-    storable,
+    normalize,
+    to_storable,
 )
 from tests.services.memory.conversations import (
     USER,
@@ -120,7 +120,7 @@ def test_of_a_message_thoughts_cache_marks_and_bytes_are_not_kept() -> None:
     inner.cache_control = b'{"type":"ephemeral"}'
     answer = result("1", inner, "sunny")
     answer.cache_control = b'{"type":"ephemeral"}'
-    kept = storable(user(marked, image(b"png", "a cat"), answer))
+    kept = to_storable(user(marked, image(b"png", "a cat"), answer))
     assert kept is not None
     seen, shown, answered = kept.blocks
     assert (seen.text, seen.cache_control) == ("See", b"")
@@ -128,20 +128,20 @@ def test_of_a_message_thoughts_cache_marks_and_bytes_are_not_kept() -> None:
     assert not shown.media.HasField("data")
     assert answered.tool_result.blocks[0].media.sha256 == sha256(b"inner").digest()
     assert not answered.cache_control and not answered.tool_result.blocks[0].cache_control
-    assert storable(model(thought("Hm."), REDACTED, call("1"))) == model(call("1"))
+    assert to_storable(model(thought("Hm."), REDACTED, call("1"))) == model(call("1"))
 
 
 def test_what_a_model_said_in_pieces_is_kept_as_one_text() -> None:
-    assert storable(model("The grass ", "is", " ", thought("Hm."), "green")) == model(
+    assert to_storable(model("The grass ", "is", " ", thought("Hm."), "green")) == model(
         "The grass is green"
     )
-    assert storable(user("One", "two")) == user("One", "two")
+    assert to_storable(user("One", "two")) == user("One", "two")
 
 
 @pytest.mark.parametrize("said", [user(), user(" \n"), model(thought("Hm."), " "), model(REDACTED)])
 def test_of_a_message_that_says_nothing_nothing_is_kept(said: Message) -> None:
-    assert storable(said) is None
-    assert normalised([said]) == []
+    assert to_storable(said) is None
+    assert normalize([said]) == []
 
 
 def test_results_alone_open_no_turn() -> None:
@@ -154,39 +154,39 @@ def test_results_alone_open_no_turn() -> None:
 
 def test_results_become_messages_of_their_own_before_what_is_said_beside_them() -> None:
     mixed = user("And?", result("1", "a"), result("2", "b"))
-    assert normalised([model(call("1"), call("2")), mixed]) == [
+    assert normalize([model(call("1"), call("2")), mixed]) == [
         model(call("1"), call("2")),
         user(result("1", "a")),
         user(result("2", "b")),
         user("And?"),
     ]
-    assert normalised([user("And?"), user(result("1"))]) == [user(result("1")), user("And?")]
-    assert normalised([user(result("1"), " ")]) == [user(result("1"))]
+    assert normalize([user("And?"), user(result("1"))]) == [user(result("1")), user("And?")]
+    assert normalize([user(result("1"), " ")]) == [user(result("1"))]
 
 
 def test_neighbours_of_one_assistant_become_one_message() -> None:
-    assert normalised([user("a"), model("b"), model("c"), user("d"), user("e")]) == [
+    assert normalize([user("a"), model("b"), model("c"), user("d"), user("e")]) == [
         user("a"),
         model("b", "c"),
         user("d"),
         user("e"),
     ]
-    assert normalised([model("b"), user(" "), model("c")]) == [model("b", "c")]
+    assert normalize([model("b"), user(" "), model("c")]) == [model("b", "c")]
 
 
 def test_assistants_of_different_names_stay_apart() -> None:
     ann, bob = model("a", name="Ann"), model("b", name="Bob")
-    assert normalised([ann, bob]) == [ann, bob]
-    assert normalised([model("x"), ann, model("y"), bob]) == [
+    assert normalize([ann, bob]) == [ann, bob]
+    assert normalize([model("x"), ann, model("y"), bob]) == [
         model("x", "a", "y", name="Ann"),
         bob,
     ]
 
 
 def test_a_medium_is_described_in_words() -> None:
-    assert described(image(description="a cat").media).text == "[image, image/png: a cat]"
+    assert media_placeholder(image(description="a cat").media).text == "[image, image/png: a cat]"
     report = Media(kind=conversation.MEDIA_KIND_DOCUMENT, name="report.pdf", sha256=HASH)
-    assert described(report).text == "[document, report.pdf: no longer kept]"
+    assert media_placeholder(report).text == "[document, report.pdf: no longer kept]"
 
 
 BLOCKS = st.one_of(
@@ -215,24 +215,24 @@ MESSAGES = st.builds(
 
 @given(MESSAGES)
 def test_what_is_kept_of_a_message_has_its_key_and_stays_as_it_is(message: Message) -> None:
-    kept = storable(message)
+    kept = to_storable(message)
     if kept is None:
-        assert normalised([message]) == []
+        assert normalize([message]) == []
     else:
         assert message_key(kept) == message_key(message)
-        assert storable(kept) == kept
+        assert to_storable(kept) == kept
 
 
 @given(st.lists(MESSAGES, max_size=8))
 def test_the_normal_form_is_normal_and_something_is_kept_of_every_message(
     messages: list[Message],
 ) -> None:
-    normal = normalised(messages)
-    assert normalised(normal) == normal
-    assert all(storable(message) is not None for message in normal)
+    normal = normalize(messages)
+    assert normalize(normal) == normal
+    assert all(to_storable(message) is not None for message in normal)
 
 
 @given(st.lists(MESSAGES, max_size=8))
 def test_what_is_kept_of_normal_messages_is_normal(messages: list[Message]) -> None:
-    kept = [storable(message) for message in normalised(messages)]
-    assert normalised([message for message in kept if message is not None]) == kept
+    kept = [to_storable(message) for message in normalize(messages)]
+    assert normalize([message for message in kept if message is not None]) == kept

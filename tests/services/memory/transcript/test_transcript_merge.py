@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 
 from gateway.conversation.v1.conversation_pb2 import Message
 from services.memory.transcript import transcript_merge
-from services.memory.transcript.messages import has_results, normalised
-from services.memory.transcript.transcript_merge import Joined, Transcript, join, needs_keys
+from services.memory.transcript.messages import has_results, normalize
+from services.memory.transcript.transcript_merge import (
+    MergePoint,
+    StoredTranscript,
+    find_merge_point,
+    needs_keys,
+)
 from tests.services.memory.conversations import (
     ASSISTANT,
     USER,
@@ -33,8 +38,8 @@ def talk(*words: str) -> list[Message]:
 
 def joined(
     stored: Sequence[Message], sent: Sequence[Message], awaited: frozenset[str] = NONE
-) -> Joined:
-    return join(sent, Transcript(len(stored), awaited, b"".join(keys(stored))))
+) -> MergePoint:
+    return find_merge_point(sent, StoredTranscript(len(stored), awaited, b"".join(keys(stored))))
 
 
 def kept(stored: Sequence[Message], sent: Sequence[Message]) -> tuple[int, int]:
@@ -57,14 +62,14 @@ def test_without_a_stored_conversation_what_is_sent_is_the_history() -> None:
 def test_results_that_the_open_turn_waits_for_go_behind_it() -> None:
     stored = [*talk("Hello", "Hi.", "Weather?"), model(call("c1"), call("c2"))]
     replies = [user(result("c1", "sunny")), user(result("c2", "rain"))]
-    assert joined(stored, replies, frozenset({"c1", "c2"})) == Joined(4, 0)
-    assert joined(stored, [*replies, user("And?")], frozenset({"c1", "c2"})) == Joined(4, 0)
+    assert joined(stored, replies, frozenset({"c1", "c2"})) == MergePoint(4, 0)
+    assert joined(stored, [*replies, user("And?")], frozenset({"c1", "c2"})) == MergePoint(4, 0)
 
 
 def test_awaited_results_go_behind_the_open_turn_though_the_same_were_stored_before() -> None:
     asked = [user("Weather?"), model(call("c1")), user(result("c1", "sunny")), model("Sunny.")]
     stored = [*asked, user("Now?"), model(call("c2"))]
-    assert joined(stored, [user(result("c2", "sunny"))], frozenset({"c2"})) == Joined(6, 0)
+    assert joined(stored, [user(result("c2", "sunny"))], frozenset({"c2"})) == MergePoint(6, 0)
 
 
 def test_results_that_were_stored_before_mean_a_new_answer() -> None:
@@ -103,8 +108,8 @@ def test_an_edit_rewinds_to_where_the_transcripts_part() -> None:
 
 
 def test_a_regenerated_answer_rewinds_to_the_question() -> None:
-    assert joined(STORED, STORED[:5]) == Joined(5, 5)
-    assert joined(STORED, STORED[:3]) == Joined(3, 3)
+    assert joined(STORED, STORED[:5]) == MergePoint(5, 5)
+    assert joined(STORED, STORED[:3]) == MergePoint(3, 3)
 
 
 def test_one_message_in_common_is_not_enough_for_a_transcript() -> None:
@@ -159,15 +164,15 @@ def test_calls_are_known_again_under_other_ids() -> None:
 
 
 def test_a_prefill_is_continued_wherever_it_stands() -> None:
-    assert joined(STORED, [*STORED, user("Go"), model("Sure, ")]) == Joined(6, 6)
-    assert joined(STORED, [user("Go"), model("Sure, ")]) == Joined(6, 0)
-    assert joined(STORED, [*STORED[:4], user("Good."), model("Sure, ")]) == Joined(5, 5)
+    assert joined(STORED, [*STORED, user("Go"), model("Sure, ")]) == MergePoint(6, 6)
+    assert joined(STORED, [user("Go"), model("Sure, ")]) == MergePoint(6, 0)
+    assert joined(STORED, [*STORED[:4], user("Good."), model("Sure, ")]) == MergePoint(5, 5)
 
 
 def test_a_stored_answer_can_go_on() -> None:
-    assert joined(STORED, STORED) == Joined(6, 6)
-    assert joined(STORED, STORED[2:]) == Joined(6, 4)
-    assert joined(STORED, STORED[:4]) == Joined(4, 4)
+    assert joined(STORED, STORED) == MergePoint(6, 6)
+    assert joined(STORED, STORED[2:]) == MergePoint(6, 4)
+    assert joined(STORED, STORED[:4]) == MergePoint(4, 4)
 
 
 def test_whoever_sends_the_newest_messages_alone_needs_no_keys() -> None:
@@ -177,7 +182,7 @@ def test_whoever_sends_the_newest_messages_alone_needs_no_keys() -> None:
     assert not needs_keys([user(result("c1", "sunny"))], 200_000, waiting)
     assert not needs_keys([user(result("c1", "sunny")), user("So?")], 200_000, waiting)
     assert not needs_keys(STORED, 0, NONE)
-    assert join([user("Go")], Transcript(200_000)) == Joined(200_000, 0)
+    assert find_merge_point([user("Go")], StoredTranscript(200_000)) == MergePoint(200_000, 0)
 
 
 def test_a_transcript_needs_keys() -> None:
@@ -222,7 +227,7 @@ SAYINGS = st.sampled_from(
 def test_joining_finds_what_trying_everything_finds(
     stored: list[Message], sent: list[Message], awaited: frozenset[str]
 ) -> None:
-    old, new = normalised(stored), normalised(sent)
+    old, new = normalize(stored), normalize(sent)
     found = joined(old, new, awaited)
     assert (found.keep, found.known) == by_trying_everything(old, new, awaited)
 
@@ -259,7 +264,7 @@ def test_a_long_monotonous_conversation_costs_no_more_than_any(
             compared += 1
             return int.__ne__(self, other)
 
-    numbers = transcript_merge._numbers
+    numbers = transcript_merge._to_integers
     monkeypatch.setattr(
         transcript_merge, "_numbers", lambda read: [Counting(key) for key in numbers(read)]
     )

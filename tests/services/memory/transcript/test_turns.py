@@ -4,16 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversation.v1.conversation_pb2 import Message
-from services.memory.transcript.messages import normalised
+from services.memory.transcript.messages import normalize
 from services.memory.transcript.turns import (
     StoredTurn,
-    asked,
-    awaited,
-    committed,
-    extended,
-    replayable,
-    said,
-    with_answer,
+    append_answer,
+    complete_turns,
+    conversation_text,
+    extend_turns,
+    pending_call_ids,
+    to_model_messages,
+    user_text,
 )
 from tests.services.memory.conversations import (
     ASSISTANT,
@@ -39,7 +39,7 @@ def texts(memory: Memory) -> list[list[str]]:
 
 def is_incomplete(closed: StoredTurn) -> bool:
     """Tell whether calls were left unanswered when the user went on."""
-    return not closed.open and bool(awaited(closed.messages))
+    return not closed.open and bool(pending_call_ids(closed.messages))
 
 
 HELLO = turn(1, 0, user("Hello"), model("Hi."))
@@ -47,58 +47,60 @@ CALLING = turn(2, 2, user("Weather?"), model(call("1"), call("2")), is_open=True
 
 
 def test_a_message_of_the_user_begins_a_turn_and_the_one_before_stays_unwritten() -> None:
-    assert extended(HELLO, 2, [user("So?")], now_ms=9) == [
+    assert extend_turns(HELLO, 2, [user("So?")], now_ms=9) == [
         StoredTurn(2, (user("So?"),), 9, False, 2)
     ]
 
 
 def test_user_messages_one_after_the_other_are_one_turn() -> None:
-    made = extended(None, 0, [user("a"), user("b"), model("c"), user("d")], now_ms=9)
+    made = extend_turns(None, 0, [user("a"), user("b"), model("c"), user("d")], now_ms=9)
     assert [t.messages for t in made] == [(user("a"), user("b"), model("c")), (user("d"),)]
     assert [(t.number, t.first_message) for t in made] == [(1, 0), (2, 3)]
 
 
 def test_what_stands_before_the_first_user_message_belongs_to_the_first_turn() -> None:
-    made = extended(None, 0, [model("Welcome!"), user("Hello"), model("Hi."), user("b")], now_ms=9)
+    made = extend_turns(
+        None, 0, [model("Welcome!"), user("Hello"), model("Hi."), user("b")], now_ms=9
+    )
     assert [len(t.messages) for t in made] == [3, 1]
 
 
 def test_results_of_tools_go_on_with_the_open_turn() -> None:
-    (made,) = extended(CALLING, 4, [user(result("1")), user(result("2"))], now_ms=9)
+    (made,) = extend_turns(CALLING, 4, [user(result("1")), user(result("2"))], now_ms=9)
     assert (made.number, made.first_message, made.created_at_ms, made.open) == (2, 2, 7, False)
     assert made.messages == (*CALLING.messages, user(result("1")), user(result("2")))
 
 
 def test_a_turn_stays_open_until_all_of_its_calls_are_answered() -> None:
-    (made,) = extended(CALLING, 4, [user(result("1"))], now_ms=9)
-    assert made.open and awaited(made.messages) == {"2"}
-    (answered,) = committed([made], model())
+    (made,) = extend_turns(CALLING, 4, [user(result("1"))], now_ms=9)
+    assert made.open and pending_call_ids(made.messages) == {"2"}
+    (answered,) = complete_turns([made], model())
     assert answered.open
-    (answered,) = committed([made], model("Sunny."))
+    (answered,) = complete_turns([made], model("Sunny."))
     assert not answered.open
 
 
 def test_a_user_message_on_an_open_turn_closes_it_incomplete() -> None:
-    closed, begun = extended(CALLING, 4, [user(result("1")), user("Never mind")], now_ms=9)
+    closed, begun = extend_turns(CALLING, 4, [user(result("1")), user("Never mind")], now_ms=9)
     assert (closed.number, closed.open, is_incomplete(closed)) == (2, False, True)
     assert (begun.number, begun.first_message, is_incomplete(begun)) == (3, 5, False)
-    assert replayable(closed.messages) == [
+    assert to_model_messages(closed.messages) == [
         user("Weather?"),
         model(call("1")),
         user(result("1")),
     ]
-    closed, begun = extended(CALLING, 4, [user("Never mind")], now_ms=9)
+    closed, begun = extend_turns(CALLING, 4, [user("Never mind")], now_ms=9)
     assert closed.messages == CALLING.messages
     assert (closed.open, is_incomplete(closed), begun.number) == (False, True, 3)
-    assert replayable(closed.messages) == [user("Weather?")]
+    assert to_model_messages(closed.messages) == [user("Weather?")]
 
 
 def test_a_rewound_turn_is_cut_and_goes_on_under_its_number() -> None:
-    assert extended(HELLO, 1, [], now_ms=9) == [turn(1, 0, user("Hello"))]
-    assert extended(HELLO, 1, [user("there")], now_ms=9) == [
+    assert extend_turns(HELLO, 1, [], now_ms=9) == [turn(1, 0, user("Hello"))]
+    assert extend_turns(HELLO, 1, [user("there")], now_ms=9) == [
         turn(1, 0, user("Hello"), user("there"))
     ]
-    assert extended(HELLO, 1, [model("Other."), user("So?")], now_ms=9) == [
+    assert extend_turns(HELLO, 1, [model("Other."), user("So?")], now_ms=9) == [
         turn(1, 0, user("Hello"), model("Other.")),
         StoredTurn(2, (user("So?"),), 9, False, 2),
     ]
@@ -113,7 +115,7 @@ def test_after_an_empty_answer_the_user_goes_on_with_the_turn() -> None:
 
 
 def test_without_any_message_there_is_no_turn() -> None:
-    assert extended(None, 0, [], now_ms=9) == []
+    assert extend_turns(None, 0, [], now_ms=9) == []
 
 
 def test_a_prefill_and_its_continuation_are_one_message() -> None:
@@ -152,8 +154,8 @@ def test_another_continuation_takes_the_place_of_the_first() -> None:
 
 
 def test_an_answer_that_says_nothing_adds_nothing() -> None:
-    assert with_answer([user("a")], model(thought("Hm."))) == (user("a"),)
-    assert with_answer([user("a"), model("b")], model(" ")) == (user("a"), model("b"))
+    assert append_answer([user("a")], model(thought("Hm."))) == (user("a"),)
+    assert append_answer([user("a"), model("b")], model(" ")) == (user("a"), model("b"))
 
 
 def test_only_what_may_be_kept_is_written() -> None:
@@ -186,7 +188,7 @@ def test_a_call_is_shown_with_its_result_alone() -> None:
         model(thought("Hm."), "Let me see.", call("1"), call("2")),
         user(result("2", "rain"), result("2", "twice"), result("9", "stray")),
     ]
-    assert replayable(exchange) == [
+    assert to_model_messages(exchange) == [
         user("Weather?"),
         model("Let me see.", call("2")),
         user(result("2", "rain")),
@@ -196,17 +198,17 @@ def test_a_call_is_shown_with_its_result_alone() -> None:
 
 def test_of_two_calls_with_one_id_one_is_shown() -> None:
     exchange = [user("a"), model(call("1", "x"), call("1", "y")), user(result("1"))]
-    assert replayable(exchange) == [user("a"), model(call("1", "x")), user(result("1"))]
+    assert to_model_messages(exchange) == [user("a"), model(call("1", "x")), user(result("1"))]
 
 
 def test_a_call_is_left_out_where_another_assistant_speaks_before_its_result() -> None:
     ann, bob = model("b", call("1"), name="Ann"), model("c", name="Bob")
-    shown = replayable([user("a"), ann, bob, user(result("1", "d"))])
+    shown = to_model_messages([user("a"), ann, bob, user(result("1", "d"))])
     assert shown == [user("a"), model("b", name="Ann"), bob, user("[Result of a tool]", "d")]
 
 
 def test_a_result_without_its_call_is_said_as_text() -> None:
-    assert replayable([user(result("1", "sunny", image())), model("So.")]) == [
+    assert to_model_messages([user(result("1", "sunny", image())), model("So.")]) == [
         user("[Result of a tool]", "sunny", image()),
         model("So."),
     ]
@@ -224,7 +226,7 @@ def test_a_late_result_stays_the_newest_thing_said() -> None:
 
 def test_messages_are_shown_as_they_are_where_nothing_is_wrong_with_them() -> None:
     exchange = [user("a", image()), model("b", call("1")), user(result("1", "c")), model("d")]
-    assert replayable(exchange) == exchange
+    assert to_model_messages(exchange) == exchange
 
 
 MESSAGES = st.builds(
@@ -257,9 +259,9 @@ def test_whatever_was_said_a_provider_is_shown_a_valid_conversation(
         for m in messages
     ]
     conversation = [user("Begin"), *fitting, user("End")]
-    shown = replayable(normalised(conversation) if is_normal else conversation)
+    shown = to_model_messages(normalize(conversation) if is_normal else conversation)
     check_valid(shown)
-    assert replayable(shown) == shown
+    assert to_model_messages(shown) == shown
 
 
 def test_what_was_said_is_told_in_words() -> None:
@@ -269,10 +271,10 @@ def test_what_was_said_is_told_in_words() -> None:
         user(result("1", "a tabby")),
         model("A cat."),
     ]
-    assert said(exchange) == (
+    assert conversation_text(exchange) == (
         "User: What is this? [image, image/png: a cat]\n"
         "Assistant: Let me look. [used look]\n"
         "Assistant: A cat."
     )
-    assert asked(exchange) == "What is this?"
-    assert said([]) == asked([model("Hi.")]) == ""
+    assert user_text(exchange) == "What is this?"
+    assert conversation_text([]) == user_text([model("Hi.")]) == ""

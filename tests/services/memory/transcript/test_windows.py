@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.transcript.windows import View, Windows
+from services.memory.transcript.windows import TurnRanges, Windows
 
 WINDOWS = st.builds(Windows, st.integers(5, 40), st.integers(5, 20))
 
@@ -24,7 +24,7 @@ def test_without_turns_there_is_nothing() -> None:
 
 def test_turns_that_left_the_window_stay_raw_until_they_are_summarised() -> None:
     view = Windows(10, 5).view(turns=14, summarised=0)
-    assert view == View(range(1, 1), numbers(1, 4), numbers(5, 14), None)
+    assert view == TurnRanges(range(1, 1), numbers(1, 4), numbers(5, 14), None)
     assert view.raw == numbers(1, 14)
 
 
@@ -41,7 +41,7 @@ def test_of_many_pending_turns_the_oldest_are_due() -> None:
 
 def test_a_larger_window_shows_summarised_turns_raw_again_and_makes_nothing_due() -> None:
     view = Windows(20, 5).view(turns=25, summarised=15)
-    assert view == View(numbers(1, 5), range(6, 6), numbers(6, 25), None)
+    assert view == TurnRanges(numbers(1, 5), range(6, 6), numbers(6, 25), None)
 
 
 def test_a_window_around_everything_leaves_nothing_to_the_summary() -> None:
@@ -51,7 +51,7 @@ def test_a_window_around_everything_leaves_nothing_to_the_summary() -> None:
 
 def test_a_smaller_window_makes_the_turns_it_leaves_pending() -> None:
     view = Windows(5, 5).view(turns=25, summarised=15)
-    assert view == View(numbers(1, 15), numbers(16, 20), numbers(21, 25), numbers(16, 20))
+    assert view == TurnRanges(numbers(1, 15), numbers(16, 20), numbers(21, 25), numbers(16, 20))
 
 
 @given(WINDOWS, st.data())

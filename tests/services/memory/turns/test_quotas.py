@@ -13,15 +13,15 @@ from services.common.database import reading
 from services.common.errors import GatewayError
 from services.memory.storage.tables import memories, owners, parts
 from tests.services.memory.conversations import model, user
-from tests.services.memory.memory_server import READ_ONLY, Remembering, remembering, texts
+from tests.services.memory.memory_server import READ_ONLY, MemoryServer, memory_server, texts
 
 STORAGE = 20_000
 WORDS = "x" * 2_000
 
 
 @pytest.fixture
-async def service(engine: AsyncEngine) -> AsyncIterator[Remembering]:
-    async with remembering(engine, storage={"personal_free": STORAGE}) as one:
+async def service(engine: AsyncEngine) -> AsyncIterator[MemoryServer]:
+    async with memory_server(engine, storage={"personal_free": STORAGE}) as one:
         yield one
 
 
@@ -36,7 +36,7 @@ async def stored(engine: AsyncEngine) -> int:
     return int(of_owner)
 
 
-async def fill(service: Remembering) -> tuple[int, GatewayError]:
+async def fill(service: MemoryServer) -> tuple[int, GatewayError]:
     """Take turns until one is refused; give how many were taken, and the refusal."""
     for taken in range(100):
         try:
@@ -46,12 +46,12 @@ async def fill(service: Remembering) -> tuple[int, GatewayError]:
     raise AssertionError("nothing was refused")
 
 
-async def forget(service: Remembering, memory_id: str = "diary") -> None:
+async def forget(service: MemoryServer, memory_id: str = "diary") -> None:
     await service.call("DeleteMemory", memory_pb2.DeleteMemoryRequest(memory_id=memory_id))
 
 
 async def test_turns_beyond_the_storage_are_refused_before_a_model_is_asked(
-    service: Remembering, engine: AsyncEngine
+    service: MemoryServer, engine: AsyncEngine
 ) -> None:
     taken, refusal = await fill(service)
     assert taken == 4
@@ -64,7 +64,7 @@ async def test_turns_beyond_the_storage_are_refused_before_a_model_is_asked(
 
 
 async def test_an_answer_that_does_not_fit_is_not_remembered(
-    service: Remembering, engine: AsyncEngine
+    service: MemoryServer, engine: AsyncEngine
 ) -> None:
     await service.say("short")
     before = await stored(engine)
@@ -77,7 +77,7 @@ async def test_an_answer_that_does_not_fit_is_not_remembered(
 
 
 async def test_deleting_a_memory_frees_all_it_took_up(
-    service: Remembering, engine: AsyncEngine
+    service: MemoryServer, engine: AsyncEngine
 ) -> None:
     await service.say("other", memory_id="notes")
     left = await stored(engine)
@@ -91,7 +91,7 @@ async def test_deleting_a_memory_frees_all_it_took_up(
 
 
 async def test_what_is_rewound_stays_charged_until_its_memory_is_deleted(
-    service: Remembering, engine: AsyncEngine
+    service: MemoryServer, engine: AsyncEngine
 ) -> None:
     await service.say("one")
     before = await stored(engine)
@@ -109,7 +109,7 @@ async def test_what_is_rewound_stays_charged_until_its_memory_is_deleted(
 
 
 async def test_turns_at_once_do_not_exceed_the_storage_together(
-    service: Remembering, engine: AsyncEngine
+    service: MemoryServer, engine: AsyncEngine
 ) -> None:
     outcomes = await asyncio.gather(
         *(service.say(WORDS, memory_id=f"m{number}") for number in range(8)),
@@ -124,14 +124,14 @@ async def test_turns_at_once_do_not_exceed_the_storage_together(
     assert await stored(engine) <= STORAGE
 
 
-async def test_one_who_has_no_room_may_still_read_a_memory(service: Remembering) -> None:
+async def test_one_who_has_no_room_may_still_read_a_memory(service: MemoryServer) -> None:
     await fill(service)
     async with service.taking("What was said?", mode=READ_ONLY) as holding:
         assert len(holding.context.turns) == 4
 
 
 async def test_a_full_disk_refuses_turns_and_lets_reads_and_deletes_through(
-    service: Remembering,
+    service: MemoryServer,
 ) -> None:
     await service.say("there")
     async with service.taking("while it fills") as holding:

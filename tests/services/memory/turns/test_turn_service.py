@@ -13,13 +13,13 @@ from services.memory.storage.tables import memories
 from tests.services.memory.builders import count_all
 from tests.services.memory.conversations import call, image, model, result, text, thought, user
 from tests.services.memory.job_worker import fails, hangs, rows
-from tests.services.memory.memory_server import READ_ONLY, Remembering, remembering, texts
+from tests.services.memory.memory_server import READ_ONLY, MemoryServer, memory_server, texts
 from tests.waiting import until
 
 
 @pytest.fixture
-async def service(engine: AsyncEngine) -> AsyncIterator[Remembering]:
-    async with remembering(engine) as one:
+async def service(engine: AsyncEngine) -> AsyncIterator[MemoryServer]:
+    async with memory_server(engine) as one:
         yield one
 
 
@@ -27,7 +27,7 @@ def reason_of(error: GatewayError) -> str:
     return Reason.Name(error.reason).removeprefix("REASON_")
 
 
-async def turns_of(service: Remembering, name: str = "ada") -> list[list[str]]:
+async def turns_of(service: MemoryServer, name: str = "ada") -> list[list[str]]:
     """Give the texts of all turns of the diary, the oldest first."""
     found: list[list[str]] = []
     token = ""
@@ -40,14 +40,14 @@ async def turns_of(service: Remembering, name: str = "ada") -> list[list[str]]:
             return found[::-1]
 
 
-async def memory_of(service: Remembering, name: str = "ada") -> memory_pb2.Memory:
+async def memory_of(service: MemoryServer, name: str = "ada") -> memory_pb2.Memory:
     request = memory_pb2.GetMemoryRequest(memory_id="diary")
     answer = await service.call("GetMemory", request, name)
     memory: memory_pb2.Memory = answer.memory
     return memory
 
 
-async def test_a_turn_is_seen_by_the_next(service: Remembering) -> None:
+async def test_a_turn_is_seen_by_the_next(service: MemoryServer) -> None:
     first = await service.say("I am Ada.", answer=model(thought("hm"), "Hello Ada."))
     assert (texts(first.messages), first.newest, len(first.turns)) == (["I am Ada."], 0, 0)
     second = await service.say("Who am I?")
@@ -57,7 +57,7 @@ async def test_a_turn_is_seen_by_the_next(service: Remembering) -> None:
 
 @pytest.mark.parametrize("first", range(3))
 async def test_whoever_sends_all_stores_what_whoever_sends_the_newest_stores(
-    service: Remembering, first: int
+    service: MemoryServer, first: int
 ) -> None:
     said = [("one", "1"), ("two", "2"), ("three", "3"), ("four", "4"), ("five", "5")]
     history = [message for ask, answer in said for message in (user(ask), model(answer))]
@@ -70,7 +70,7 @@ async def test_whoever_sends_all_stores_what_whoever_sends_the_newest_stores(
     assert await turns_of(service) == [list(pair) for pair in said]
 
 
-async def test_an_edit_takes_back_what_came_after(service: Remembering) -> None:
+async def test_an_edit_takes_back_what_came_after(service: MemoryServer) -> None:
     await service.say("one", answer="1")
     await service.say("two", answer="2")
     await service.say("three", answer="3")
@@ -81,7 +81,7 @@ async def test_an_edit_takes_back_what_came_after(service: Remembering) -> None:
     assert (await memory_of(service)).turns == 3
 
 
-async def test_a_turn_that_is_left_changes_nothing(service: Remembering) -> None:
+async def test_a_turn_that_is_left_changes_nothing(service: MemoryServer) -> None:
     await service.say("one", answer="1")
     async with service.taking("two"):
         pass
@@ -92,7 +92,7 @@ async def test_a_turn_that_is_left_changes_nothing(service: Remembering) -> None
 
 
 async def test_a_memory_whose_first_turn_is_left_never_was(
-    service: Remembering, engine: AsyncEngine
+    service: MemoryServer, engine: AsyncEngine
 ) -> None:
     async with service.taking("one") as holding:
         assert texts(holding.context.messages) == ["one"]
@@ -107,7 +107,7 @@ async def test_a_memory_whose_first_turn_is_left_never_was(
 
 
 async def test_reading_an_unknown_memory_answers_and_makes_none(
-    service: Remembering, engine: AsyncEngine
+    service: MemoryServer, engine: AsyncEngine
 ) -> None:
     async with service.taking("hello", mode=READ_ONLY) as holding:
         assert texts(holding.context.messages) == ["hello"]
@@ -117,7 +117,7 @@ async def test_reading_an_unknown_memory_answers_and_makes_none(
     assert await count_all(engine, memories) == 0
 
 
-async def test_reading_changes_nothing(service: Remembering) -> None:
+async def test_reading_changes_nothing(service: MemoryServer) -> None:
     await service.say("one", answer="1")
     async with service.taking("two", mode=READ_ONLY) as holding:
         assert [texts(turn.messages) for turn in holding.context.turns] == [["one", "1"]]
@@ -125,7 +125,7 @@ async def test_reading_changes_nothing(service: Remembering) -> None:
 
 
 async def test_one_writes_at_a_time_while_others_read(engine: AsyncEngine) -> None:
-    async with remembering(engine, lock_wait_s=0.05, readers=2) as service:
+    async with memory_server(engine, lock_wait_s=0.05, readers=2) as service:
         await service.say("one")
         async with service.taking("two") as writer:
             with pytest.raises(GatewayError) as refused:
@@ -145,7 +145,7 @@ async def test_one_writes_at_a_time_while_others_read(engine: AsyncEngine) -> No
         assert len(await turns_of(service)) == 3
 
 
-async def test_tools_are_called_and_answered_within_one_turn(service: Remembering) -> None:
+async def test_tools_are_called_and_answered_within_one_turn(service: MemoryServer) -> None:
     await service.say("Weather?", answer=model(call("c1", "weather", '{"city": "Bonn"}')))
     context = await service.say(user(result("c1", "sunny")), answer="Sunny.")
     assert len(context.turns) == 0
@@ -163,14 +163,14 @@ async def test_tools_are_called_and_answered_within_one_turn(service: Rememberin
     ]
 
 
-async def test_images_are_remembered_by_their_hash(service: Remembering) -> None:
+async def test_images_are_remembered_by_their_hash(service: MemoryServer) -> None:
     await service.say(user(image(b"png"), "What is this?"))
     context = await service.say("And now?")
     block = context.turns[0].messages[0].blocks[0]
     assert block.media.WhichOneof("source") == "sha256" or block.text
 
 
-async def test_users_share_nothing_but_the_name_of_a_memory(service: Remembering) -> None:
+async def test_users_share_nothing_but_the_name_of_a_memory(service: MemoryServer) -> None:
     mine = {"personal_memory": True}
     await service.say("My name is Ada. The password is swordfish.", name="ada", **mine)
     context = await service.say("What is the password? My name is Eve.", name="eve", **mine)
@@ -186,7 +186,7 @@ async def test_users_share_nothing_but_the_name_of_a_memory(service: Remembering
 
 
 async def test_old_turns_are_summarised_and_found_again_each_in_one_place(
-    service: Remembering,
+    service: MemoryServer,
 ) -> None:
     await service.say("My boat is called Melusine.", answer="A fine name.")
     for number in range(24):
@@ -205,7 +205,7 @@ async def test_old_turns_are_summarised_and_found_again_each_in_one_place(
 
 
 async def test_no_model_is_asked_on_the_way_unless_a_batch_is_due(engine: AsyncEngine) -> None:
-    async with remembering(engine, summarise="fake/model") as service:
+    async with memory_server(engine, summarise="fake/model") as service:
         for number in range(14):
             await service.say(f"turn {number}")
         assert service.inference.asked == []
@@ -219,7 +219,7 @@ async def test_no_model_is_asked_on_the_way_unless_a_batch_is_due(engine: AsyncE
 async def test_a_summariser_that_never_works_blocks_no_conversation(
     engine: AsyncEngine, act: object
 ) -> None:
-    async with remembering(engine, summarise="fake/model", sync_wait_s=0.05) as service:
+    async with memory_server(engine, summarise="fake/model", sync_wait_s=0.05) as service:
         service.inference.act = act  # type: ignore[assignment]  # one of the module's acts
         await service.say("My boat is called Melusine.")
         for number in range(39):
@@ -231,7 +231,7 @@ async def test_a_summariser_that_never_works_blocks_no_conversation(
 
 
 async def test_a_profile_holds_what_users_say_and_nothing_that_others_say(
-    service: Remembering, engine: AsyncEngine
+    service: MemoryServer, engine: AsyncEngine
 ) -> None:
     mine = {"personal_memory": True, "memory_id": ""}
     for _ in range(10):
@@ -245,13 +245,13 @@ async def test_a_profile_holds_what_users_say_and_nothing_that_others_say(
     assert await _facts(service) == []
 
 
-async def _facts(service: Remembering) -> list[memory_pb2.Fact]:
+async def _facts(service: MemoryServer) -> list[memory_pb2.Fact]:
     answer = await service.call("GetProfile", memory_pb2.GetProfileRequest())
     return list(answer.facts)
 
 
 async def test_a_plan_has_so_many_memories_and_deleting_frees_one(engine: AsyncEngine) -> None:
-    async with remembering(engine, quota={"personal_free": 2}) as service:
+    async with memory_server(engine, quota={"personal_free": 2}) as service:
         await service.say("a", memory_id="one")
         await service.say("b", memory_id="two")
         with pytest.raises(GatewayError) as refused:
@@ -263,7 +263,7 @@ async def test_a_plan_has_so_many_memories_and_deleting_frees_one(engine: AsyncE
 
 
 async def test_what_one_process_wrote_another_reads(engine: AsyncEngine) -> None:
-    async with remembering(engine) as one, remembering(engine) as other:
+    async with memory_server(engine) as one, memory_server(engine) as other:
         for number in range(20):
             await (one, other)[number % 2].say(f"turn {number}", answer=f"answer {number}")
         assert len(await turns_of(one)) == len(await turns_of(other)) == 20
@@ -272,7 +272,7 @@ async def test_what_one_process_wrote_another_reads(engine: AsyncEngine) -> None
 
 
 async def test_deleting_a_memory_leaves_nothing_of_it(
-    service: Remembering, engine: AsyncEngine
+    service: MemoryServer, engine: AsyncEngine
 ) -> None:
     for number in range(20):
         await service.say(f"My name is Ada{number}.", personal_memory=True)
@@ -299,14 +299,14 @@ async def test_deleting_a_memory_leaves_nothing_of_it(
     ],
 )
 async def test_an_opening_that_breaks_a_rule_is_refused(
-    service: Remembering, opening: dict[str, object], param: str
+    service: MemoryServer, opening: dict[str, object], param: str
 ) -> None:
     with pytest.raises(GatewayError) as raised:
         await service.say("hello", **opening)
     assert (reason_of(raised.value), raised.value.param) == ("INVALID_REQUEST", param)
 
 
-async def test_a_turn_that_begins_with_a_commit_is_refused(service: Remembering) -> None:
+async def test_a_turn_that_begins_with_a_commit_is_refused(service: MemoryServer) -> None:
     with pytest.raises(GatewayError) as raised:
         async with service.taking(user(text(" "))):
             pass
@@ -314,7 +314,7 @@ async def test_a_turn_that_begins_with_a_commit_is_refused(service: Remembering)
 
 
 async def test_the_steps_of_a_tool_loop_look_for_facts_once(engine: AsyncEngine) -> None:
-    async with remembering(engine, summarise="fake/model") as service:
+    async with memory_server(engine, summarise="fake/model") as service:
         mine = {"personal_memory": True}
         await service.say("I am Ada. Weather?", answer=model(call("c1", "weather")), **mine)
         for step in range(1, 4):
@@ -327,7 +327,7 @@ async def test_the_steps_of_a_tool_loop_look_for_facts_once(engine: AsyncEngine)
 
 
 async def test_an_embedding_model_that_hangs_keeps_nobody_waiting(engine: AsyncEngine) -> None:
-    async with remembering(engine, embed="fake/embed", embed_wait_s=0.05) as service:
+    async with memory_server(engine, embed="fake/embed", embed_wait_s=0.05) as service:
         service.inference.act = hangs
         await service.say("My boat is called Melusine.")
         for number in range(19):
