@@ -163,11 +163,13 @@ async def test_a_redone_summary_does_not_replace_a_better_one_that_followed(
 async def test_a_summary_that_is_redone_meanwhile_goes_into_the_next_one(
     engine: AsyncEngine,
 ) -> None:
-    redone = asyncio.Event()
+    next_is_asked, redone = asyncio.Event(), asyncio.Event()
 
     async def after_the_redone(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
         if "<summary>" not in request.prompt.input:
+            await next_is_asked.wait()
             return await says("Better.")(request)
+        next_is_asked.set()
         await redone.wait()
         return await short(request)
 
