@@ -55,7 +55,7 @@ def show(user: _UserOption, memory: _MemoryOption = None) -> None:
 
     async def work(remembered: _Remembered) -> None:
         if memory is not None:
-            one = await remembered.management.describe(remembered.owner_id, memory)
+            one = await remembered.management.get(remembered.owner_id, memory)
             print_table([_HEADING, _row(one)])
             lines = one.summary.splitlines() or ["No summary yet."]
             typer.echo("\n".join(["", *map(_safe, lines)]))
@@ -91,7 +91,7 @@ def export(user: _UserOption, memory: _MemoryOption = None) -> None:
             known = await management.profile(owner_id)
             _print_json({"profile": [_as_dict(fact) for fact in known.facts]})
         for name in await remembered.names(memory):
-            told = _as_dict(await management.describe(owner_id, name))
+            told = _as_dict(await management.get(owner_id, name))
             told["turns"] = turns = []
             token, more = "", True
             while more:
@@ -111,10 +111,10 @@ def remove(user: _UserOption, memory: _MemoryOption = None) -> None:
 
     async def work(remembered: _Remembered) -> None:
         for name in await remembered.names(memory):
-            await remembered.management.forget(remembered.owner_id, name)
+            await remembered.management.delete(remembered.owner_id, name)
             typer.echo(f"Forgot the memory {_safe(name)}.", err=True)
         if memory is None:
-            await remembered.management.forget_profile(remembered.owner_id)
+            await remembered.management.delete_profile(remembered.owner_id)
             typer.echo("Forgot the profile.", err=True)
 
     _for_user(user, work)

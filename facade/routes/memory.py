@@ -40,7 +40,7 @@ def routes() -> list[web.RouteDef]:
 async def list_memories(request: web.Request) -> web.Response:
     """List the caller's memories, the one used last first."""
     page = memory.parse_page(request.query)
-    wanted = ListMemoriesRequest(limit=page.limit, page_token=page.token)
+    wanted = ListMemoriesRequest(page_size=page.limit, page_token=page.token)
     try:
         listed = await request.app[CONTEXT].memory.ListMemories(wanted, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
@@ -69,7 +69,7 @@ async def list_turns(request: web.Request) -> web.Response:
     """List the turns of a memory, the newest first."""
     page = memory.parse_page(request.query)
     wanted = ListTurnsRequest(
-        memory_id=_memory_id(request), limit=page.limit, page_token=page.token
+        memory_id=_memory_id(request), page_size=page.limit, page_token=page.token
     )
     try:
         listed = await request.app[CONTEXT].memory.ListTurns(wanted, metadata=metadata(request))

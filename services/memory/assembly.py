@@ -30,14 +30,14 @@ from services.memory.storage.repository import MemoryRepository
 from services.memory.turns.context import ContextReader
 from services.memory.turns.turn_service import TurnService
 
-# Seconds for which a job is held; whoever works on it renews that.
+# Seconds for which a job is claimed; the claim is renewed while the job runs.
 _JOB_LEASE_S = 30.0
-# A side job's model gets as long; after that the job has failed and is tried again.
-_ROLE_TIMEOUT_S = 60.0
+# Seconds that the model of a job may take; after that the job has failed and is tried again.
+_TASK_TIMEOUT_S = 60.0
 
 
 class MemoryService:
-    """The memory service of one process, its background work under way.
+    """The memory service of one process, with its background work running.
 
     Attributes:
         servicer: answers calls.
@@ -48,7 +48,7 @@ class MemoryService:
         servicer: MemoryServicer,
         locks: MemoryLocks,
         jobs: JobRunner,
-        roles: TaskClient,
+        tasks: TaskClient,
         sweeper: MemorySweeper,
         instances: Instances | None,
     ) -> None:
@@ -56,7 +56,7 @@ class MemoryService:
         self._instances = instances
         self._locks = locks
         self._jobs = jobs
-        self._roles = roles
+        self._tasks = tasks
         self._sweeper = sweeper
         self._running = [asyncio.create_task(jobs.run()), asyncio.create_task(sweeper.run())]
 
@@ -71,36 +71,37 @@ class MemoryService:
         channel: grpc.aio.Channel,
         reserve: DiskReserve,
     ) -> Self:
-        """Build it over a migrated database; `channel` reaches inference."""
-        chosen = settings.memory
+        """Build and start the service over a migrated database; `channel` reaches inference."""
+        limits = settings.memory
         metrics = MemoryMetrics(counters)
-        roles = TaskClient(channel, secrets.service_credential, settings.roles, _ROLE_TIMEOUT_S)
-        # Of a process on another machine nobody can tell whether it lives.
+        tasks = TaskClient(channel, secrets.service_credential, settings.roles, _TASK_TIMEOUT_S)
+        # Whether a process on another machine lives cannot be told.
         instances = None
         if is_sqlite(settings.storage):
             instances = Instances.enter(settings.storage.data_dir, source)
         stores = open_stores(database, source, instances)
-        locks = open_locks(database, source, chosen, instances)
-        contexts = ContextReader(stores, roles, chosen, metrics)
-        jobs = JobRunner(database, stores, roles, metrics, chosen.job_poll_s, instances=instances)
-        taking = TurnService(stores, locks, contexts, jobs, chosen, source, metrics, reserve)
+        locks = open_locks(database, source, limits, instances)
+        contexts = ContextReader(stores, tasks, limits, metrics)
+        jobs = JobRunner(database, stores, tasks, metrics, limits.job_poll_s, instances=instances)
+        turns = TurnService(stores, locks, contexts, jobs, limits, source, metrics, reserve)
+        management = MemoryManagement(database, stores, locks, contexts.embed_question)
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "memory", every_s, source)
         return cls(
-            MemoryServicer(taking, MemoryManagement(database, stores, locks, contexts.embedded)),
+            MemoryServicer(turns, management),
             locks,
             jobs,
-            roles,
+            tasks,
             MemorySweeper(stores.repository, locks, lease, every_s),
             instances,
         )
 
     def reload(self, settings: Settings) -> None:
-        """Take the models that settings choose now."""
-        self._roles.chosen = settings.roles
+        """Use the models that the settings name now."""
+        self._tasks.roles = settings.roles
 
     async def stop(self) -> None:
-        """End the background work; whoever takes it over goes on from where it is."""
+        """Stop the background work; other processes take it over where it is."""
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
@@ -114,7 +115,7 @@ class MemoryService:
 def open_stores(
     database: AsyncEngine, source: Source, instances: Instances | None = None
 ) -> Stores:
-    """Return what is kept of memories in a migrated database."""
+    """Return the stores of a migrated database."""
     return Stores(
         MemoryRepository(database, source),
         SummaryStore(database, source),
@@ -125,8 +126,8 @@ def open_stores(
 
 
 def open_locks(
-    database: AsyncEngine, source: Source, chosen: Memory, instances: Instances | None = None
+    database: AsyncEngine, source: Source, settings: Memory, instances: Instances | None = None
 ) -> MemoryLocks:
     """Return this process's locks on memories."""
-    limits = LockLimits(chosen.lock_wait_s, chosen.readers, chosen.lock_lease_s)
+    limits = LockLimits(settings.lock_wait_s, settings.max_readers, settings.lock_lease_s)
     return MemoryLocks(database, source, limits, instances)

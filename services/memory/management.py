@@ -1,4 +1,4 @@
-"""What users see and do of their memories outside of conversations."""
+"""What users see and do of their memories outside of conversations: list, search, delete."""
 
 from collections.abc import Awaitable, Callable
 
@@ -21,9 +21,9 @@ EmbedQuestion = Callable[[str, str], Awaitable[QuestionVector | None]]
 
 
 class MemoryManagement:
-    """Describes memories and forgets them; every method is for one user's own alone.
+    """Reads and deletes the memories of one user at a time.
 
-    Methods that take a `memory_id` raise `not_found` when the user has none of that name.
+    Methods that take a `memory_id` raise `not_found` when the user has no such memory.
     """
 
     def __init__(
@@ -35,34 +35,34 @@ class MemoryManagement:
         self._embed = embed
 
     async def page(
-        self, owner_id: str, limit: int, page_token: str
+        self, owner_id: str, page_size: int, page_token: str
     ) -> memory_pb2.ListMemoriesResponse:
-        """Return memories, the one used last first."""
-        found, token = await self._stores.repository.page(owner_id, limit, page_token)
+        """Return memories, the most recently used first."""
+        found, token = await self._stores.repository.page(owner_id, page_size, page_token)
         written = await self._locks.being_written([record.id for record in found])
         return memory_pb2.ListMemoriesResponse(
             memories=[_to_proto(record, is_written=record.id in written) for record in found],
             next_page_token=token,
         )
 
-    async def describe(self, owner_id: str, memory_id: str) -> memory_pb2.Memory:
-        """Describe one memory, its summary included."""
+    async def get(self, owner_id: str, memory_id: str) -> memory_pb2.Memory:
+        """Return one memory with its summary."""
         record = await self._find(owner_id, memory_id)
         is_written = bool(await self._locks.being_written([record.id]))
         summary = await self._stores.summaries.current(record.id)
-        described = _to_proto(record, is_written=is_written)
-        if not is_written and await self._stores.queue.waits(record.id):
-            described.state = memory_pb2.Memory.STATE_SUMMARISING
-        described.summary = summary.text
-        described.degraded = summary.degraded
-        return described
+        memory = _to_proto(record, is_written=is_written)
+        if not is_written and await self._stores.queue.has_summaries(record.id):
+            memory.state = memory_pb2.Memory.STATE_SUMMARISING
+        memory.summary = summary.text
+        memory.degraded = summary.degraded
+        return memory
 
     async def turns(
-        self, owner_id: str, memory_id: str, limit: int, page_token: str
+        self, owner_id: str, memory_id: str, page_size: int, page_token: str
     ) -> memory_pb2.ListTurnsResponse:
         """Return turns of a memory, the newest first."""
         record = await self._find(owner_id, memory_id)
-        found, token = await self._stores.repository.turn_page(record, limit, page_token)
+        found, token = await self._stores.repository.turn_page(record, page_size, page_token)
         return memory_pb2.ListTurnsResponse(
             turns=[turn_to_proto(turn) for turn in found], next_page_token=token
         )
@@ -70,7 +70,7 @@ class MemoryManagement:
     async def search(
         self, owner_id: str, memory_id: str, query: str, limit: int
     ) -> memory_pb2.SearchMemoryResponse:
-        """Find archived turns."""
+        """Return archived turns that match a query, the best first."""
         record = await self._find(owner_id, memory_id)
         found = await self._stores.archive.search(
             owner_id,
@@ -78,27 +78,27 @@ class MemoryManagement:
             query,
             before_turn=record.turns + 1,
             limit=limit,
-            embedded=await self._embed(owner_id, query),
+            vector=await self._embed(owner_id, query),
         )
         return memory_pb2.SearchMemoryResponse(
             snippets=[memory_pb2.Snippet(**snippet._asdict()) for snippet in found]
         )
 
-    async def forget(self, owner_id: str, memory_id: str) -> None:
-        """Forget a memory, once nobody writes to it.
+    async def delete(self, owner_id: str, memory_id: str) -> None:
+        """Delete a memory, once nobody writes to it.
 
         Raises:
-            GatewayError: memory_busy, when somebody does for too long.
+            GatewayError: memory_busy, when a call writes to it for too long.
         """
         record = await self._find(owner_id, memory_id)
         async with (
             self._locks.write_lock(record) as lock,
-            self._stores.repository.committing(lock) as (connection, current),
+            self._locks.committing(lock) as (connection, current),
         ):
-            await self._stores.forget(connection, current)
+            await self._stores.delete(connection, current)
 
     async def profile(self, owner_id: str) -> memory_pb2.GetProfileResponse:
-        """Return what is known about a user."""
+        """Return the facts about a user."""
         facts = await self._stores.facts.of(owner_id)
         ids = {source.entity_id for fact in facts for source in fact.sources}
         names = await self._stores.repository.names(owner_id, ids)
@@ -119,15 +119,15 @@ class MemoryManagement:
             ]
         )
 
-    async def forget_profile(self, owner_id: str) -> None:
-        """Forget what is known about a user, and what was still to be looked through."""
+    async def delete_profile(self, owner_id: str) -> None:
+        """Delete the facts about a user, and the jobs that would extract more."""
         async with writing(self._engine) as connection:
-            await self._stores.forget_profile(connection, owner_id)
+            await self._stores.delete_profile(connection, owner_id)
 
     async def _find(self, owner_id: str, memory_id: str) -> MemoryRecord:
-        # Memories of older rules have unprintable characters in their names.
-        known = len(memory_id) <= MAX_NAME and "\0" not in memory_id
-        record = await self._stores.repository.find(owner_id, memory_id) if known else None
+        # Memories made under older rules may have unprintable characters in their names.
+        is_possible = len(memory_id) <= MAX_NAME and "\0" not in memory_id
+        record = await self._stores.repository.find(owner_id, memory_id) if is_possible else None
         if record is None:
             raise GatewayError(
                 errors_pb2.REASON_NOT_FOUND,

@@ -1,4 +1,4 @@
-"""What the memory service counts, shown by /metrics."""
+"""Metrics of the memory service, exposed by /metrics."""
 
 from prometheus_client import CollectorRegistry
 
@@ -9,7 +9,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
 class MemoryMetrics:
-    """The counters of one process; those of the queue tell of all processes."""
+    """The metrics of one process; those of the job queue cover all processes."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.jobs = Gauge(
@@ -44,7 +44,7 @@ class MemoryMetrics:
         )
 
     def backlog(self, backlog: Backlog) -> None:
-        """Show how much there is to do."""
+        """Record the jobs that are due."""
         self.jobs.set(backlog.jobs)
         self.oldest_job_s.set(backlog.oldest_s)
 

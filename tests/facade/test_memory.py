@@ -67,7 +67,7 @@ ONE = f"{MEMORIES}/trip%2Foslo"
 OPERATIONS = {
     "listMemories": (
         ("GET", MEMORIES),
-        pb.ListMemoriesRequest(limit=20),
+        pb.ListMemoriesRequest(page_size=20),
         pb.ListMemoriesResponse(memories=[MEMORY]),
     ),
     "getMemory": (
@@ -82,12 +82,12 @@ OPERATIONS = {
     ),
     "listMemoryTurns": (
         ("GET", f"{ONE}/turns"),
-        pb.ListTurnsRequest(memory_id="trip/oslo", limit=20),
+        pb.ListTurnsRequest(memory_id="trip/oslo", page_size=20),
         pb.ListTurnsResponse(turns=[TURN], next_page_token="MjA"),
     ),
     "searchMemory": (
         ("POST", f"{ONE}/search"),
-        pb.SearchMemoryRequest(memory_id="trip/oslo", **SEARCH),
+        pb.SearchMemoryRequest(memory_id="trip/oslo", query=SEARCH["query"], top_k=SEARCH["limit"]),
         pb.SearchMemoryResponse(
             snippets=[pb.Snippet(turn=3, text=SUMMARY, created_at_ms=DAY_MS, score=0.0328)]
         ),
@@ -180,12 +180,14 @@ async def test_a_list_goes_on_at_its_next_page(front):
     _, told = await front.ask("GET", f"{MEMORIES}?limit=1")
     assert (told["has_more"], told["next_page"]) == (True, "abc-_1")
     await front.ask("GET", f"{MEMORIES}?limit=1&page={told['next_page']}")
-    assert front.desk.calls[-1] == pb.ListMemoriesRequest(limit=1, page_token="abc-_1")
+    assert front.desk.calls[-1] == pb.ListMemoriesRequest(page_size=1, page_token="abc-_1")
     front.desk.answer = pb.ListTurnsResponse()
     _, told = await front.ask("GET", f"{MEMORIES}/m/turns?limit=1000&page=x")
     assert told["data"] == []
     assert (told["first_id"], told["last_id"], told["has_more"]) == (None, None, False)
-    assert front.desk.calls[-1] == pb.ListTurnsRequest(memory_id="m", limit=1000, page_token="x")
+    assert front.desk.calls[-1] == pb.ListTurnsRequest(
+        memory_id="m", page_size=1000, page_token="x"
+    )
 
 
 @pytest.mark.parametrize("path", [MEMORIES, f"{MEMORIES}/m/turns"])
@@ -227,7 +229,7 @@ async def test_a_wrong_search_is_refused(front, body, param):
 
 async def test_a_search_without_a_limit_asks_for_eight(front):
     await front.ask("POST", f"{MEMORIES}/m/search", json={"query": "x"})
-    assert front.desk.calls[0].limit == 8
+    assert front.desk.calls[0].top_k == 8
 
 
 async def test_messages_are_shown_with_all_they_hold(front):

@@ -44,7 +44,7 @@ async def _fill(folder: Path) -> None:
         record = await stores.repository.reserve(owner_id, memory_id, 10)
         async with (
             locks.write_lock(record) as lock,
-            stores.repository.committing(lock) as (connection, current),
+            locks.committing(lock) as (connection, current),
         ):
             turns = [_turn(number, f"{user} {number}") for number in range(1, count + 1)]
             await stores.repository.append(connection, current, turns)

@@ -74,4 +74,4 @@ def parse_search(body: bytes, memory_id: str) -> SearchMemoryRequest:
         GatewayError: invalid, naming the field.
     """
     wanted = read(_SEARCH, body)
-    return SearchMemoryRequest(memory_id=memory_id, query=wanted.query, limit=wanted.limit)
+    return SearchMemoryRequest(memory_id=memory_id, query=wanted.query, top_k=wanted.limit)

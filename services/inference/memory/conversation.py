@@ -189,7 +189,7 @@ class Conversation:
     def _present_with(self, quotes: str) -> Iterator[Message]:
         """Return the present turn, the quotations before what the user says in it."""
         for index, message in enumerate(self._present.messages):
-            if quotes and index == self._context.newest:
+            if quotes and index == self._context.newest_user_message_index:
                 yield Message(role=message.role, blocks=[Block(text=quotes)])
             yield message
 

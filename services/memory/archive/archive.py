@@ -110,7 +110,7 @@ class Archive:
     async def without_vectors(
         self, owner_id: str, entity_id: str, model: str, *, after_turn: int, limit: int
     ) -> list[ArchivedTurn]:
-        """Return archived turns that a model has not embedded yet, the oldest first.
+        """Return archived turns that a model has not vector yet, the oldest first.
 
         Args:
             owner_id: the user.
@@ -132,7 +132,7 @@ class Archive:
         before_turn: int,
         limit: int = LIMIT,
         max_tokens: int = MAX_TOKENS,
-        embedded: QuestionVector | None = None,
+        vector: QuestionVector | None = None,
     ) -> list[Snippet]:
         """Find the archived turns that bear on a question, the best first.
 
@@ -143,7 +143,7 @@ class Archive:
             before_turn: that turn and later ones are left out, as they go out whole.
             limit: how many turns to give.
             max_tokens: for the texts together; long ones are cut.
-            embedded: the question's vector, where an embedding model is configured.
+            vector: the question's vector, where an embedding model is configured.
         """
         question = excerpt(question)
         terms = self._terms(question)
@@ -164,9 +164,9 @@ class Archive:
                     most=most,
                 )
                 found.append(await fitting)
-            if embedded is not None:
+            if vector is not None:
                 alike = lookup.alike(
-                    embedded.model, embedded.values, before_turn=before_turn, most=most
+                    vector.model, vector.values, before_turn=before_turn, most=most
                 )
                 found.append(await alike)
             scores = ranking.reciprocal_rank_fusion(found)
@@ -185,5 +185,5 @@ class Archive:
         said = list(dict.fromkeys(words.terms(question)))
         if len(said) > _MAX_TERMS:
             said = said[: _MAX_TERMS // 2] + said[-_MAX_TERMS // 2 :]
-        asked = dates.dates_in_question(question, int(self._source.now() * 1000))
+        asked = dates.dates_in_question(question, self._source.now_ms())
         return frozenset(said + asked)

@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.common.database import execute_many, insert_into
 from services.memory.archive import binary_quantization, dates, postings, tables, words
+from services.memory.storage.upserts import insert_if_absent
 
 # A pause longer than this ends a session.
 SESSION_PAUSE_MS = 3_600_000
@@ -45,8 +46,7 @@ async def add(
     """
     archives = tables.archives
     empty = {"entity_id": entity_id, "owner_id": owner_id, "turns": 0, "terms": 0}
-    made = insert_into(connection, archives).values(empty).on_conflict_do_nothing()
-    await connection.execute(made)
+    await insert_if_absent(connection, archives, empty)
     if await _lock_archive(connection, entity_id) != owner_id:
         raise ValueError(f"{entity_id} is another user's")
     numbers = [turn.number for turn in turns]

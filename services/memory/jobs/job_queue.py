@@ -1,26 +1,34 @@
-"""The queue of background work in the database: durable, shared by all processes.
+"""The queue of background jobs in the database: durable, and shared by all processes.
 
-A job is put there in the transaction of what makes it necessary. Any process may take a
-job that is due: it holds the job for a while, and again as long as it works on it; the
-job of a process that died is free after that, or at once where the process was one of this
-machine. Clocks of two machines differ, so two may
-work on one job at once: whoever commits first has it, since `finish` removes the row in
-the transaction of the work's outcome and fails where it is gone or another's.
+A job is put in the queue in the transaction of the change that makes it necessary. Any process may
+claim a job that is due: it leases the job for a while, and renews the lease while it works; a job
+of a process that died is free once the lease has expired, or at once where the process ran on this
+machine. The clocks of two machines differ, so two processes may work on one job at once:
+the first to commit wins, since `finish` deletes the row in the transaction of the job's results
+and fails where the row is gone or leased to another process.
 
 Where a transaction also changes a memory, the memory's row is locked before its jobs.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.common.database import insert_into, reading, writing
+from services.common.database import reading, writing
 from services.common.ids import Source
 from services.common.instances import Instances
+from services.common.leased_rows import (
+    LeasedRows,
+    delete_in_order,
+    holder_prefix,
+    is_held_by_instance,
+)
 from services.memory.jobs.tables import jobs
+from services.memory.storage.upserts import insert_if_absent
 
 PREFIX = "job_"
 
@@ -29,10 +37,10 @@ _FREE = ""
 
 
 class JobKind(StrEnum):
-    """What is to be done.
+    """The kinds of jobs.
 
-    SUMMARY: make the summary reach up to `last_turn`. REDO: make a degraded summary again.
-    FACTS: find what `text` says of the user. EMBED: make vectors of archived turns.
+    SUMMARY: extend the summary to `last_turn`. REDO: make a degraded summary again with the model.
+    FACTS: extract facts about the user from `text`. EMBED: make vectors of archived turns.
     """
 
     SUMMARY = "summary"
@@ -43,19 +51,19 @@ class JobKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job that this process holds.
+    """A job that this process has claimed.
 
     Attributes:
-        id: its own.
-        kind: what is to be done.
-        owner_id: the user for whom.
-        entity_id: the memory, or "" for what was said outside of any.
-        first_turn: where the turns begin that it is about, or 0.
-        last_turn: where they end.
-        text: with FACTS, what the user said.
+        id: id of the job.
+        kind: what to do.
+        owner_id: the user whom it is for.
+        entity_id: id of the memory, or "" for text outside of any.
+        first_turn: number of the first turn that it is about, or 0.
+        last_turn: number of the last one.
+        text: the user's words, for FACTS.
         created_at_ms: Unix milliseconds.
-        attempts: how often it failed.
-        holder: proves that it is held.
+        attempts: how often the job has failed.
+        holder: id of the claim, without which the job cannot be finished.
     """
 
     id: str
@@ -72,11 +80,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """How much there is to do.
+    """The jobs that are due.
 
     Attributes:
-        jobs: how many, those being worked on included.
-        oldest_s: seconds since the oldest was put there; 0 where there is none.
+        jobs: their count, claimed ones included.
+        oldest_s: seconds since the oldest was put in the queue; 0 where there is none.
     """
 
     jobs: int
@@ -84,7 +92,7 @@ class Backlog:
 
 
 class JobLostError(Exception):
-    """A job is not this process's any more: another took it, or there is no need for it."""
+    """Error raised when another process has claimed a job, or when it was cancelled."""
 
 
 class JobQueue:
@@ -96,8 +104,8 @@ class JobQueue:
     Args:
         engine: the database.
         source: ids and clocks.
-        lease_s: seconds for which a job is held.
-        instances: the processes of this machine, where the jobs of dead ones can be told.
+        lease_s: seconds for which a claim lasts.
+        instances: the processes of this machine, where their deaths can be told.
 
     Attributes:
         lease_s: the same.
@@ -110,13 +118,13 @@ class JobQueue:
         lease_s: float,
         instances: Instances | None = None,
     ) -> None:
-        self._holder = _holder_prefix(instances.name if instances else "")
+        self._holder_prefix = holder_prefix(_HOLDER, instances.name if instances else "")
         if instances:
-            instances.on_death.append(self.free_of)
+            instances.on_death.append(self.release_of_instance)
         self._engine = engine
         self._source = source
+        self._rows = LeasedRows(jobs, source, lease_s)
         self.lease_s = lease_s
-        self._lease_ms = int(lease_s * 1000)
 
     async def put(
         self,
@@ -130,19 +138,19 @@ class JobQueue:
         text: str = "",
         after_s: float = 0,
     ) -> None:
-        """Put a job there, due in `after_s` seconds, unless it is there already.
+        """Put a job in the queue, due in `after_s` seconds, unless it is there already.
 
         Args:
             connection: the caller's transaction.
-            kind: what is to be done.
-            owner_id: the user for whom.
-            entity_id: the memory, or None for what was said outside of any.
-            turns: the first and the last that it is about.
-            variant: what tells it from other jobs of its kind about the same turns.
-            text: with FACTS, what the user said.
-            after_s: seconds until it is due.
+            kind: what to do.
+            owner_id: the user whom it is for.
+            entity_id: id of the memory, or None for text outside of any.
+            turns: numbers of the first and the last turn that it is about.
+            variant: distinguishes jobs of one kind about the same turns.
+            text: the user's words, for FACTS.
+            after_s: seconds until the job is due.
         """
-        now_ms = self._now_ms()
+        now_ms = self._source.now_ms()
         values = {
             "id": self._source.new_id(PREFIX),
             "kind": kind.value,
@@ -159,22 +167,21 @@ class JobQueue:
             "holder": _FREE,
             "ends_at_ms": 0,
         }
-        add = insert_into(connection, jobs).values(values)
-        await connection.execute(add.on_conflict_do_nothing())
+        await insert_if_absent(connection, jobs, values)
 
-    async def claim(self, at_most: int, entity_id: str | None = None) -> list[Job]:
-        """Take jobs that are due, those that somebody waits for first.
+    async def claim(self, limit: int, entity_id: str | None = None) -> list[Job]:
+        """Claim jobs that are due, promoted ones first.
 
         Args:
-            at_most: how many.
-            entity_id: summaries of this memory alone.
+            limit: how many to claim at most.
+            entity_id: claim only summaries of this memory.
         """
-        now_ms = self._now_ms()
+        is_free = self._rows.has_expired()
         query = (
             select(jobs.c.id)
-            .where(jobs.c.due_at_ms <= now_ms, _is_free(now_ms), _is_next())
+            .where(jobs.c.due_at_ms <= self._source.now_ms(), is_free, _is_next())
             .order_by(jobs.c.promoted.desc(), jobs.c.due_at_ms, jobs.c.id)
-            .limit(at_most)
+            .limit(limit)
         )
         if entity_id is not None:
             query = query.where(_is_summary(entity_id))
@@ -182,91 +189,90 @@ class JobQueue:
             due = list(await connection.scalars(query))
         if not due:
             return []
-        return await self._take(and_(jobs.c.id.in_(due), _is_free(now_ms)), skip=True)
+        return await self._take(and_(jobs.c.id.in_(due), is_free), skip_locked=True)
 
     async def promote(self, entity_id: str) -> bool:
         """Make the summaries of a memory due now; return whether there are any to make."""
         promoted = (
             update(jobs)
             .where(_is_summary(entity_id))
-            .values(promoted=True, due_at_ms=self._now_ms())
+            .values(promoted=True, due_at_ms=self._source.now_ms())
         )
         async with writing(self._engine) as connection:
             return bool((await connection.execute(promoted)).rowcount)
 
     async def steal(self, entity_id: str) -> Job | None:
-        """Take the next summary of a memory, also from whoever has it; None without one."""
-        taken = await self._take(and_(_is_summary(entity_id), _is_next()), skip=False)
-        return taken[0] if taken else None
+        """Claim the next summary of a memory even if it is claimed; None without one."""
+        stolen = await self._take(and_(_is_summary(entity_id), _is_next()), skip_locked=False)
+        return stolen[0] if stolen else None
 
-    async def waits(self, entity_id: str) -> bool:
+    async def has_summaries(self, entity_id: str) -> bool:
         """Return whether a summary of a memory is still to be made."""
         query = select(jobs.c.id).where(_is_summary(entity_id)).limit(1)
         async with reading(self._engine) as connection:
             return await connection.scalar(query) is not None
 
-    async def renew(self, job: Job) -> bool:
-        """Hold a job for the whole length again; False when it is not held any more."""
-        renewed = (
-            update(jobs).where(_is_held(job)).values(ends_at_ms=self._now_ms() + self._lease_ms)
-        )
+    async def renew(self, claimed: Collection[Job]) -> set[Job]:
+        """Renew the claims on jobs for their whole length; return those still claimed."""
+        which = or_(*map(_is_claimed, claimed))
         async with writing(self._engine) as connection:
-            return bool((await connection.execute(renewed)).rowcount)
+            renewed = {row.id for row in await self._rows.hold(connection, which)}
+        return {job for job in claimed if job.id in renewed}
 
     async def finish(self, connection: AsyncConnection, job: Job) -> None:
-        """Take a job away, in the transaction of what came of it.
+        """Delete a job in the transaction of its results.
 
         Raises:
-            LostError: it is gone or another's: nothing of that transaction may stay.
+            JobLostError: it is gone or another's: the transaction has to be rolled back.
         """
-        if not (await connection.execute(delete(jobs).where(_is_held(job)))).rowcount:
+        if not await delete_in_order(connection, jobs, _is_claimed(job)):
             raise JobLostError
 
     async def drop(self, job: Job) -> None:
-        """Take a job away of which nothing came."""
+        """Delete a job without results."""
         async with writing(self._engine) as connection:
-            await connection.execute(delete(jobs).where(_is_held(job)))
+            await delete_in_order(connection, jobs, _is_claimed(job))
 
-    async def give_back(self, job: Job, after_s: float, *, failed: bool) -> None:
-        """Release a job, to be taken again in `after_s` seconds; if `failed`, that is counted."""
-        given = (
+    async def release(self, job: Job, after_s: float, *, failed: bool) -> None:
+        """Release a job, to be claimed again in `after_s` seconds; count a failure if `failed`."""
+        released = (
             update(jobs)
-            .where(_is_held(job))
+            .where(_is_claimed(job))
             .values(
                 holder=_FREE,
                 ends_at_ms=0,
-                due_at_ms=self._now_ms() + int(after_s * 1000),
+                due_at_ms=self._source.now_ms() + int(after_s * 1000),
                 attempts=jobs.c.attempts + int(failed),
             )
         )
         async with writing(self._engine) as connection:
-            await connection.execute(given)
+            await connection.execute(released)
 
-    async def free_of(self, instance: str) -> None:
-        """Release every job that a process held which has died."""
-        freed = (
+    async def release_of_instance(self, instance: str) -> None:
+        """Release every job of a process that has died."""
+        released = (
             update(jobs)
-            .where(jobs.c.holder.startswith(_holder_prefix(instance), autoescape=True))
+            .where(is_held_by_instance(jobs.c.holder, _HOLDER, instance))
             .values(holder=_FREE, ends_at_ms=0)
         )
         async with writing(self._engine) as connection:
-            await connection.execute(freed)
+            await connection.execute(released)
 
     async def cancel_from(
         self, connection: AsyncConnection, entity_id: str, first_turn: int
     ) -> None:
-        """Take away what is to be done about a turn of a memory, or about later ones."""
-        await _cancel(
-            connection, and_(jobs.c.entity_id == entity_id, jobs.c.last_turn >= first_turn)
-        )
+        """Delete the jobs about a turn of a memory, or about later ones."""
+        about = and_(jobs.c.entity_id == entity_id, jobs.c.last_turn >= first_turn)
+        await delete_in_order(connection, jobs, about)
 
     async def cancel_facts(self, connection: AsyncConnection, owner_id: str) -> None:
-        """Take away all that is still to be found about a user."""
-        await _cancel(connection, and_(jobs.c.owner_id == owner_id, jobs.c.kind == JobKind.FACTS))
+        """Delete all jobs that would extract facts about a user."""
+        extracting = and_(jobs.c.owner_id == owner_id, jobs.c.kind == JobKind.FACTS)
+        await delete_in_order(connection, jobs, extracting)
 
     async def backlog(self) -> Backlog:
-        """Return how much there is to do, for all processes; what is not due yet does not count."""
-        now_ms = self._now_ms()
+        """Return the backlog of all processes; jobs that are not due yet do not count."""
+        now_ms = self._source.now_ms()
         query = select(func.count(), func.min(jobs.c.created_at_ms)).where(
             jobs.c.due_at_ms <= now_ms
         )
@@ -274,42 +280,14 @@ class JobQueue:
             count, oldest_ms = (await connection.execute(query)).one()
         return Backlog(count, max(now_ms - oldest_ms, 0) / 1000 if count else 0.0)
 
-    async def _take(self, which: ColumnElement[bool], *, skip: bool) -> list[Job]:
-        """Hold jobs; those in the hands of another transaction are waited for, or skipped."""
-        there = select(jobs.c.id).where(which).with_for_update(skip_locked=skip)
-        taken = (
-            update(jobs)
-            .where(jobs.c.id.in_(there))
-            .values(
-                holder=self._source.new_id(self._holder),
-                ends_at_ms=self._now_ms() + self._lease_ms,
-            )
-            .returning(jobs)
-        )
+    async def _take(self, which: ColumnElement[bool], *, skip_locked: bool) -> list[Job]:
+        holder = self._source.new_id(self._holder_prefix)
         async with writing(self._engine) as connection:
-            rows = (await connection.execute(taken)).all()
+            rows = await self._rows.hold(connection, which, skip_locked=skip_locked, holder=holder)
         return [_to_job(row) for row in rows]
 
-    def _now_ms(self) -> int:
-        return int(self._source.now() * 1000)
 
-
-def _holder_prefix(instance: str) -> str:
-    """Return how the ids begin under which a process holds jobs."""
-    return f"{_HOLDER}_{instance}_"
-
-
-async def _cancel(connection: AsyncConnection, which: ColumnElement[bool]) -> None:
-    # In one order everywhere, so that two who cancel several never wait for each other.
-    ordered = select(jobs.c.id).where(which).order_by(jobs.c.id).with_for_update()
-    await connection.execute(delete(jobs).where(jobs.c.id.in_(ordered)))
-
-
-def _is_free(now_ms: int) -> ColumnElement[bool]:
-    return jobs.c.ends_at_ms <= now_ms
-
-
-def _is_held(job: Job) -> ColumnElement[bool]:
+def _is_claimed(job: Job) -> ColumnElement[bool]:
     return and_(jobs.c.id == job.id, jobs.c.holder == job.holder)
 
 
@@ -318,16 +296,16 @@ def _is_summary(entity_id: str) -> ColumnElement[bool]:
 
 
 def _is_next() -> ColumnElement[bool]:
-    """Say of a job that no earlier turns of its memory wait for a summary, if it is for one."""
+    """Return the condition that a job is no summary, or the earliest summary of its memory."""
     earlier = jobs.alias("earlier")
     is_earlier = or_(
         earlier.c.last_turn < jobs.c.last_turn,
         and_(earlier.c.last_turn == jobs.c.last_turn, earlier.c.id < jobs.c.id),
     )
-    is_behind = select(earlier.c.id).where(
+    has_earlier = select(earlier.c.id).where(
         earlier.c.entity_id == jobs.c.entity_id, earlier.c.kind == JobKind.SUMMARY, is_earlier
     )
-    return or_(jobs.c.kind != JobKind.SUMMARY, ~is_behind.exists())
+    return or_(jobs.c.kind != JobKind.SUMMARY, ~has_earlier.exists())
 
 
 def _to_job(row: Row[Any]) -> Job:

@@ -1,4 +1,4 @@
-"""All that is kept of memories, as whoever works on them is handed it."""
+"""All stores of memories in one database, and the deletions that go through several of them."""
 
 from dataclasses import dataclass
 
@@ -18,10 +18,10 @@ class Stores:
 
     Attributes:
         repository: memories and their transcripts.
-        summaries: what was said in older turns.
+        summaries: summaries of older turns.
         archive: the index of older turns.
-        facts: what is known about users.
-        queue: what is still to be done.
+        facts: facts about users.
+        queue: background jobs.
     """
 
     repository: MemoryRepository
@@ -30,30 +30,32 @@ class Stores:
     facts: FactStore
     queue: JobQueue
 
-    async def rewind(self, connection: AsyncConnection, record: MemoryRecord, keep: int) -> None:
-        """Take all but the first messages out of a memory, and all that came of them.
+    async def rewind(
+        self, connection: AsyncConnection, record: MemoryRecord, keep_messages: int
+    ) -> None:
+        """Remove all but the first messages from a memory, with all that was derived from them.
 
         Args:
-            connection: that of `Repository.committing`.
-            record: the same; it is brought up to date.
-            keep: how many messages stay.
+            connection: that of `MemoryLocks.committing`.
+            record: that of `MemoryLocks.committing`; it is updated.
+            keep_messages: how many messages stay.
         """
-        changed = await self.repository.rewind(connection, record, keep)
+        changed = await self.repository.rewind(connection, record, keep_messages)
         record.summarised = await self.summaries.withdraw_from(connection, record.id, changed)
         await self.repository.set_summarised(connection, record.id, record.summarised)
         await self.queue.cancel_from(connection, record.id, changed)
         await self.archive.remove_from(connection, record.id, changed)
         await self.facts.withdraw_from(connection, record.id, changed)
 
-    async def forget(self, connection: AsyncConnection, record: MemoryRecord) -> None:
-        """Forget a memory and all that came of it alone."""
+    async def delete(self, connection: AsyncConnection, record: MemoryRecord) -> None:
+        """Delete a memory, with all that was derived from it alone."""
         await self.queue.cancel_from(connection, record.id, 0)
         await self.summaries.remove_memory(connection, record.id)
         await self.archive.remove(connection, record.id)
         await self.facts.remove_memory(connection, record.id)
         await self.repository.delete(connection, record)
 
-    async def forget_profile(self, connection: AsyncConnection, owner_id: str) -> None:
-        """Forget what is known about a user, and what was still to be looked through."""
+    async def delete_profile(self, connection: AsyncConnection, owner_id: str) -> None:
+        """Delete all facts about a user, and the jobs that would extract more."""
         await self.queue.cancel_facts(connection, owner_id)
         await self.facts.remove_owner(connection, owner_id)

@@ -103,7 +103,7 @@ class SummaryStore:
                 text=summary.text,
                 degraded=summary.degraded,
                 superseded=False,
-                created_at_ms=int(self._source.now() * 1000),
+                created_at_ms=self._source.now_ms(),
             )
         )
 

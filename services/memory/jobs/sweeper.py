@@ -1,13 +1,13 @@
-"""Clears away what calls that died have left: memories without a turn, claims that ended."""
+"""Sweeper that removes what calls of dead processes have left: expired claims, unused memories."""
 
 from services.common.leases import Lease
 from services.common.sweeping import Sweeper
 from services.memory.locks.locks import MemoryLocks
 from services.memory.storage.repository import MemoryRepository
 
-# Longer than any call needs from reserving a memory to claiming it.
+# Longer than any call takes from reserving a memory to claiming its lock.
 _UNUSED_S = 3600.0
-_AT_ONCE = 100
+_BATCH = 100
 
 
 class MemorySweeper(Sweeper):
@@ -21,8 +21,8 @@ class MemorySweeper(Sweeper):
         self._locks = locks
 
     async def clear(self) -> None:
-        """Clear away claims that ended, and memories that were reserved and never used."""
-        await self._locks.remove_ended()
-        while await self._repository.drop_unused(_UNUSED_S, _AT_ONCE) == _AT_ONCE:
+        """Remove expired claims, and memories that were reserved and never used."""
+        await self._locks.remove_expired()
+        while await self._repository.delete_unused(_UNUSED_S, _BATCH) == _BATCH:
             if not await self.goes_on():
                 return

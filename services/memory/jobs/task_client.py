@@ -1,4 +1,4 @@
-"""Asks Inference for what takes a model: summaries, facts, vectors."""
+"""Client for the tasks of Inference that background jobs need: summaries, facts, vectors."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,8 +19,8 @@ class Embedding(NamedTuple):
     """Vectors of texts.
 
     Attributes:
-        model: who made them, as `provider/model`; those of two models do not compare.
-        vectors: one for each text, in order, of one length.
+        model: the model, as `provider/model`; vectors of two models do not compare.
+        vectors: one for each text, in order, all of one length.
     """
 
     model: str
@@ -30,36 +30,35 @@ class Embedding(NamedTuple):
 class TaskClient:
     """A client of `InferenceService.RunRole`.
 
-    Every method raises GatewayError for whatever goes wrong, be it that a model failed or
-    that it was silent for too long.
+    Every method raises GatewayError when the model failed, gave nothing, or took too long.
 
     Args:
         channel: reaches inference.
         credential: the gateway's own.
-        chosen: which roles have a model.
+        roles: the models that the settings name for each task.
         timeout_s: seconds for a call.
 
     Attributes:
-        chosen: the same; to be replaced when the settings are read again.
+        roles: the same; replaced when the settings are reloaded.
     """
 
     def __init__(
-        self, channel: grpc.aio.Channel, credential: bytes, chosen: Roles, timeout_s: float
+        self, channel: grpc.aio.Channel, credential: bytes, roles: Roles, timeout_s: float
     ) -> None:
-        self.chosen = chosen
+        self.roles = roles
         self._stub = inference_pb2_grpc.InferenceServiceStub(channel)
         self._authorization = service_authorization(credential)
         self._timeout_s = timeout_s
 
     @property
-    def can_write(self) -> bool:
+    def can_summarise(self) -> bool:
         """Whether there is a model for summaries and facts."""
-        return bool(self.chosen.summarise)
+        return bool(self.roles.summarise)
 
     @property
     def can_embed(self) -> bool:
         """Whether there is a model for vectors."""
-        return bool(self.chosen.embed)
+        return bool(self.roles.embed)
 
     async def summarise(self, user_id: str, prompt: Prompt) -> str:
         """Return a summary, not empty."""
@@ -74,13 +73,13 @@ class TaskClient:
         request = RunRoleRequest(role=inference_pb2.ROLE_EMBED, texts=texts)
         response = await self._run(user_id, request)
         if len(response.vectors) != len(texts):
-            raise _no_answer()
+            raise _empty_answer()
         return Embedding(response.model, [list(vector.values) for vector in response.vectors])
 
     async def _write(self, user_id: str, role: inference_pb2.Role.ValueType, prompt: Prompt) -> str:
         response = await self._run(user_id, RunRoleRequest(role=role, prompt=prompt))
         if not response.text.strip():
-            raise _no_answer()
+            raise _empty_answer()
         return response.text
 
     async def _run(self, user_id: str, request: RunRoleRequest) -> RunRoleResponse:
@@ -95,5 +94,5 @@ class TaskClient:
             raise from_rpc_error(error) from error
 
 
-def _no_answer() -> GatewayError:
+def _empty_answer() -> GatewayError:
     return GatewayError(errors_pb2.REASON_UPSTREAM_ERROR, "a model answered nothing")

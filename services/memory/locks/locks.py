@@ -1,93 +1,118 @@
-"""Locks on memories: one who writes, some who read, each waiting in order for their own kind.
+"""Read and write locks on memories.
 
 ::
 
     async with locks.write_lock(record) as lock:
         ...                                        # for as long as it takes
-        async with repository.committing(lock) as (connection, record):
+        async with locks.committing(lock) as (connection, record):
             ...
 
-`claims` says who holds what across processes. Here is what one process adds: it renews
-its claims together, and of those who wait in it only the foremost look at the database,
-and only while whoever they wait for is in another process.
+One call at a time holds the write lock of a memory, and some hold read locks whether or not it is
+written; calls of either kind are served in order. `lock_queue` keeps who holds what across
+processes. This module adds what one process needs: its claims are renewed together, and of those
+that wait only the foremost polls the database, and only while it waits for another process.
 """
 
 import asyncio
 import logging
 from bisect import insort
 from collections.abc import AsyncIterator, Collection, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from services.common.database import writing
 from services.common.errors import GatewayError
 from services.common.ids import Source
 from services.common.instances import Instances
-from services.memory.locks.lock_queue import READ, WRITE, LockQueue, QueueKey, claim_id_prefix
-from services.memory.storage.memory_records import MemoryRecord, busy, taken_over
+from services.common.leased_rows import LeaseRenewer, holder_prefix, wait_briefly
+from services.memory.locks.lock_queue import (
+    CLAIM,
+    READ,
+    WRITE,
+    LockQueue,
+    QueueKey,
+    assert_claimed,
+)
+from services.memory.storage.memory_records import (
+    MemoryRecord,
+    busy,
+    select_owned,
+    taken_over,
+    to_record,
+)
 
-# Of a lease, the part after which it is renewed: several renewals may fail.
-_RENEWED_AFTER = 0.2
-# Seconds between two looks at who else holds a memory.
-_FIRST_LOOK_S = 0.02
-_LAST_LOOK_S = 0.1
-_LOOKS_GROW = 1.5
+# Seconds between two polls of a queue.
+_FIRST_POLL_S = 0.02
+_LONGEST_POLL_S = 0.1
+_POLL_GROWTH = 1.5
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class LockLimits:
-    """How long is waited for a lock, and how many hold it.
+    """Bounds on waiting for locks and holding them.
 
     Attributes:
-        wait_s: seconds that a call waits for its turn.
-        readers: how many read at once.
+        wait_s: seconds that a call waits for a lock.
+        max_readers: read locks on one memory that are held at once.
         lease_s: seconds after which the lock of a process that died is free.
     """
 
     wait_s: float = 10
-    readers: int = 5
+    max_readers: int = 5
     lease_s: float = 15
 
 
 @dataclass(frozen=True, slots=True)
 class WriteLock:
-    """The right to write to a memory.
+    """A write lock on a memory.
 
     Attributes:
-        entity_id: the memory.
+        entity_id: id of the memory.
         owner_id: its owner.
-        holder: id of the claim that stands for it.
-        fence: number that is higher than that of any earlier holder.
-        lost: is set when others have taken the memory over: a commit would be refused.
+        claim_id: id of the claim behind the lock.
+        fence: number that is higher than that of any earlier write lock on the memory.
+        lost: set when the claim was removed, so that a commit would be refused.
     """
 
     entity_id: str
     owner_id: str
-    holder: str
+    claim_id: str
     fence: int
     lost: asyncio.Event
 
 
 @dataclass(eq=False, slots=True)
 class _LocalClaim:
+    """A claim of this process."""
+
     id: str
     queue: QueueKey
     ticket: int = 0
-    before: int = 0
+    ahead: int = 0
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     lost: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.ahead >= self.queue.holders
 
 
 class MemoryLocks:
     """The locks of one process, which share the memories with those of others.
 
-    With `instances` what a process of the same machine held is free when that one has died;
-    otherwise, when its lease has ended. Every method raises `unavailable` when the database
-    does not answer.
+    Every method raises `unavailable` when the database does not answer.
+
+    Args:
+        engine: the database.
+        source: ids and clocks.
+        limits: bounds on waiting and holding.
+        instances: the processes of this machine, where their deaths can be told: what one held
+            is free when it has died; otherwise once its lease has expired.
     """
 
     def __init__(
@@ -97,30 +122,29 @@ class MemoryLocks:
         limits: LockLimits | None = None,
         instances: Instances | None = None,
     ) -> None:
+        self._engine = engine
         self._source = source or Source()
         self._limits = limits or LockLimits()
-        self._claims = LockQueue(engine, self._source, self._limits.lease_s)
+        self._lock_queue = LockQueue(engine, self._source, self._limits.lease_s)
+        self._renewer = LeaseRenewer(self._lock_queue.renew, self._limits.lease_s)
         self._instances = instances
-        self._prefix = claim_id_prefix(instances.name if instances else self._source.new_id(""))
+        self._instance = instances.name if instances else self._source.new_id("")
         if instances:
-            instances.on_death.append(self._claims.remove_of)
-        # What this process holds or waits for: by id, and in order by what it is for.
-        self._held: dict[str, _LocalClaim] = {}
+            instances.on_death.append(self._lock_queue.remove_of_instance)
+        # The claims of this process that are in the database, in order, by their queues.
         self._lines: dict[QueueKey, list[_LocalClaim]] = {}
-        # Ids of all claims that are not over, also of those that are just being made.
+        # Ids of all claims that are not over, also of those that are just being inserted.
         self._open: set[str] = set()
-        self._renewal: asyncio.TimerHandle | None = None
-        self._renewing = False
         self._work: set[asyncio.Task[Any]] = set()
 
     @asynccontextmanager
     async def write_lock(self, record: MemoryRecord) -> AsyncIterator[WriteLock]:
-        """Hold a memory alone among those who write.
+        """Hold the write lock of a memory.
 
-        What is known of the memory may be old by the time it is held.
+        What the caller knows of the memory may be old by the time the lock is held.
 
         Raises:
-            GatewayError: memory_busy, when its turn does not come in time; conflict, when
+            GatewayError: memory_busy, when the lock is not free in time; conflict, when
                 the memory is gone.
         """
         queue = QueueKey(record.id, WRITE, 1)
@@ -129,146 +153,140 @@ class MemoryLocks:
 
     @asynccontextmanager
     async def read_lock(self, record: MemoryRecord) -> AsyncIterator[None]:
-        """Hold a memory as one of some who read, whether or not somebody writes.
+        """Hold one of the read locks of a memory.
 
         Raises:
-            GatewayError: memory_busy, when its turn does not come in time; conflict, when
-                the memory is gone.
+            GatewayError: memory_busy, when none is free in time; conflict, when the memory is
+                gone.
         """
-        queue = QueueKey(record.id, READ, self._limits.readers)
+        queue = QueueKey(record.id, READ, self._limits.max_readers)
         async with self._holding(queue, record.owner_id):
             yield
 
-    async def being_written(self, entity_ids: Collection[str]) -> set[str]:
-        """Return those of the memories that somebody, in any process, is writing to."""
-        return await self._claims.being_written(entity_ids)
+    @asynccontextmanager
+    async def committing(
+        self, lock: WriteLock
+    ) -> AsyncIterator[tuple[AsyncConnection, MemoryRecord]]:
+        """Yield a transaction in which nobody else changes a memory, and its record.
 
-    async def remove_ended(self) -> int:
-        """Clear away what processes that died have left; return how many claims it was."""
-        return await self._claims.remove_ended()
+        Raises:
+            GatewayError: conflict, when the lock was lost or the memory deleted.
+        """
+        async with writing(self._engine) as connection:
+            query = select_owned(lock.entity_id, lock.owner_id).with_for_update(key_share=True)
+            row = (await connection.execute(query)).one_or_none()
+            if row is None:
+                raise taken_over()
+            await assert_claimed(connection, lock.entity_id, lock.claim_id, lock.fence)
+            yield connection, to_record(row)
+
+    async def being_written(self, entity_ids: Collection[str]) -> set[str]:
+        """Return those of the memories that a call in any process is writing to."""
+        return await self._lock_queue.being_written(entity_ids)
+
+    async def remove_expired(self) -> int:
+        """Remove the claims that processes that died have left; return how many."""
+        return await self._lock_queue.remove_expired()
 
     async def close(self) -> None:
-        """Wait for what was begun, once nobody asks for locks any more."""
+        """Wait for the work under way, once no locks are asked for any more."""
         while self._work:
             await asyncio.gather(*self._work, return_exceptions=True)
+        await self._renewer.close()
 
     @asynccontextmanager
     async def _holding(self, queue: QueueKey, owner_id: str) -> AsyncIterator[_LocalClaim]:
-        claim = _LocalClaim(self._source.new_id(self._prefix), queue)
+        claim = _LocalClaim(
+            self._source.new_id(holder_prefix(CLAIM, self._instance)),
+            queue,
+        )
         self._open.add(claim.id)
-        entering = self._begin(self._enter(claim, owner_id))
+        entering = self._start(self._enter(claim, owner_id))
         try:
             await asyncio.shield(entering)
             await self._wait(claim)
             yield claim
         finally:
-            # Whoever is cancelled here leaves nothing behind: the work goes on.
-            await asyncio.shield(self._begin(self._leave(claim, entering)))
+            # A caller that is cancelled here leaves nothing behind: the work goes on.
+            await asyncio.shield(self._start(self._leave(claim, entering)))
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Do what touches the database apart from the caller, who may be cancelled."""
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run what touches the database in a task of its own, since the caller may be cancelled."""
         task = asyncio.create_task(work)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
         return task
 
     async def _enter(self, claim: _LocalClaim, owner_id: str) -> None:
-        claim.ticket, claim.before = await self._claims.enter(claim.queue, owner_id, claim.id)
-        self._held[claim.id] = claim
+        claim.ticket, claim.ahead = await self._lock_queue.enter(claim.queue, owner_id, claim.id)
         insort(self._lines.setdefault(claim.queue, []), claim, key=lambda other: other.ticket)
-        self._renew_later()
+        self._renewer.add(claim.id, lambda: self._lose(claim))
 
     async def _wait(self, claim: _LocalClaim) -> None:
         try:
             async with asyncio.timeout(self._limits.wait_s):
-                look_s = _FIRST_LOOK_S
-                if claim.before >= claim.queue.holders and self._is_foremost(claim):
-                    await asyncio.shield(self._begin(self._remove_remains(claim)))
-                while claim.before >= claim.queue.holders:
-                    await self._sleep(claim, look_s)
-                    look_s = min(look_s * _LOOKS_GROW, _LAST_LOOK_S)
-                    await asyncio.shield(self._begin(self._look(claim)))
+                poll_s = _FIRST_POLL_S
+                if claim.is_waiting and self._is_foremost(claim):
+                    await asyncio.shield(self._start(self._remove_orphans(claim)))
+                while claim.is_waiting:
+                    await self._sleep(claim, poll_s)
+                    poll_s = min(poll_s * _POLL_GROWTH, _LONGEST_POLL_S)
+                    await asyncio.shield(self._start(self._poll(claim)))
         except TimeoutError:
             raise busy() from None
 
-    async def _sleep(self, claim: _LocalClaim, look_s: float) -> None:
+    async def _sleep(self, claim: _LocalClaim, poll_s: float) -> None:
         if self._is_foremost(claim):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(look_s):
-                    await claim.woken.wait()
+            await wait_briefly(claim.woken, poll_s)
         else:
-            # One of this process is in the way, and wakes it.
+            # A claim of this process is ahead, and wakes it.
             await claim.woken.wait()
         claim.woken.clear()
 
     def _is_foremost(self, claim: _LocalClaim) -> bool:
-        """Return whether none of this process is in a claim's way."""
+        """Return whether no claim of this process stands between a claim and the lock."""
         return claim in self._lines.get(claim.queue, [])[: claim.queue.holders]
 
-    async def _remove_remains(self, claim: _LocalClaim) -> None:
-        """Take away what is over of this process and still in a claim's way.
+    async def _remove_orphans(self, claim: _LocalClaim) -> None:
+        """Remove claims of this process ahead of one of its own that are over.
 
-        The database did not answer when it was to be taken away, or was killed and came back
-        without what it did last.
+        The database did not answer when they were to be removed, or was killed and came back
+        without its last changes.
         """
-        await self._claims.remove_remains(claim.queue, claim.ticket, self._prefix, self._open)
+        await self._lock_queue.remove_orphans(claim.queue, claim.ticket, self._instance, self._open)
 
-    async def _look(self, claim: _LocalClaim) -> None:
+    async def _poll(self, claim: _LocalClaim) -> None:
         if self._instances:
             await self._instances.bury()
-        before = await self._claims.count_before(claim.queue, claim.ticket)
-        if before is None:
+        ahead = await self._lock_queue.count_ahead(claim.queue, claim.ticket)
+        if ahead is None:
             raise taken_over()
-        claim.before = before
+        claim.ahead = ahead
 
     async def _leave(self, claim: _LocalClaim, entering: asyncio.Task[None]) -> None:
         await asyncio.wait([entering])
         try:
-            await self._claims.leave(claim.id)
+            await self._lock_queue.leave(claim.id)
         except GatewayError as error:
-            # Nobody renews it, so it ends by itself, if it is not taken away before.
-            log.warning("a lock on a memory was left to end", extra={"error": error.message})
+            # It is not renewed, so it expires, if it is not removed before.
+            log.warning("a lock on a memory was left to expire", extra={"error": error.message})
         finally:
             self._open.discard(claim.id)
-            self._forget(claim)
+            self._renewer.discard(claim.id)
+            self._remove(claim)
 
-    def _forget(self, claim: _LocalClaim) -> None:
-        """Take a claim out, and let those behind it look whether it is their turn."""
-        if self._held.pop(claim.id, None) is None:
+    def _lose(self, claim: _LocalClaim) -> None:
+        claim.lost.set()
+        claim.woken.set()
+        self._remove(claim)
+
+    def _remove(self, claim: _LocalClaim) -> None:
+        """Take a claim out of its line, and wake those behind it that may hold the lock now."""
+        line = self._lines.get(claim.queue, [])
+        if claim not in line:
             return
-        line = self._lines[claim.queue]
         line.remove(claim)
         for following in line[: claim.queue.holders]:
             following.woken.set()
         if not line:
             del self._lines[claim.queue]
-        if not self._held and self._renewal:
-            self._renewal.cancel()
-            self._renewal = None
-
-    def _renew_later(self) -> None:
-        if self._held and not self._renewal and not self._renewing:
-            self._renewal = asyncio.get_running_loop().call_later(
-                self._limits.lease_s * _RENEWED_AFTER, self._renew_now
-            )
-
-    def _renew_now(self) -> None:
-        self._renewal = None
-        self._renewing = True
-        self._begin(self._renew())
-
-    async def _renew(self) -> None:
-        claims = list(self._held.values())
-        try:
-            there = await self._claims.renew([claim.id for claim in claims])
-        except GatewayError as error:
-            log.warning("locks on memories were not renewed", extra={"error": error.message})
-        else:
-            for claim in claims:
-                if claim.id not in there:
-                    claim.lost.set()
-                    claim.woken.set()
-                    self._forget(claim)
-        finally:
-            self._renewing = False
-            self._renew_later()

@@ -1,10 +1,10 @@
-"""What is known about each user, in the database.
+"""Facts about users in the database.
 
-Facts with one topic and sub-topic supersede one another in the order in which they were
-last said, in whatever order they are found. A fact cites each turn that says it; one
-whose turns are all withdrawn falls, and what it superseded counts again.
+Facts with one topic and sub-topic supersede one another in the order in which they were last said,
+in whatever order they are extracted. A fact cites each turn that says it; a fact whose turns are
+all withdrawn is deleted, and the one that it superseded counts again.
 
-In a transaction an owner's facts come after memories and jobs.
+In a transaction an owner's facts are locked after memories and jobs.
 """
 
 from collections import defaultdict
@@ -15,40 +15,43 @@ from sqlalchemy import ColumnElement, and_, delete, func, insert, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.database import insert_into, reading
-from services.common.ids import Source as Ids
-from services.memory.profile.fact_versions import FactVersion, find_restated, supersession_changes
+from services.common.ids import Source
+from services.memory.profile.fact_versions import (
+    FactVersion,
+    find_restated,
+    supersession_changes,
+)
 from services.memory.profile.facts import ExtractedFact, Fact, FactSource
 from services.memory.profile.tables import facts, sources
-from services.memory.storage.tables import owners
+from services.memory.storage.quota import lock_owner
 
 PREFIX = "fact_"
 
-# Facts that count for one user; of more, those count that were said last.
+# Facts of one user that count; of more, those that were said last.
 MAX_FACTS = 64
 
 # Facts that one statement names.
-_AT_ONCE = 200
+_BATCH = 200
 
 _Key = tuple[str, str, str]
 
-
-# Outside of any memory.
-_NOWHERE = FactSource("", 0)
+# The source of what was said outside of any memory.
+_NO_MEMORY = FactSource("", 0)
 
 
 class FactStore:
-    """What is known about all users.
+    """Facts about all users.
 
     Methods that take a connection work in the caller's transaction; every other raises
     `unavailable` when the database does not answer.
     """
 
-    def __init__(self, engine: AsyncEngine, ids: Ids) -> None:
+    def __init__(self, engine: AsyncEngine, ids: Source) -> None:
         self._engine = engine
         self._ids = ids
 
     async def of(self, owner_id: str) -> list[Fact]:
-        """Return what is known about a user, by topic and sub-topic; at most `MOST` facts."""
+        """Return the facts about a user by topic and sub-topic; at most `MAX_FACTS`."""
         query = (
             select(facts)
             .where(facts.c.owner_id == owner_id, facts.c.superseded_by.is_(None))
@@ -68,71 +71,60 @@ class FactStore:
         self,
         connection: AsyncConnection,
         owner_id: str,
-        found: Iterable[ExtractedFact],
+        extracted: Iterable[ExtractedFact],
         said_in: FactSource | None,
         said_at_ms: int,
     ) -> None:
-        """Take note of what was found in one text of a user's.
+        """Store the facts extracted from one text of a user.
 
         Args:
             connection: the caller's transaction.
             owner_id: the user.
-            found: what the text says; of several on one sub-topic the last counts.
+            extracted: what the text says; of several facts on one sub-topic the last counts.
             said_in: the turn, or None outside of any memory.
             said_at_ms: Unix milliseconds.
         """
-        newest = {(owner_id, one.topic, one.sub_topic): one.value for one in found}
+        newest = {(owner_id, one.topic, one.sub_topic): one.value for one in extracted}
         if not newest:
             return
-        await _lock_owner(connection, owner_id)
-        chains = await _versions(connection, list(newest))
+        await lock_owner(connection, owner_id)
+        versions = await _versions(connection, list(newest))
         for key, value in newest.items():
-            chain = chains[key]
-            fact_id = find_restated(chain, value, said_at_ms)
+            known = versions[key]
+            fact_id = find_restated(known, value, said_at_ms)
             if fact_id is None:
                 fact_id = self._ids.new_id(PREFIX)
-                place = chain[-1].place + 1 if chain else 0
-                link = FactVersion(fact_id, value, said_at_ms, place, superseded_by=fact_id)
-                await _insert(connection, key, link)
-                chain.append(link)
-            await _cite(connection, fact_id, said_in or _NOWHERE, said_at_ms)
+                place = known[-1].place + 1 if known else 0
+                version = FactVersion(fact_id, value, said_at_ms, place, superseded_by=fact_id)
+                await _insert(connection, key, version)
+                known.append(version)
+            await _cite(connection, fact_id, said_in or _NO_MEMORY, said_at_ms)
         await _update_supersession(connection, list(newest))
 
     async def withdraw_from(
         self, connection: AsyncConnection, entity_id: str, first_turn: int
     ) -> None:
-        """Withdraw what a turn of a memory says, and what later ones do.
+        """Withdraw what a turn of a memory and later ones say.
 
-        What is still to be found in them has been cancelled before.
+        The jobs that would extract more from those turns have been cancelled before.
         """
         await _withdraw(
             connection, and_(sources.c.entity_id == entity_id, sources.c.turn >= first_turn)
         )
 
     async def remove_memory(self, connection: AsyncConnection, entity_id: str) -> None:
-        """Withdraw all that a memory says."""
+        """Withdraw everything that a memory says."""
         await _withdraw(connection, sources.c.entity_id == entity_id)
 
     async def remove_owner(self, connection: AsyncConnection, owner_id: str) -> None:
-        """Erase all that is known about a user, superseded facts too.
+        """Erase all facts about a user, superseded ones too.
 
-        What is still to be found has been cancelled before.
+        The jobs that would extract more have been cancelled before.
         """
-        await _lock_owner(connection, owner_id)
+        await lock_owner(connection, owner_id)
         theirs = select(facts.c.id).where(facts.c.owner_id == owner_id)
         await connection.execute(delete(sources).where(sources.c.fact_id.in_(theirs)))
         await connection.execute(delete(facts).where(facts.c.owner_id == owner_id))
-
-
-async def _lock_owner(connection: AsyncConnection, owner_id: str) -> None:
-    """Lock a user's facts until the transaction's end."""
-    none = insert_into(connection, owners).values(owner_id=owner_id, memories=0)
-    await connection.execute(none.on_conflict_do_nothing())
-    await connection.execute(
-        select(owners.c.owner_id)
-        .where(owners.c.owner_id == owner_id)
-        .with_for_update(key_share=True)
-    )
 
 
 async def _sources_of(
@@ -149,30 +141,30 @@ async def _sources_of(
 async def _versions(
     connection: AsyncConnection, keys: Sequence[_Key]
 ) -> defaultdict[_Key, list[FactVersion]]:
-    """Return all facts with these owners, topics and sub-topics, in the order they were made."""
-    chains = defaultdict[_Key, list[FactVersion]](list)
+    """Return all facts with these owners, topics and sub-topics, in the order of insertion."""
+    versions = defaultdict[_Key, list[FactVersion]](list)
     key = tuple_(facts.c.owner_id, facts.c.topic, facts.c.sub_topic)
-    for some in _batches(keys):
-        query = select(facts).where(key.in_(some)).order_by(facts.c.place)
+    for batch in _batches(keys):
+        query = select(facts).where(key.in_(batch)).order_by(facts.c.place)
         for row in await connection.execute(query):
-            chains[row.owner_id, row.topic, row.sub_topic].append(
+            versions[row.owner_id, row.topic, row.sub_topic].append(
                 FactVersion(row.id, row.value, row.updated_at_ms, row.place, row.superseded_by)
             )
-    return chains
+    return versions
 
 
-async def _insert(connection: AsyncConnection, key: _Key, link: FactVersion) -> None:
+async def _insert(connection: AsyncConnection, key: _Key, version: FactVersion) -> None:
     owner_id, topic, sub_topic = key
     await connection.execute(
         insert(facts).values(
-            id=link.id,
+            id=version.id,
             owner_id=owner_id,
             topic=topic,
             sub_topic=sub_topic,
-            value=link.value,
-            updated_at_ms=link.said_at_ms,
-            place=link.place,
-            superseded_by=link.superseded_by,
+            value=version.value,
+            updated_at_ms=version.said_at_ms,
+            place=version.place,
+            superseded_by=version.superseded_by,
         )
     )
 
@@ -180,16 +172,16 @@ async def _insert(connection: AsyncConnection, key: _Key, link: FactVersion) -> 
 async def _cite(
     connection: AsyncConnection, fact_id: str, said_in: FactSource, said_at_ms: int
 ) -> None:
-    cite = insert_into(connection, sources).values(
+    citation = insert_into(connection, sources).values(
         fact_id=fact_id, entity_id=said_in.entity_id, turn=said_in.turn, at_ms=said_at_ms
     )
-    # Outside of memories one row stands for all the times.
-    again = cite.on_conflict_do_update(
+    # Outside of memories one row stands for all times at which a fact was said.
+    upsert = citation.on_conflict_do_update(
         index_elements=[sources.c.fact_id, sources.c.entity_id, sources.c.turn],
         set_={"at_ms": said_at_ms},
         where=sources.c.at_ms < said_at_ms,
     )
-    await connection.execute(again)
+    await connection.execute(upsert)
     await connection.execute(
         update(facts)
         .where(facts.c.id == fact_id, facts.c.updated_at_ms < said_at_ms)
@@ -198,22 +190,23 @@ async def _cite(
 
 
 async def _withdraw(connection: AsyncConnection, which: ColumnElement[bool]) -> None:
+    """Delete sources, and the facts that have none left."""
     touched = select(facts).where(facts.c.id.in_(select(sources.c.fact_id).where(which)))
     owner_id = await connection.scalar(touched.with_only_columns(facts.c.owner_id).limit(1))
     if owner_id is None:
         return
-    await _lock_owner(connection, owner_id)
+    await lock_owner(connection, owner_id)
     rows = (await connection.execute(touched)).all()
     await connection.execute(delete(sources).where(which))
-    for some in _batches([row.id for row in rows]):
+    for batch in _batches([row.id for row in rows]):
         left = select(sources.c.fact_id, func.max(sources.c.at_ms)).group_by(sources.c.fact_id)
-        said: dict[str, int] = {
+        last_said: dict[str, int] = {
             fact_id: at_ms
-            for fact_id, at_ms in await connection.execute(left.where(sources.c.fact_id.in_(some)))
+            for fact_id, at_ms in await connection.execute(left.where(sources.c.fact_id.in_(batch)))
         }
-        fallen = [fact_id for fact_id in some if fact_id not in said]
-        await connection.execute(delete(facts).where(facts.c.id.in_(fallen)))
-        for fact_id, at_ms in said.items():
+        unsourced = [fact_id for fact_id in batch if fact_id not in last_said]
+        await connection.execute(delete(facts).where(facts.c.id.in_(unsourced)))
+        for fact_id, at_ms in last_said.items():
             await connection.execute(
                 update(facts).where(facts.c.id == fact_id).values(updated_at_ms=at_ms)
             )
@@ -224,13 +217,12 @@ async def _withdraw(connection: AsyncConnection, which: ColumnElement[bool]) -> 
 
 async def _update_supersession(connection: AsyncConnection, keys: Sequence[_Key]) -> None:
     """Mark each fact as superseded by the next."""
-    chains = await _versions(connection, keys)
-    for chain in chains.values():
-        for fact_id, superseded_by in supersession_changes(chain):
+    for versions in (await _versions(connection, keys)).values():
+        for fact_id, superseded_by in supersession_changes(versions):
             await connection.execute(
                 update(facts).where(facts.c.id == fact_id).values(superseded_by=superseded_by)
             )
 
 
 def _batches(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (values[begin : begin + _AT_ONCE] for begin in range(0, len(values), _AT_ONCE))
+    return (values[begin : begin + _BATCH] for begin in range(0, len(values), _BATCH))

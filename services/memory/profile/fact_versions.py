@@ -8,14 +8,14 @@ from services.memory.profile.facts import is_same_value
 
 
 class FactVersion(NamedTuple):
-    """A fact among those on its sub-topic.
+    """One of the facts on a sub-topic.
 
     Attributes:
-        id: its own.
+        id: id of the fact.
         value: what it says.
         said_at_ms: Unix milliseconds when it was last said.
-        place: decides between facts that were said at one time.
-        superseded_by: id of the next, or None for the one that counts.
+        place: orders facts that were said at one time.
+        superseded_by: id of the next fact, or None for the one that counts.
     """
 
     id: str
@@ -25,14 +25,14 @@ class FactVersion(NamedTuple):
     superseded_by: str | None
 
 
-def find_restated(chain: Sequence[FactVersion], value: str, said_at_ms: int) -> str | None:
-    """Return the id of the fact that is said again with a value, or None when it is a new one.
+def find_restated(versions: Sequence[FactVersion], value: str, said_at_ms: int) -> str | None:
+    """Return the id of the fact that a value restates, or None when it makes a new fact.
 
-    Whoever says today what was said yesterday says nothing new; who says what was said
-    before something else came between has changed their mind.
+    A value that equals the one said just before or after restates it; where another value was
+    said in between, the user has changed their mind.
     """
-    ordered = sorted(chain, key=_order)
-    before = [link for link in ordered if link.said_at_ms <= said_at_ms]
+    ordered = sorted(versions, key=_order)
+    before = [version for version in ordered if version.said_at_ms <= said_at_ms]
     after = ordered[len(before) :]
     for neighbour in (*before[-1:], *after[:1]):
         if is_same_value(neighbour.value, value):
@@ -40,18 +40,18 @@ def find_restated(chain: Sequence[FactVersion], value: str, said_at_ms: int) -> 
     return None
 
 
-def supersession_changes(chain: Sequence[FactVersion]) -> Iterator[tuple[str, str | None]]:
-    """Yield what has to change so that each fact is superseded by the next: id and new value.
+def supersession_changes(versions: Sequence[FactVersion]) -> Iterator[tuple[str, str | None]]:
+    """Yield the updates of `superseded_by` that order the facts: id and new value.
 
-    The one that counts comes last, so that at no time two of them count.
+    The fact that counts comes last, so that at no time two facts count.
     """
-    ordered = sorted(chain, key=_order)
-    for link, following in pairwise(ordered):
-        if link.superseded_by != following.id:
-            yield link.id, following.id
+    ordered = sorted(versions, key=_order)
+    for version, following in pairwise(ordered):
+        if version.superseded_by != following.id:
+            yield version.id, following.id
     if ordered and ordered[-1].superseded_by is not None:
         yield ordered[-1].id, None
 
 
-def _order(link: FactVersion) -> tuple[int, int]:
-    return link.said_at_ms, link.place
+def _order(version: FactVersion) -> tuple[int, int]:
+    return version.said_at_ms, version.place

@@ -1,4 +1,4 @@
-"""How facts are worded: their topics, when two values are the same, and a text of all. Pure."""
+"""Facts about users, and the normal form of their topics and values. Pure."""
 
 import re
 import unicodedata
@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from services.memory.profile.tables import MAX_TOPIC
-
+MAX_TOPIC = 64
 MAX_VALUE = 200
 
 _NO_WORD = re.compile(r"[^\w+#]+")
@@ -15,7 +14,7 @@ _FIRST = re.compile(r"^(?:a|an|the|my|our|some|any)\s+")
 
 
 class ExtractedFact(NamedTuple):
-    """What a text says of its writer.
+    """A fact that a text states of its writer.
 
     Attributes:
         topic: in small letters, 1 to 64 characters.
@@ -29,7 +28,7 @@ class ExtractedFact(NamedTuple):
 
 
 class FactSource(NamedTuple):
-    """Where a fact was said: the turn of a memory."""
+    """The turn of a memory in which a fact was said."""
 
     entity_id: str
     turn: int
@@ -37,14 +36,14 @@ class FactSource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that a user said of themselves.
+    """A fact that a user stated of themselves.
 
     Attributes:
         topic: such as `work`.
         sub_topic: such as `employer`.
         value: in the user's words.
-        sources: where it was said, the oldest first; what was said outside of any memory
-            has none.
+        sources: the turns in which it was said, the oldest first; none for what was said outside
+            of any memory.
         updated_at_ms: Unix milliseconds when it was last said.
     """
 
@@ -56,9 +55,9 @@ class Fact:
 
 
 def profile_text(facts: Iterable[Fact]) -> str:
-    """Return a line for each fact, in the facts' order; "" where there is none.
+    """Return the text of a profile, a line for each fact in their order; "" without facts.
 
-    The same facts give the same text, so that providers' caches hold.
+    The same facts give the same text, so that the prompt caches of providers hit.
     """
     lines = [
         f"- {fact.topic}: {fact.value}"
@@ -70,17 +69,17 @@ def profile_text(facts: Iterable[Fact]) -> str:
 
 
 def normalize_topic(text: str) -> str:
-    """Return the one way in which a topic is written, or "" where nothing of it is left."""
+    """Return the normal form of a topic, "" when it has no letters or digits."""
     return _folded(text)[:MAX_TOPIC].strip()
 
 
 def normalize_value(text: str) -> str:
-    """Return a value as it is kept: on one line, cut where it is too long."""
+    """Return the stored form of a value: on one line, truncated to `MAX_VALUE`."""
     return " ".join(text.replace("\0", "").split())[:MAX_VALUE].strip()
 
 
 def is_same_value(one: str, other: str) -> bool:
-    """Return whether two values say the same: capitals, articles and signs do not count."""
+    """Return whether two values are equal but for case, leading articles and punctuation."""
     return one == other or _folded(one) == _folded(other) != ""
 
 

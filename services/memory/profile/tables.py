@@ -1,4 +1,4 @@
-"""The tables of what is known about users."""
+"""The tables of facts about users."""
 
 from sqlalchemy import (
     BigInteger,
@@ -12,8 +12,7 @@ from sqlalchemy import (
 )
 
 from services.common.database import metadata
-
-MAX_TOPIC = 64
+from services.memory.profile.facts import MAX_TOPIC
 
 _LIVE = text("superseded_by IS NULL")
 

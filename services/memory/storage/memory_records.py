@@ -1,4 +1,4 @@
-"""A memory as its row tells it, and what is said when it is not to be had."""
+"""Memory records, and the errors raised when a memory is unavailable."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from services.common.errors import GatewayError
 from services.common.texts import MAX_NAME
 from services.memory.storage.tables import memories
 
-# There was a turn, whether or not one is left: an unused memory is the same as none.
+# A memory that never had a turn is the same as none. One whose turns were all rewound had some.
 WAS_USED = or_(memories.c.turns > 0, memories.c.epoch > 0)
 
 COLUMNS = (
@@ -34,17 +34,17 @@ def is_memory_id(name: str) -> bool:
 
 @dataclass(slots=True)
 class MemoryRecord:
-    """A memory, apart from what was said.
+    """The row of a memory.
 
     Attributes:
-        id: the gateway's own name of it, never used again.
-        owner_id: the user.
-        memory_id: the user's name of it.
+        id: the internal id, `entity_id` in other tables; never used again.
+        owner_id: id of the user.
+        memory_id: the name that the user gave the memory.
         created_at_ms: Unix milliseconds.
         updated_at_ms: Unix milliseconds of the last commit.
-        epoch: how often it was rewound.
-        turns: how many live turns there are, which is also the number of the last.
-        messages: how many messages they have.
+        epoch: how often the memory was rewound.
+        turns: count of live turns, which is also the number of the last.
+        messages: count of messages in the live turns.
         summarised: number of the last turn that the summary covers, or 0.
     """
 
@@ -60,17 +60,17 @@ class MemoryRecord:
 
 
 def to_record(row: Sequence[Any]) -> MemoryRecord:
-    """Return the memory of a row of `COLUMNS`."""
+    """Return the record of a row of `COLUMNS`."""
     return MemoryRecord(*row)
 
 
 def select_owned(entity_id: str, owner_id: str) -> Any:
-    """Select a memory by its id and its owner."""
+    """Return the SELECT of a memory by its id and its owner."""
     return select(*COLUMNS).where(memories.c.id == entity_id, memories.c.owner_id == owner_id)
 
 
 def taken_over() -> GatewayError:
-    """Whoever holds the memory is not the caller any more, or it is gone: 409."""
+    """Return the 409 error of a caller that lost the memory, or whose memory is gone."""
     return GatewayError(
         errors_pb2.REASON_CONFLICT,
         "memory_id: the memory was taken over or deleted meanwhile, and nothing was remembered; "
@@ -79,30 +79,30 @@ def taken_over() -> GatewayError:
     )
 
 
-def quota_exceeded(quota: int) -> GatewayError:
-    """The owner has as many memories as the plan allows: 403."""
+def quota_exceeded(max_memories: int) -> GatewayError:
+    """Return the 403 error of an owner with as many memories as the plan allows."""
     return GatewayError(
         errors_pb2.REASON_MEMORY_QUOTA_EXCEEDED,
-        f"memory_id: your plan has {quota} memories, and this would be one more; "
+        f"memory_id: your plan has {max_memories} memories, and this would be one more; "
         "DELETE /beta/v1/memories/{memory_id} frees one",
         param="memory_id",
         limit="memory.quota",
     )
 
 
-def storage_exceeded(quota: int) -> GatewayError:
-    """Return the 403 of an owner whose memories take up all that the plan has."""
+def storage_exceeded(max_bytes: int) -> GatewayError:
+    """Return the 403 error of an owner whose memories take up all bytes of the plan."""
     return GatewayError(
         errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED,
-        f"memory_id: your memories may take up {quota} bytes in all, and this turn does not fit; "
-        "DELETE /beta/v1/memories/{memory_id} frees what one takes up",
+        f"memory_id: your memories may take up {max_bytes} bytes in all, and this turn does not "
+        "fit; DELETE /beta/v1/memories/{memory_id} frees what one takes up",
         param="memory_id",
         limit="memory.storage",
     )
 
 
 def busy() -> GatewayError:
-    """Others hold the memory for too long: 429."""
+    """Return the 429 error of a caller that waited too long for a lock on a memory."""
     return GatewayError(
         errors_pb2.REASON_MEMORY_BUSY,
         "memory_id: other requests are using this memory; try again",

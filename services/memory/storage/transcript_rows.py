@@ -1,6 +1,6 @@
-"""The transcript of a memory in the database: parts of turns, and keys of messages.
+"""The stored transcript of a memory: rows with parts of turns, and rows with message keys.
 
-Whoever changes it holds the memory's row locked within the transaction.
+The caller of a function that changes it has locked the memory's row in the transaction.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,10 +29,11 @@ from services.memory.transcript.messages import KEY_SIZE, message_key
 from services.memory.transcript.offload import offload_if, turns_have_many_messages
 from services.memory.transcript.turns import StoredTurn, pending_call_ids
 
-# Charged for a part and for each of its messages, beside the content: row and keys. The
-# content counts twice, as what is indexed of it takes about as much again.
+# Bytes charged for a part and for each of its messages beside the content: the row and the keys.
 _PART_BYTES = 512
 _MESSAGE_BYTES = 64
+# The content is charged twice, as the index of it takes up about as much again.
+CONTENT_FACTOR = 2
 
 # Keys in a row. A memory of 100,000 turns has some 200 rows, and a commit writes one or two.
 CHUNK = 1024
@@ -48,7 +49,7 @@ async def read_turns(
 async def read_turn_of(
     connection: AsyncConnection, entity_id: str, message: int
 ) -> StoredTurn | None:
-    """Return the live turn that has a message of the transcript; None behind its end."""
+    """Return the live turn with a message of the transcript; None behind its end."""
     part = (await connection.execute(_part_of(entity_id, message))).one_or_none()
     if part is None or part.first_message + part.messages <= message:
         return None
@@ -63,10 +64,10 @@ async def append(
     length: int,
     turns: Iterable[StoredTurn],
 ) -> tuple[int, int]:
-    """Add the messages of turns that are behind the first `length` of the transcript.
+    """Append the messages of turns that come after the first `length` of the transcript.
 
     Returns:
-        How many messages the transcript has then, and how many bytes they are charged as.
+        The count of messages in the transcript after that, and the bytes charged for the new ones.
     """
     turns = list(turns)
     for turn in turns:
@@ -84,7 +85,7 @@ async def append(
 def _part_rows(
     entity_id: str, epoch: int, length: int, turns: Iterable[StoredTurn]
 ) -> tuple[list[dict[str, Any]], bytes]:
-    """Return the rows of what turns add behind `length` messages, and the keys of it."""
+    """Return the rows of the messages that turns add behind `length`, and their keys."""
     at = length
     rows: list[dict[str, Any]] = []
     added = bytearray()
@@ -114,24 +115,24 @@ async def truncate(
 ) -> tuple[int, int, int]:
     """Supersede all but the first `length` messages, of which there are more.
 
-    A part that is cut in two is superseded too, and its beginning is written as one of
-    the new epoch.
+    A part that is cut in two is superseded too, and its beginning is written as a part of the new
+    epoch.
 
     Returns:
-        Numbers of the turn that the first message cut off was of, and of the last turn
-        there is then; and how many bytes are charged for what was written.
+        The number of the turn with the first message cut off, that of the last turn after the
+        cut, and the bytes charged for what was written.
     """
-    parted = (await connection.execute(_part_of(entity_id, length))).one()
+    cut_part = (await connection.execute(_part_of(entity_id, length))).one()
     await connection.execute(
         update(parts)
-        .where(_live(entity_id), parts.c.first_message >= parted.first_message)
+        .where(_live(entity_id), parts.c.first_message >= cut_part.first_message)
         .values(superseded_at_ms=now_ms)
     )
     size = 0
-    kept = Turn.FromString(parted.content).messages[: length - parted.first_message]
+    kept = Turn.FromString(cut_part.content).messages[: length - cut_part.first_message]
     if kept:
         beginning = {
-            **parted._mapping,
+            **cut_part._mapping,
             "epoch": epoch,
             "messages": len(kept),
             "content": Turn(messages=kept).SerializeToString(),
@@ -141,11 +142,11 @@ async def truncate(
     await _cut_keys(connection, entity_id, length)
     last = (await connection.execute(_part_of(entity_id, length - 1))).one_or_none()
     if last is None:
-        return parted.turn, 0, size
-    if last.turn == parted.turn:
+        return cut_part.turn, 0, size
+    if last.turn == cut_part.turn:
         [left] = await read_turns(connection, entity_id, last.turn, last.turn)
         await _set_open(connection, entity_id, last.turn, bool(pending_call_ids(left.messages)))
-    return parted.turn, last.turn, size
+    return cut_part.turn, last.turn, size
 
 
 async def read_last_key(connection: AsyncConnection, entity_id: str, length: int) -> bytes:
@@ -167,14 +168,16 @@ async def read_keys(connection: AsyncConnection, entity_id: str) -> bytes:
 
 
 async def delete_transcript(connection: AsyncConnection, entity_id: str) -> None:
-    """Take everything away for good."""
+    """Erase the transcript of a memory."""
     await connection.execute(delete(keys).where(keys.c.entity_id == entity_id))
     await connection.execute(delete(parts).where(parts.c.entity_id == entity_id))
 
 
 def _size(part: Mapping[str, Any]) -> int:
-    """Return how many bytes a part is charged as."""
-    return _PART_BYTES + _MESSAGE_BYTES * int(part["messages"]) + 2 * len(part["content"])
+    """Return how many bytes are charged for a part."""
+    return (
+        _PART_BYTES + _MESSAGE_BYTES * int(part["messages"]) + CONTENT_FACTOR * len(part["content"])
+    )
 
 
 def _live(entity_id: str) -> ColumnElement[bool]:
@@ -222,7 +225,7 @@ def _to_turn(rows: Sequence[Any]) -> StoredTurn:
 async def _set_open(
     connection: AsyncConnection, entity_id: str, number: int, is_open: bool
 ) -> None:
-    """Say whether results of tools are still to come for a turn: its last part tells."""
+    """Record in the last part of a turn whether results of tools are still to come."""
     of_turn = _live(entity_id) & (parts.c.turn == number)
     last = select(func.max(parts.c.first_message)).where(of_turn).scalar_subquery()
     await connection.execute(
@@ -242,7 +245,7 @@ async def _append_keys(
         await connection.execute(
             update(keys)
             .where(keys.c.entity_id == entity_id, keys.c.chunk == chunk)
-            # SQLite makes text of what it joins.
+            # In SQLite the operator || returns text.
             .values(packed=cast(longer, LargeBinary))
         )
         added, chunk = added[fitting:], chunk + 1

@@ -1,4 +1,4 @@
-"""Takes a turn: whoever holds a memory reads it, and adds the turn once it is whole."""
+"""The turns of conversations: opened under a lock on their memory, committed with the answer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -18,7 +18,8 @@ from services.memory.jobs.job_runner import JobRunner
 from services.memory.jobs.stores import Stores
 from services.memory.locks.locks import MemoryLocks, WriteLock
 from services.memory.metrics import MemoryMetrics
-from services.memory.storage.memory_records import MemoryRecord, storage_exceeded, taken_over
+from services.memory.storage.memory_records import MemoryRecord, taken_over
+from services.memory.storage.quota import check_storage
 from services.memory.transcript.messages import normalize
 from services.memory.transcript.offload import (
     has_large_messages,
@@ -38,50 +39,50 @@ from services.memory.turns.reconciliation import (
 
 
 @dataclass(frozen=True, slots=True)
-class HeldTurn:
-    """A turn that is being taken.
+class TurnInProgress:
+    """A turn that was opened and is not committed yet.
 
     Attributes:
-        context: what a model is to see.
+        context: what the model sees.
     """
 
     context: TurnContext
-    _taking: "TurnService"
+    _service: "TurnService"
     _opening: OpenTurn
     _owner_id: str
-    _meeting: Reconciliation
+    _reconciliation: Reconciliation
     _lock: WriteLock | None = None
-    _storage: int = 0
+    _max_bytes: int = 0
 
     async def commit(self, answer: Message) -> int:
-        """Add the turn with its answer; return its number, 0 outside of any memory.
+        """Commit the turn with the model's answer; return its number, 0 outside of any memory.
 
         Raises:
-            GatewayError: conflict, when the memory was taken over or deleted; invalid, when
-                it is only read; memory_storage_exceeded; storage_full.
+            GatewayError: conflict, when the lock was lost or the memory deleted; invalid, when
+                the turn is read-only; memory_storage_exceeded; storage_full.
         """
         if self._opening.mode == OpenTurn.MODE_READ_ONLY:
             raise invalid("commit", "commit: the turn was opened to read only")
         if self._lock is None:
-            await self._taking.note(self._owner_id, self._meeting)
+            await self._service.extract_facts(self._owner_id, self._reconciliation)
             return 0
-        return await self._taking.add(
-            self._lock, self._opening, self._meeting, answer, self._storage
+        return await self._service.append(
+            self._lock, self._opening, self._reconciliation, answer, self._max_bytes
         )
 
 
 class TurnService:
-    """Takes turns.
+    """Opens and commits turns.
 
     Args:
-        stores: what is kept.
-        locks: who may read and write.
-        contexts: what a model is to see.
-        jobs: what is done in the background.
+        stores: the stores of the database.
+        locks: locks on memories.
+        contexts: reads what the model sees.
+        jobs: background jobs.
         settings: bounds on waiting, and quotas.
         source: ids and clocks.
         metrics: what is counted.
-        reserve: free space without which nothing is remembered.
+        reserve: free disk space without which nothing is committed.
     """
 
     def __init__(
@@ -105,8 +106,8 @@ class TurnService:
         self._reserve = reserve
 
     @asynccontextmanager
-    async def take(self, caller: Caller, opening: OpenTurn) -> AsyncIterator[HeldTurn]:
-        """Take a turn, for as long as the block lasts.
+    async def open(self, caller: Caller, opening: OpenTurn) -> AsyncIterator[TurnInProgress]:
+        """Open a turn, which is held for as long as the block lasts.
 
         Raises:
             GatewayError: memory_busy, memory_quota_exceeded, memory_storage_exceeded,
@@ -117,49 +118,48 @@ class TurnService:
             raise invalid("messages", "messages: one with something in it is needed")
         owner_id = caller.user_id
         if not opening.memory_id:
-            meeting = await offload_if(
-                has_many_messages(sent), start_transcript, sent, self._now_ms()
-            )
-            yield await self._taken(owner_id, opening, None, meeting)
+            yield await self._without_memory(owner_id, opening, sent)
         elif opening.mode == OpenTurn.MODE_READ_ONLY:
-            async with self._reading(owner_id, opening, sent) as taken:
-                yield taken
+            async with self._reading(owner_id, opening, sent) as turn:
+                yield turn
         else:
             self._reserve.check()
             plan = plan_name(caller.plan)
-            async with self._writing(owner_id, plan, opening, sent) as taken:
-                yield taken
+            async with self._writing(owner_id, plan, opening, sent) as turn:
+                yield turn
 
-    async def add(
+    async def append(
         self,
         lock: WriteLock,
         opening: OpenTurn,
-        meeting: Reconciliation,
+        reconciliation: Reconciliation,
         answer: Message,
-        storage: int,
+        max_bytes: int,
     ) -> int:
-        """Add the turns of a meeting with the answer of the last; return that one's number.
+        """Append the turns of a request with the answer of the last; return that one's number.
 
         Args:
-            lock: on the memory.
-            opening: what the request said of it.
-            meeting: how the memory goes on.
-            answer: of the model.
-            storage: bytes that the owner's memories may have in all.
+            lock: the write lock on the memory.
+            opening: what opened the turn.
+            reconciliation: how the request continues the memory.
+            answer: the model's.
+            max_bytes: the size that the owner's memories may have.
         """
         self._reserve.check()
         stores = self._stores
         turns = await offload_if(
-            turns_have_many_messages(meeting.turns), complete_turns, meeting.turns, answer
+            turns_have_many_messages(reconciliation.turns),
+            complete_turns,
+            reconciliation.turns,
+            answer,
         )
-        async with stores.repository.committing(lock) as (connection, record):
-            if meeting.rewinds:
-                await stores.rewind(connection, record, meeting.keep)
-            if await stores.repository.append(connection, record, turns) > storage:
-                raise storage_exceeded(storage)
+        async with self._locks.committing(lock) as (connection, record):
+            if reconciliation.rewinds:
+                await stores.rewind(connection, record, reconciliation.keep)
+            check_storage(await stores.repository.append(connection, record, turns), max_bytes)
             await self._jobs.put_summary(connection, record, _windows(opening))
             if opening.personal_memory:
-                for turn in meeting.spoken:
+                for turn in reconciliation.turns_with_new_text:
                     text = user_text(turn.messages)
                     await self._jobs.put_facts(
                         connection, record.owner_id, text, record.id, turn.number
@@ -167,21 +167,19 @@ class TurnService:
         self._jobs.wake()
         return turns[-1].number
 
-    async def note(self, owner_id: str, meeting: Reconciliation) -> None:
-        """Look in what the user says, outside of any memory, for facts."""
-        await self._jobs.put_facts_alone(owner_id, user_text(meeting.present.messages))
+    async def extract_facts(self, owner_id: str, reconciliation: Reconciliation) -> None:
+        """Have facts extracted from what the user says outside of any memory."""
+        text = user_text(reconciliation.present.messages)
+        await self._jobs.put_facts_alone(owner_id, text)
         self._jobs.wake()
 
     @asynccontextmanager
     async def _reading(
         self, owner_id: str, opening: OpenTurn, sent: Sequence[Message]
-    ) -> AsyncIterator[HeldTurn]:
+    ) -> AsyncIterator[TurnInProgress]:
         record = await self._stores.repository.find(owner_id, opening.memory_id)
         if record is None:
-            meeting = await offload_if(
-                has_many_messages(sent), start_transcript, sent, self._now_ms()
-            )
-            yield await self._taken(owner_id, opening, None, meeting)
+            yield await self._without_memory(owner_id, opening, sent)
             return
         began = self._source.monotonic()
         async with self._locks.read_lock(record):
@@ -189,39 +187,40 @@ class TurnService:
             while True:
                 record = await self._current(record)
                 try:
-                    meeting = await reconcile(self._stores.repository, record, sent, self._now_ms())
+                    reconciliation = await reconcile(
+                        self._stores.repository, record, sent, self._source.now_ms()
+                    )
                     break
                 except MemoryRewoundError:
                     continue  # readers do not wait for the writer
-            yield await self._taken(owner_id, opening, record, meeting)
+            yield await self._opened(owner_id, opening, record, reconciliation)
 
     @asynccontextmanager
     async def _writing(
         self, owner_id: str, plan: str, opening: OpenTurn, sent: Sequence[Message]
-    ) -> AsyncIterator[HeldTurn]:
+    ) -> AsyncIterator[TurnInProgress]:
         repository = self._stores.repository
-        quota = limit_of(self._settings.quota, plan)
-        storage = limit_of(self._settings.storage, plan)
-        reserved = await repository.reserve(owner_id, opening.memory_id, quota)
+        max_memories = limit_of(self._settings.quota, plan)
+        max_bytes = limit_of(self._settings.storage, plan)
+        reserved = await repository.reserve(owner_id, opening.memory_id, max_memories)
         try:
             began = self._source.monotonic()
             async with self._locks.write_lock(reserved) as lock:
                 self._metrics.lock_wait_s.observe(self._source.monotonic() - began)
                 record = await self._synchronised(reserved, _windows(opening))
-                meeting = await reconcile(repository, record, sent, self._now_ms())
-                # Told before a model is asked; the commit is what holds the quota.
-                new_bytes = await offload_if(
-                    turns_have_many_messages(meeting.turns), meeting.new_bytes
+                reconciliation = await reconcile(repository, record, sent, self._source.now_ms())
+                # Checked before a model is asked; the check at the commit is the one that holds.
+                size = await offload_if(
+                    turns_have_many_messages(reconciliation.turns), reconciliation.stored_size
                 )
-                if await repository.stored_bytes(owner_id) + 2 * new_bytes > storage:
-                    raise storage_exceeded(storage)
-                yield await self._taken(owner_id, opening, record, meeting, lock, storage)
+                check_storage(await repository.stored_bytes(owner_id) + size, max_bytes)
+                yield await self._opened(owner_id, opening, record, reconciliation, lock, max_bytes)
         finally:
-            # A caller who is cancelled here still gives back what was reserved.
+            # A caller that is cancelled here still releases the reservation.
             await asyncio.shield(asyncio.ensure_future(repository.release(reserved)))
 
     async def _synchronised(self, record: MemoryRecord, windows: Windows) -> MemoryRecord:
-        """Return a memory as it is once no batch of older turns waits to be summarised.
+        """Return a memory's record once no batch of older turns is due to be summarised.
 
         Raises:
             GatewayError: memory_not_synchronized, when that cannot be done now.
@@ -246,22 +245,30 @@ class TurnService:
             raise taken_over()
         return current
 
-    async def _taken(
+    async def _without_memory(
+        self, owner_id: str, opening: OpenTurn, sent: Sequence[Message]
+    ) -> TurnInProgress:
+        now_ms = self._source.now_ms()
+        reconciliation = await offload_if(has_many_messages(sent), start_transcript, sent, now_ms)
+        return await self._opened(owner_id, opening, None, reconciliation)
+
+    async def _opened(
         self,
         owner_id: str,
         opening: OpenTurn,
         record: MemoryRecord | None,
-        meeting: Reconciliation,
+        reconciliation: Reconciliation,
         lock: WriteLock | None = None,
-        storage: int = 0,
-    ) -> HeldTurn:
-        context = await self._contexts.of(
-            owner_id, record, meeting, _windows(opening), with_profile=opening.personal_memory
+        max_bytes: int = 0,
+    ) -> TurnInProgress:
+        context = await self._contexts.read(
+            owner_id,
+            record,
+            reconciliation,
+            _windows(opening),
+            with_profile=opening.personal_memory,
         )
-        return HeldTurn(context, self, opening, owner_id, meeting, lock, storage)
-
-    def _now_ms(self) -> int:
-        return int(self._source.now() * 1000)
+        return TurnInProgress(context, self, opening, owner_id, reconciliation, lock, max_bytes)
 
 
 def _windows(opening: OpenTurn) -> Windows:

@@ -86,7 +86,7 @@ async def _timed(
     times = []
     for question, embedded in asked:
         began = time.perf_counter()
-        await archive.search(_OWNER, _name(size), question, before_turn=size + 1, embedded=embedded)
+        await archive.search(_OWNER, _name(size), question, before_turn=size + 1, vector=embedded)
         times.append((time.perf_counter() - began) * 1000)
     rss_mb = processes.memory([os.getpid()]).rss
     return Latency(size, way, percentile(times, 0.5), percentile(times, 0.95), rss_mb)

@@ -103,7 +103,7 @@ async def _ask(
 ) -> None:
     async def search(limit: int) -> list[Snippet]:
         return await archive.search(
-            OWNER, memory, question.text, before_turn=TURNS + 1, limit=limit, embedded=embedded
+            OWNER, memory, question.text, before_turn=TURNS + 1, limit=limit, vector=embedded
         )
 
     began = time.perf_counter()

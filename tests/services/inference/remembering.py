@@ -73,4 +73,4 @@ def nothing_more(opening: OpenTurn) -> TurnContext:
         ),
         default=0,
     )
-    return TurnContext(messages=opening.messages, newest=newest)
+    return TurnContext(messages=opening.messages, newest_user_message_index=newest)

@@ -62,7 +62,7 @@ class MemoryProcess:
         """Add turns; give the memory as it is then."""
         async with (
             self.locks.write_lock(record) as lock,
-            self.repository.committing(lock) as (connection, stored),
+            self.locks.committing(lock) as (connection, stored),
         ):
             await self.repository.append(connection, stored, turns)
         return stored
@@ -71,7 +71,7 @@ class MemoryProcess:
         """Rewind; give the memory as it is then, and the first turn that changed."""
         async with (
             self.locks.write_lock(record) as lock,
-            self.repository.committing(lock) as (connection, stored),
+            self.locks.committing(lock) as (connection, stored),
         ):
             changed = await self.repository.rewind(connection, stored, keep)
         return stored, changed
@@ -79,7 +79,7 @@ class MemoryProcess:
     async def delete(self, record: MemoryRecord) -> None:
         async with (
             self.locks.write_lock(record) as lock,
-            self.repository.committing(lock) as (connection, stored),
+            self.locks.committing(lock) as (connection, stored),
         ):
             await self.repository.delete(connection, stored)
 

@@ -117,7 +117,7 @@ class Worker(MemoryProcess):
         self,
         engine: AsyncEngine,
         clock: Clock,
-        roles: TaskClient,
+        tasks: TaskClient,
         *,
         at_once: int = 4,
         lease_s: float = LEASE_S,
@@ -125,7 +125,7 @@ class Worker(MemoryProcess):
         super().__init__(engine, clock)
         source = clock.source()
         self.clock = clock
-        self.roles = roles
+        self.tasks = tasks
         self.noted = Noted()
         self.stores = Stores(
             self.repository,
@@ -137,7 +137,7 @@ class Worker(MemoryProcess):
         self.jobs = JobRunner(
             engine,
             self.stores,
-            roles,
+            tasks,
             self.noted,
             0.02,
             at_once=at_once,
@@ -167,7 +167,7 @@ class Worker(MemoryProcess):
     async def rewind_to(self, record: MemoryRecord, keep_messages: int) -> MemoryRecord:
         async with (
             self.locks.write_lock(record) as lock,
-            self.repository.committing(lock) as (connection, stored),
+            self.locks.committing(lock) as (connection, stored),
         ):
             await self.stores.rewind(connection, stored, keep_messages)
         return stored

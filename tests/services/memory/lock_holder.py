@@ -79,7 +79,7 @@ class LockHolder:
         async with self._locks.write_lock(record) as lock:
             before = await self._repository.current(record)
             assert before is not None
-            async with self._repository.committing(lock) as (connection, stored):
+            async with self._locks.committing(lock) as (connection, stored):
                 assert stored == before, "two wrote at once"
                 said = turn(
                     before.turns + 1, before.messages, f"{self._name}/{number}", f"{lock.fence}"

@@ -122,8 +122,8 @@ async def _until_killed(
 
 async def _assert_consistent(engine: AsyncEngine, key: str, known: Known) -> None:
     """Check a memory against what its caller knows, and its parts against each other."""
-    async with fake_inference() as (_, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference() as (_, tasks):
+        worker = Worker(engine, Clock(), tasks)
         owner = await AccountRepository(engine).identify(key)
         record = await worker.repository.find(owner.user_id, known.memory_id)
         if record is None:

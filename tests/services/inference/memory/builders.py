@@ -60,7 +60,7 @@ def context(
     return TurnContext(
         **{
             "messages": present,
-            "newest": newest,
+            "newest_user_message_index": newest,
             "turns": [Turn(number=n, messages=said) for n, said in enumerate(turns, 1)],
             **fields,
         }

@@ -124,7 +124,7 @@ def test_media_of_instructions_are_the_callers_own(memory_id: str) -> None:
 def test_quotes_stand_before_the_users_words_and_not_before_results_of_tools() -> None:
     present = [user("Look"), assistant(call("1")), user(result("1"))]
     remembered = context(*present, snippets=[Snippet(turn=3, text="User: blue")])
-    remembered.newest = 0
+    remembered.newest_user_message_index = 0
     quotes, *rest = said(request(user(result("1"))), remembered)
     assert quotes.endswith("> User: blue")
     assert rest == ["Look", "-", "-"]

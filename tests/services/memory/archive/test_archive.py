@@ -118,22 +118,22 @@ async def test_a_turn_is_found_by_what_it_says(filed: Filed) -> None:
 
 async def test_users_and_memories_never_see_each_other(filed: Filed) -> None:
     canary = turn(5, "my canary sings", hours_ago=2)
-    vector = {5: [1.0, 2.0]}
+    vectors = {5: [1.0, 2.0]}
     for owner, memory in ((OWNER, MEMORY), (OWNER, "mem_b"), ("usr_bob", "mem_c")):
         await filed.add(canary, owner=owner, memory=memory)
-        await filed.embed(vector, memory=memory)
-    embedded = QuestionVector(MODEL, [1.0, 2.0])
+        await filed.embed(vectors, memory=memory)
+    vector = QuestionVector(MODEL, [1.0, 2.0])
     for owner, memory in ((OWNER, "mem_c"), ("usr_bob", MEMORY), ("usr_eve", "mem_b")):
-        assert await filed.search("canary", owner=owner, memory=memory, embedded=embedded) == []
+        assert await filed.search("canary", owner=owner, memory=memory, vector=vector) == []
         assert (
             await filed.archive.without_vectors(owner, memory, "other", after_turn=0, limit=9) == []
         )
-    before = await filed.search("canary", embedded=embedded)
+    before = await filed.search("canary", vector=vector)
     async with writing(filed.engine) as connection:
         await filed.archive.remove(connection, "mem_b")
     await filed.add(*talk(40), owner="usr_bob", memory="mem_d")
-    assert await filed.search("canary", embedded=embedded) == before
-    assert await filed.search("canary", memory="mem_b", embedded=embedded) == []
+    assert await filed.search("canary", vector=vector) == before
+    assert await filed.search("canary", memory="mem_b", vector=vector) == []
 
 
 async def test_a_search_computes_apart_from_the_event_loop(
@@ -156,7 +156,7 @@ async def test_a_search_computes_apart_from_the_event_loop(
         monkeypatch.setattr(module, name, noting(getattr(module, name)))
     await filed.add(turn(1, "my canary sings"))
     await filed.embed({1: [1.0, 2.0]})
-    assert await filed.numbers("canary", embedded=QuestionVector(MODEL, [1.0, 2.0])) == [1]
+    assert await filed.numbers("canary", vector=QuestionVector(MODEL, [1.0, 2.0])) == [1]
     assert threads and threading.get_ident() not in threads
 
 
@@ -176,7 +176,7 @@ async def test_turns_that_go_out_raw_stay_out(filed: Filed) -> None:
             "boat cat dog rent piano",
             before_turn=before_turn,
             limit=100,
-            embedded=QuestionVector(MODEL, [1.0] * 8),
+            vector=QuestionVector(MODEL, [1.0] * 8),
         )
         assert set(found) == set(range(1, min(61, before_turn)))
 
@@ -207,10 +207,10 @@ async def test_the_order_is_that_of_the_other_engine_and_of_the_next_time(
     random = Random(5)
     for _ in range(10):
         question = " ".join(random.choices(WORDS, k=3))
-        embedded = QuestionVector(MODEL, [random.gauss(0, 1) for _ in range(8)])
-        found = await filed.search(question, embedded=embedded, limit=20)
-        assert found == await other.search(question, embedded=embedded, limit=20)
-        assert found == await filed.search(question, embedded=embedded, limit=20)
+        vector = QuestionVector(MODEL, [random.gauss(0, 1) for _ in range(8)])
+        found = await filed.search(question, vector=vector, limit=20)
+        assert found == await other.search(question, vector=vector, limit=20)
+        assert found == await filed.search(question, vector=vector, limit=20)
     await other.engine.dispose()
 
 
@@ -267,7 +267,7 @@ async def test_a_removed_turns_words_are_not_those_of_its_successor(filed: Filed
     await filed.remove_from(2)
     await filed.add(turn(9, "we sold the boat"))
     assert await filed.numbers("canary") == []
-    assert await filed.numbers("", embedded=QuestionVector(MODEL, [1.0, 0.0])) == []
+    assert await filed.numbers("", vector=QuestionVector(MODEL, [1.0, 0.0])) == []
     assert (await filed.search("boat"))[0].turn == 9
 
 
@@ -346,19 +346,19 @@ async def test_vectors_find_what_words_do_not(filed: Filed) -> None:
     vectors = points(turns)
     await filed.embed(vectors)
     assert await filed.numbers("zzz") == []
-    assert (await filed.numbers("zzz", embedded=QuestionVector(MODEL, vectors[33])))[0] == 33
+    assert (await filed.numbers("zzz", vector=QuestionVector(MODEL, vectors[33])))[0] == 33
 
 
 async def test_vectors_of_another_model_or_size_are_not_compared(filed: Filed) -> None:
     await filed.add(turn(1, "boat"), turn(5, "rent"))
     await filed.embed({1: [1.0, 0.0]}, model="hub/old")
     await filed.embed({5: [0.0, 1.0]})
-    assert await filed.numbers("zzz", embedded=QuestionVector(MODEL, [1.0, 0.0])) == [5]
-    assert await filed.numbers("zzz", embedded=QuestionVector(MODEL, [1.0, 0.0, 0.0])) == []
-    assert await filed.numbers("zzz", embedded=QuestionVector("hub/new", [1.0, 0.0])) == []
+    assert await filed.numbers("zzz", vector=QuestionVector(MODEL, [1.0, 0.0])) == [5]
+    assert await filed.numbers("zzz", vector=QuestionVector(MODEL, [1.0, 0.0, 0.0])) == []
+    assert await filed.numbers("zzz", vector=QuestionVector("hub/new", [1.0, 0.0])) == []
     await filed.embed({1: [0.0, 1.0], 5: [1.0, 0.2]}, model="hub/both")
     await filed.embed({5: [-1.0, 0.0]}, model="hub/old")
-    assert await filed.numbers("zzz", embedded=QuestionVector("hub/both", [1.0, 0.0])) == [5, 1]
+    assert await filed.numbers("zzz", vector=QuestionVector("hub/both", [1.0, 0.0])) == [5, 1]
 
 
 async def test_vectors_of_another_model_do_not_crowd_out(filed: Filed) -> None:
@@ -366,7 +366,7 @@ async def test_vectors_of_another_model_do_not_crowd_out(filed: Filed) -> None:
     await filed.add(*turns)
     await filed.embed({one.number: [1.0, 0.0] for one in turns}, model="hub/old")
     await filed.embed({7: [-1.0, 0.5]})
-    assert await filed.numbers("zzz", embedded=QuestionVector(MODEL, [1.0, 0.0])) == [7]
+    assert await filed.numbers("zzz", vector=QuestionVector(MODEL, [1.0, 0.0])) == [7]
 
 
 async def test_turns_without_vectors_are_told_in_steps(filed: Filed) -> None:
@@ -391,9 +391,9 @@ async def test_another_process_sees_what_was_added_and_removed_at_once(
     await filed.add(turn(1, "boat"), turn(2, "canary"))
     await filed.embed({1: [0.0, 1.0], 2: [1.0, 0.0]})
     asked = QuestionVector(MODEL, [1.0, 0.0])
-    assert (await other.search(OWNER, MEMORY, "", before_turn=9, embedded=asked))[0].turn == 2
+    assert (await other.search(OWNER, MEMORY, "", before_turn=9, vector=asked))[0].turn == 2
     await filed.remove_from(2)
-    found = await other.search(OWNER, MEMORY, "", before_turn=9, embedded=asked)
+    found = await other.search(OWNER, MEMORY, "", before_turn=9, vector=asked)
     assert [snippet.turn for snippet in found] == [1]
 
 

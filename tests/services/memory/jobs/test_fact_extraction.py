@@ -28,8 +28,8 @@ async def known(worker: Worker, owner_id: str = "ada") -> dict[str, str]:
 
 
 async def test_rules_find_facts_where_there_is_no_model(engine: AsyncEngine) -> None:
-    async with fake_inference() as (fake, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference() as (fake, tasks):
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(3)
         async with worker.working():
             await worker.put_facts("My name is Ada and I live in Basel.", record, 3)
@@ -46,9 +46,9 @@ async def test_rules_find_facts_where_there_is_no_model(engine: AsyncEngine) -> 
 
 @ONE_DATABASE
 async def test_a_model_finds_facts_where_there_is_one(engine: AsyncEngine) -> None:
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = answers(("Home", "place", "Basel", "dans la ville de Bâle"))
-        worker = Worker(engine, Clock(), roles)
+        worker = Worker(engine, Clock(), tasks)
         async with worker.working():
             await worker.jobs.put_facts_alone("ada", "J'habite dans la ville de Bâle.")
             assert await worker.noted.next() == DONE
@@ -69,9 +69,9 @@ async def test_a_model_finds_facts_where_there_is_one(engine: AsyncEngine) -> No
 async def test_the_rules_take_over_from_a_model_that_fails_three_times(
     engine: AsyncEngine, act: Act
 ) -> None:
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = act
-        worker = Worker(engine, Clock(), roles)
+        worker = Worker(engine, Clock(), tasks)
         async with worker.working():
             await worker.jobs.put_facts_alone("ada", "I live in Basel.")
             for _ in range(3):
@@ -85,9 +85,9 @@ async def test_the_rules_take_over_from_a_model_that_fails_three_times(
 @ONE_DATABASE
 async def test_what_the_user_did_not_write_never_gets_in(engine: AsyncEngine) -> None:
     canary = ("secrets", "word", "xyzzy", "my word is xyzzy")
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = answers(canary, ("home", "place", "Basel", "I live in  BASEL"))
-        worker = Worker(engine, Clock(), roles)
+        worker = Worker(engine, Clock(), tasks)
         async with worker.working():
             await worker.jobs.put_facts_alone("ada", "I live in Basel.")
             assert await worker.noted.next() == DONE
@@ -95,8 +95,8 @@ async def test_what_the_user_did_not_write_never_gets_in(engine: AsyncEngine) ->
 
 
 async def test_ten_identical_turns_are_one_fact(engine: AsyncEngine) -> None:
-    async with fake_inference() as (_, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference() as (_, tasks):
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(10)
         for number in range(1, 11):
             await worker.put_facts("I live in Basel.", record, number)
@@ -110,8 +110,8 @@ async def test_ten_identical_turns_are_one_fact(engine: AsyncEngine) -> None:
 
 @ONE_DATABASE
 async def test_a_turn_that_has_grown_is_looked_at_again(engine: AsyncEngine) -> None:
-    async with fake_inference() as (_, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference() as (_, tasks):
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(1)
         await worker.put_facts("I live in Basel.", record, 1)
         await worker.put_facts("I live in Basel.\nI'm vegan.", record, 1)
@@ -122,8 +122,8 @@ async def test_a_turn_that_has_grown_is_looked_at_again(engine: AsyncEngine) -> 
 
 @ONE_DATABASE
 async def test_what_was_said_later_counts_though_it_was_found_earlier(engine: AsyncEngine) -> None:
-    async with fake_inference(summarise="m") as (fake, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference(summarise="m") as (fake, tasks):
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(2)
         fake.act = fails
         async with worker.working():
@@ -144,8 +144,8 @@ async def test_what_was_said_later_counts_though_it_was_found_earlier(engine: As
 async def test_a_turn_that_is_rewound_before_it_was_looked_at_says_nothing(
     engine: AsyncEngine,
 ) -> None:
-    async with fake_inference() as (_, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference() as (_, tasks):
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(3)
         await worker.put_facts("I live in Basel.", record, 3)
         [job] = await worker.stores.queue.claim(1)
@@ -159,8 +159,8 @@ async def test_a_turn_that_is_rewound_before_it_was_looked_at_says_nothing(
 async def test_whose_profile_is_erased_has_none_after_the_work_that_was_left(
     engine: AsyncEngine,
 ) -> None:
-    async with fake_inference() as (_, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference() as (_, tasks):
+        worker = Worker(engine, Clock(), tasks)
         await worker.jobs.put_facts_alone("ada", "I live in Basel.")
         await worker.jobs.put_facts_alone("bob", "I live in Bern.")
         async with writing(engine) as connection:
@@ -174,8 +174,8 @@ async def test_whose_profile_is_erased_has_none_after_the_work_that_was_left(
 
 @ONE_DATABASE
 async def test_a_text_of_any_length_with_anything_in_it_is_taken(engine: AsyncEngine) -> None:
-    async with fake_inference() as (_, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference() as (_, tasks):
+        worker = Worker(engine, Clock(), tasks)
         async with worker.working():
             await worker.jobs.put_facts_alone("ada", " \n")
             await worker.jobs.put_facts_alone(

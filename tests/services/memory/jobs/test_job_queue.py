@@ -62,7 +62,7 @@ async def test_a_job_is_finished_by_who_holds_it_alone(engine: AsyncEngine) -> N
     [first] = await shared.queue.claim(1)
     shared.clock.now_s += LEASE_S
     [second] = await shared.process().claim(1)
-    assert not await shared.queue.renew(first)
+    assert not await shared.queue.renew([first])
     with pytest.raises(JobLostError):
         async with writing(engine) as connection:
             await shared.queue.put(connection, JobKind.FACTS, "ada", None, text="undone")
@@ -81,7 +81,7 @@ async def test_a_renewed_job_is_held_for_longer(engine: AsyncEngine) -> None:
     await shared.put()
     [job] = await shared.queue.claim(1)
     shared.clock.now_s += LEASE_S - 1
-    assert await shared.queue.renew(job)
+    assert await shared.queue.renew([job])
     shared.clock.now_s += LEASE_S - 1
     assert await shared.queue.claim(1) == []
     shared.clock.now_s += 1
@@ -95,12 +95,12 @@ async def test_a_job_that_is_given_back_is_due_when_it_says_and_knows_its_failur
     shared = Shared(engine)
     await shared.put()
     [job] = await shared.queue.claim(1)
-    await shared.queue.give_back(job, 5, failed=True)
+    await shared.queue.release(job, 5, failed=True)
     assert await shared.queue.claim(1) == []
     shared.clock.now_s += 5
     [again] = await shared.queue.claim(1)
     assert (again.id, again.attempts) == (job.id, 1)
-    await shared.queue.give_back(job, 0, failed=True)
+    await shared.queue.release(job, 0, failed=True)
     assert await shared.queue.claim(1) == [], "who lost a job gives nothing back"
 
 
@@ -116,9 +116,9 @@ async def test_the_oldest_that_is_due_comes_first(engine: AsyncEngine) -> None:
 
 
 async def test_a_job_is_held_for_as_long_as_it_is_worked_on(engine: AsyncEngine) -> None:
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = hangs
-        worker = Worker(engine, Clock(), roles, lease_s=0.1)
+        worker = Worker(engine, Clock(), tasks, lease_s=0.1)
         await worker.put(await worker.fill(10))
         async with worker.working():
             await fake.called.wait()
@@ -138,11 +138,11 @@ async def test_work_on_a_job_that_was_taken_away_is_ended(engine: AsyncEngine) -
         finally:
             ended.set()
 
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = noted
         clock = Clock()
-        worker = Worker(engine, clock, roles, lease_s=0.1)
-        other = Worker(engine, clock, roles)
+        worker = Worker(engine, clock, tasks, lease_s=0.1)
+        other = Worker(engine, clock, tasks)
         record = await worker.fill(10)
         await worker.put(record)
         async with worker.working():
@@ -168,5 +168,5 @@ async def test_jobs_of_a_process_that_died_are_free_at_once(
     await alive.bury()
     [again] = await shared.queue.claim(2)
     assert again.id == lost.id != kept.id
-    assert await theirs.renew(kept)
+    assert await theirs.renew([kept])
     alive.leave()

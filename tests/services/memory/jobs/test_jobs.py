@@ -33,8 +33,8 @@ WINDOWS = Windows(5, 5)
 
 
 async def test_a_batch_is_summarised_archived_and_counted_at_once(engine: AsyncEngine) -> None:
-    async with fake_inference(summarise="m") as (fake, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference(summarise="m") as (fake, tasks):
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(10)
         async with worker.working():
             await worker.put(record)
@@ -56,8 +56,8 @@ async def test_a_batch_is_summarised_archived_and_counted_at_once(engine: AsyncE
 async def test_the_next_summary_is_made_of_the_one_before_and_the_new_turns(
     engine: AsyncEngine,
 ) -> None:
-    async with fake_inference(summarise="m") as (fake, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference(summarise="m") as (fake, tasks):
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(15)
         await worker.jobs.summarise_now(record, WINDOWS, 20)
     assert await summary_rows(engine) == [(1, 5, False, False), (6, 10, False, False)]
@@ -72,8 +72,8 @@ async def test_the_next_summary_is_made_of_the_one_before_and_the_new_turns(
 async def test_without_a_model_nothing_is_asked_and_nothing_is_degraded(
     engine: AsyncEngine,
 ) -> None:
-    async with fake_inference() as (fake, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference() as (fake, tasks):
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(10)
         await worker.jobs.summarise_now(record, WINDOWS, 20)
     summary = await worker.stores.summaries.current(record.id)
@@ -99,10 +99,10 @@ async def test_a_model_that_fails_three_times_is_replaced_and_asked_again_later(
 ) -> None:
     async with fake_inference(timeout_s=0.2 if act is hangs else 20, summarise="m") as (
         fake,
-        roles,
+        tasks,
     ):
         fake.act = act
-        worker = Worker(engine, Clock(), roles)
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(10)
         await worker.put(record)
         async with worker.working():
@@ -128,9 +128,9 @@ async def test_a_model_that_fails_three_times_is_replaced_and_asked_again_later(
 
 @ONE_DATABASE
 async def test_a_job_is_not_tried_again_before_its_time(engine: AsyncEngine) -> None:
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = fails
-        worker = Worker(engine, Clock(), roles)
+        worker = Worker(engine, Clock(), tasks)
         await worker.put(await worker.fill(10))
         async with worker.working():
             assert await worker.noted.next() == FAILED
@@ -143,8 +143,8 @@ async def test_a_job_is_not_tried_again_before_its_time(engine: AsyncEngine) -> 
 async def test_a_redone_summary_does_not_replace_a_better_one_that_followed(
     engine: AsyncEngine,
 ) -> None:
-    async with fake_inference(summarise="m") as (fake, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference(summarise="m") as (fake, tasks):
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(15)
         fake.act = hangs
         await worker.jobs.summarise_now(record, Windows(10, 5), 0)
@@ -173,9 +173,9 @@ async def test_a_summary_that_is_redone_meanwhile_goes_into_the_next_one(
         await redone.wait()
         return await short(request)
 
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = hangs
-        worker = Worker(engine, Clock(), roles)
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(15)
         await worker.jobs.summarise_now(record, Windows(10, 5), 0)
         assert await worker.noted.next() == ("summary", "taken_over")
@@ -193,9 +193,9 @@ async def test_a_summary_that_is_redone_meanwhile_goes_into_the_next_one(
 
 
 async def test_who_waits_too_long_gets_the_summary_without_the_model(engine: AsyncEngine) -> None:
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = hangs
-        worker = Worker(engine, Clock(), roles)
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(15)
         await worker.jobs.summarise_now(record, WINDOWS, 0.05)
         current = await worker.now(record)
@@ -213,10 +213,10 @@ async def test_an_answer_that_comes_too_late_changes_nothing(engine: AsyncEngine
         await answers.wait()
         return await short(request)
 
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = late
         clock = Clock()
-        slow, waiting = Worker(engine, clock, roles), Worker(engine, clock, roles)
+        slow, waiting = Worker(engine, clock, tasks), Worker(engine, clock, tasks)
         record = await slow.fill(10)
         await slow.put(record)
         async with slow.working():
@@ -239,10 +239,10 @@ async def test_who_waits_is_told_when_another_process_is_done(engine: AsyncEngin
         await answers.wait()
         return await short(request)
 
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = when_told
         clock = Clock()
-        first, second = Worker(engine, clock, roles), Worker(engine, clock, roles)
+        first, second = Worker(engine, clock, tasks), Worker(engine, clock, tasks)
         record = await first.fill(10)
         await first.put(record)
         async with first.working():
@@ -255,9 +255,9 @@ async def test_who_waits_is_told_when_another_process_is_done(engine: AsyncEngin
 
 
 async def test_several_who_wait_and_work_at_once_make_one_summary(engine: AsyncEngine) -> None:
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         clock = Clock()
-        workers = [Worker(engine, clock, roles) for _ in range(3)]
+        workers = [Worker(engine, clock, tasks) for _ in range(3)]
         record = await workers[0].fill(20)
         async with workers[0].working(), workers[1].working(), workers[2].working():
             await asyncio.gather(
@@ -273,8 +273,8 @@ async def test_several_who_wait_and_work_at_once_make_one_summary(engine: AsyncE
 
 
 async def test_what_is_due_twice_is_one_job(engine: AsyncEngine) -> None:
-    async with fake_inference() as (_, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference() as (_, tasks):
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(16)
         await worker.put(record)
         await worker.put(record)
@@ -283,8 +283,8 @@ async def test_what_is_due_twice_is_one_job(engine: AsyncEngine) -> None:
 
 @ONE_DATABASE
 async def test_windows_that_change_summarise_nothing_twice(engine: AsyncEngine) -> None:
-    async with fake_inference() as (_, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference() as (_, tasks):
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(16)
         await worker.put(record, Windows(5, 6))
         await worker.put(record, Windows(5, 5))
@@ -301,9 +301,9 @@ async def test_windows_that_change_summarise_nothing_twice(engine: AsyncEngine) 
 
 
 async def test_the_job_of_a_process_that_died_is_done_by_another(engine: AsyncEngine) -> None:
-    async with fake_inference(summarise="m") as (_, roles):
+    async with fake_inference(summarise="m") as (_, tasks):
         clock = Clock()
-        dead, worker = Worker(engine, clock, roles), Worker(engine, clock, roles)
+        dead, worker = Worker(engine, clock, tasks), Worker(engine, clock, tasks)
         await dead.put(await dead.fill(10))
         assert len(await dead.stores.queue.claim(10)) == 1
         async with worker.working():
@@ -316,9 +316,9 @@ async def test_the_job_of_a_process_that_died_is_done_by_another(engine: AsyncEn
 
 @ONE_DATABASE
 async def test_a_stopped_process_gives_its_jobs_back_at_once(engine: AsyncEngine) -> None:
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         clock = Clock()
-        first, second = Worker(engine, clock, roles), Worker(engine, clock, roles)
+        first, second = Worker(engine, clock, tasks), Worker(engine, clock, tasks)
         fake.act = hangs
         await first.put(await first.fill(10))
         async with first.working():
@@ -330,9 +330,9 @@ async def test_a_stopped_process_gives_its_jobs_back_at_once(engine: AsyncEngine
 
 @ONE_DATABASE
 async def test_later_turns_wait_for_earlier_ones(engine: AsyncEngine) -> None:
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = fails
-        worker = Worker(engine, Clock(), roles)
+        worker = Worker(engine, Clock(), tasks)
         await worker.put(await worker.fill(15))
         async with worker.working():
             assert await worker.noted.next() == FAILED
@@ -347,9 +347,9 @@ async def test_memories_do_not_wait_for_each_other(engine: AsyncEngine) -> None:
     async def slow_for_diaries(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
         return await (hangs if "house 900" in request.prompt.input else short)(request)
 
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = slow_for_diaries
-        worker = Worker(engine, Clock(), roles)
+        worker = Worker(engine, Clock(), tasks)
         stuck = await worker.fill(14)
         other = await worker.fill(10, "other")
         await worker.put(stuck, Windows(5, 9))
@@ -376,9 +376,9 @@ async def test_only_so_much_is_done_at_a_time(engine: AsyncEngine) -> None:
         under_way -= 1
         return await short(request)
 
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = counted
-        worker = Worker(engine, Clock(), roles, at_once=2)
+        worker = Worker(engine, Clock(), tasks, at_once=2)
         for number in range(5):
             await worker.put(await worker.fill(10, f"diary {number}"))
         async with worker.working():
@@ -393,8 +393,8 @@ async def test_only_so_much_is_done_at_a_time(engine: AsyncEngine) -> None:
 async def test_of_a_batch_all_or_nothing_is_committed(
     engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with fake_inference(summarise="m") as (_, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference(summarise="m") as (_, tasks):
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(10)
 
         async def breaks(*arguments: object) -> None:
@@ -416,8 +416,8 @@ async def test_of_a_batch_all_or_nothing_is_committed(
 async def test_a_database_that_is_silent_is_told_to_who_waits(
     engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with fake_inference() as (_, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference() as (_, tasks):
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(10)
 
         async def breaks(*arguments: object) -> None:
@@ -435,9 +435,9 @@ async def test_turns_that_are_rewound_meanwhile_leave_no_summary(engine: AsyncEn
         await rewound.wait()
         return await short(request)
 
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = when_rewound
-        worker = Worker(engine, Clock(), roles)
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(10)
         await worker.put(record)
         async with worker.working():
@@ -461,9 +461,9 @@ async def test_a_summary_is_made_anew_when_later_turns_are_rewound_meanwhile(
         await rewound.wait()
         return await short(request)
 
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = when_rewound
-        worker = Worker(engine, Clock(), roles)
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(12)
         await worker.put(record)
         async with worker.working():
@@ -479,8 +479,8 @@ async def test_a_summary_is_made_anew_when_later_turns_are_rewound_meanwhile(
 async def test_rewound_turns_take_their_summaries_with_them_and_the_one_before_counts(
     engine: AsyncEngine,
 ) -> None:
-    async with fake_inference() as (_, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference() as (_, tasks):
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(15)
         await worker.jobs.summarise_now(record, WINDOWS, 20)
         record = await worker.rewind_to(await worker.now(record), 14)
@@ -495,9 +495,9 @@ async def test_rewound_turns_take_their_summaries_with_them_and_the_one_before_c
 
 @ONE_DATABASE
 async def test_how_much_there_is_to_do_is_told(engine: AsyncEngine) -> None:
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = hangs
-        worker = Worker(engine, Clock(), roles)
+        worker = Worker(engine, Clock(), tasks)
         await worker.put(await worker.fill(15))
         worker.clock.now_s += 7
         async with worker.working():
@@ -507,8 +507,8 @@ async def test_how_much_there_is_to_do_is_told(engine: AsyncEngine) -> None:
 
 
 async def test_a_forgotten_memory_leaves_no_work(engine: AsyncEngine) -> None:
-    async with fake_inference(summarise="m", embed="e") as (fake, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference(summarise="m", embed="e") as (fake, tasks):
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(15)
         fake.act = hangs
         await worker.jobs.summarise_now(record, WINDOWS, 0)
@@ -516,21 +516,21 @@ async def test_a_forgotten_memory_leaves_no_work(engine: AsyncEngine) -> None:
         assert {kind for kind, _, _ in await jobs_left(engine)} == {"redo", "embed", "facts"}
         async with (
             worker.locks.write_lock(record) as lock,
-            worker.repository.committing(lock) as (connection, stored),
+            worker.locks.committing(lock) as (connection, stored),
         ):
-            await worker.stores.forget(connection, stored)
+            await worker.stores.delete(connection, stored)
     assert await jobs_left(engine) == []
     assert await summary_rows(engine) == []
 
 
 async def test_archived_turns_get_vectors_where_a_model_makes_them(engine: AsyncEngine) -> None:
-    async with fake_inference(embed="e") as (fake, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference(embed="e") as (fake, tasks):
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(20)
         # Turns that were archived before there was a model for vectors are made up for.
-        roles.chosen = roles.chosen.model_copy(update={"embed": ""})
+        tasks.roles = tasks.roles.model_copy(update={"embed": ""})
         await worker.jobs.summarise_now(record, Windows(10, 10), 20)
-        roles.chosen = roles.chosen.model_copy(update={"embed": "e"})
+        tasks.roles = tasks.roles.model_copy(update={"embed": "e"})
         async with worker.working():
             await worker.jobs.summarise_now(await worker.now(record), WINDOWS, 20)
             assert (JobKind.EMBED.value, "done") in [
@@ -555,9 +555,9 @@ async def test_a_turn_never_has_the_vector_of_what_was_said_there_before(
         await rewritten.wait()
         return await short(request)
 
-    async with fake_inference(embed="e") as (fake, roles):
+    async with fake_inference(embed="e") as (fake, tasks):
         fake.act = when_rewritten
-        worker = Worker(engine, Clock(), roles)
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(10)
         await worker.jobs.summarise_now(record, WINDOWS, 20)
         assert await worker.noted.next() == DONE
@@ -579,9 +579,9 @@ async def test_a_turn_never_has_the_vector_of_what_was_said_there_before(
 async def test_turns_are_left_without_vectors_when_the_model_keeps_failing(
     engine: AsyncEngine,
 ) -> None:
-    async with fake_inference(embed="e") as (fake, roles):
+    async with fake_inference(embed="e") as (fake, tasks):
         fake.act = fails
-        worker = Worker(engine, Clock(), roles)
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(10)
         await worker.jobs.summarise_now(record, WINDOWS, 20)
         assert await worker.noted.next() == DONE

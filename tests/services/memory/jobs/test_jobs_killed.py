@@ -73,8 +73,8 @@ async def kill(process: asyncio.subprocess.Process) -> None:
 async def test_a_job_whose_process_was_killed_is_done_by_another(tmp_path: Path) -> None:
     engine = open_engine(Storage(data_dir=tmp_path))
     await migrate(engine)
-    async with fake_inference(summarise="m") as (_, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference(summarise="m") as (_, tasks):
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(10)
         await worker.put(record)
         process = await work(tmp_path, "hang", 0)
@@ -95,8 +95,8 @@ async def test_kills_at_any_moment_leave_each_turn_summarised_and_archived_once(
     batches = 40
     engine = open_engine(Storage(data_dir=tmp_path))
     await migrate(engine)
-    async with fake_inference() as (_, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference() as (_, tasks):
+        worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(5 * batches + 5)
         await worker.put(record)
         for life in range(4):

@@ -12,12 +12,12 @@ PROMPT = pb.Prompt(instructions="do", input="this", max_tokens=5)
 
 
 async def test_texts_and_vectors_come_for_the_user_they_are_for() -> None:
-    async with fake_inference(summarise="m", embed="e") as (fake, roles):
-        assert roles.can_write
-        assert roles.can_embed
-        assert await roles.summarise("ada", PROMPT) == "A summary."
-        assert await roles.extract("bob", PROMPT) == "A summary."
-        embedding = await roles.embed("eve", ["a dog", "a cat"])
+    async with fake_inference(summarise="m", embed="e") as (fake, tasks):
+        assert tasks.can_summarise
+        assert tasks.can_embed
+        assert await tasks.summarise("ada", PROMPT) == "A summary."
+        assert await tasks.extract("bob", PROMPT) == "A summary."
+        embedding = await tasks.embed("eve", ["a dog", "a cat"])
     assert embedding.model == "sandbox/embed"
     assert [len(vector) for vector in embedding.vectors] == [256, 256]
     asked = [(user_id, request.role) for user_id, request in fake.asked]
@@ -31,27 +31,27 @@ async def test_texts_and_vectors_come_for_the_user_they_are_for() -> None:
 
 
 async def test_which_roles_have_a_model_is_known_without_asking() -> None:
-    async with fake_inference() as (fake, roles):
-        assert not roles.can_write
-        assert not roles.can_embed
-        roles.chosen = roles.chosen.model_copy(update={"embed": "e"})
-        assert roles.can_embed
+    async with fake_inference() as (fake, tasks):
+        assert not tasks.can_summarise
+        assert not tasks.can_embed
+        tasks.roles = tasks.roles.model_copy(update={"embed": "e"})
+        assert tasks.can_embed
     assert not fake.asked
 
 
 @pytest.mark.parametrize("act", [fails, says(""), says(" ")])
 async def test_a_failure_or_an_empty_answer_is_told(act) -> None:
-    async with fake_inference(summarise="m") as (fake, roles):
+    async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = act
         with pytest.raises(GatewayError):
-            await roles.summarise("ada", PROMPT)
+            await tasks.summarise("ada", PROMPT)
 
 
 async def test_a_missing_vector_is_a_failure() -> None:
-    async with fake_inference(embed="e") as (fake, roles):
+    async with fake_inference(embed="e") as (fake, tasks):
         fake.act = says("no vectors")
         with pytest.raises(GatewayError):
-            await roles.embed("ada", ["a"])
+            await tasks.embed("ada", ["a"])
 
 
 async def test_silence_is_a_failure_after_a_while_and_ends_the_work() -> None:
@@ -63,9 +63,9 @@ async def test_silence_is_a_failure_after_a_while_and_ends_the_work() -> None:
         finally:
             ended.set()
 
-    async with fake_inference(timeout_s=0.1, summarise="m") as (fake, roles):
+    async with fake_inference(timeout_s=0.1, summarise="m") as (fake, tasks):
         fake.act = noted
         with pytest.raises(GatewayError) as raised:
-            await roles.summarise("ada", PROMPT)
+            await tasks.summarise("ada", PROMPT)
         assert raised.value.code == "timeout"
         await asyncio.wait_for(ended.wait(), 10)

@@ -39,7 +39,7 @@ class Parent:
         reserved = await self.repository.reserve(OWNER, NAME, QUOTA)
         async with (
             self.locks.write_lock(reserved) as lock,
-            self.repository.committing(lock) as (connection, stored),
+            self.locks.committing(lock) as (connection, stored),
         ):
             said = turn(stored.turns + 1, stored.messages, text, f"{lock.fence}")
             await self.repository.append(connection, stored, [said])

@@ -168,7 +168,7 @@ async def test_readers_and_the_writer_do_not_wait_for_each_other(
     async with ours.locks.write_lock(record) as lock:
         async with theirs.locks.read_lock(record), ours.locks.read_lock(record):
             pass
-        async with ours.repository.committing(lock) as (connection, stored):
+        async with ours.locks.committing(lock) as (connection, stored):
             await ours.repository.append(connection, stored, [turn(2, 2, "q", "a")])
             if connection.dialect.name == "postgresql":
                 # One who writes to a SQLite file keeps all others from it, for a moment.
@@ -263,13 +263,13 @@ async def test_a_dead_holder_is_succeeded_and_can_commit_nothing(
         async with theirs.locks.write_lock(record) as lock:
             assert lock.fence > dead.fence
             with pytest.raises(GatewayError) as raised:
-                async with ours.repository.committing(dead):
+                async with ours.locks.committing(dead):
                     raise AssertionError("a dead holder may commit")
             assert raised.value.reason == errors_pb2.REASON_CONFLICT
-            async with theirs.repository.committing(lock) as (connection, stored):
+            async with theirs.locks.committing(lock) as (connection, stored):
                 await theirs.repository.append(connection, stored, [turn(2, 2, "q", "a")])
             with pytest.raises(GatewayError):
-                async with ours.repository.committing(replace(dead, fence=lock.fence)):
+                async with ours.locks.committing(replace(dead, fence=lock.fence)):
                     raise AssertionError("a number alone serves nobody")
     assert await ours.said(await ours.add(record, turn(3, 4, "more", "yes"))) == [
         *("hello", "hi", "q", "a", "more", "yes")
@@ -313,7 +313,7 @@ async def test_what_the_dead_have_left_is_cleared_away(
     async with ours.locks.write_lock(record), ours.locks.read_lock(record):
         clock.now_s += LEASE_S
         async with theirs.locks.read_lock(record):
-            assert await theirs.locks.remove_ended() == 2
+            assert await theirs.locks.remove_expired() == 2
             assert await count_all(theirs.engine, claims) == 1
 
 
@@ -361,10 +361,10 @@ async def test_who_has_lost_a_lock_is_told_and_refused(start: Start, record: Mem
         waiting = asyncio.create_task(room.write(ours, "next"))
         await until_waiting(ours.engine, 2)
         async with writing(ours.engine) as connection:
-            await connection.execute(delete(claims).where(claims.c.id == lock.holder))
+            await connection.execute(delete(claims).where(claims.c.id == lock.claim_id))
         await lock.lost.wait()
         with pytest.raises(GatewayError) as raised:
-            async with ours.repository.committing(lock):
+            async with ours.locks.committing(lock):
                 raise AssertionError("what is lost may commit")
         assert raised.value.reason == errors_pb2.REASON_CONFLICT
         # Who waits behind it in this process need not wait for it to leave.
@@ -376,7 +376,7 @@ async def test_nobody_takes_over_in_the_middle_of_a_commit(
 ) -> None:
     room = Room(record)
     async with asyncio.TaskGroup() as tasks, ours.locks.write_lock(record) as lock:
-        async with ours.repository.committing(lock) as (connection, stored):
+        async with ours.locks.committing(lock) as (connection, stored):
             clock.now_s += LEASE_S
             tasks.create_task(room.write(theirs, "theirs"))
             await ours.repository.append(connection, stored, [turn(2, 2, "q", "a")])
@@ -395,7 +395,7 @@ async def test_who_waits_for_a_memory_that_is_deleted_is_told(
     async with ours.locks.write_lock(record) as lock:
         waiting = [asyncio.create_task(room.write(one, "late")) for one in (ours, theirs)]
         await until_waiting(ours.engine, 3)
-        async with ours.repository.committing(lock) as (connection, stored):
+        async with ours.locks.committing(lock) as (connection, stored):
             await ours.repository.delete(connection, stored)
     for outcome in await asyncio.gather(*waiting, return_exceptions=True):
         assert isinstance(outcome, GatewayError)
@@ -419,7 +419,7 @@ async def test_a_lock_that_cannot_be_given_back_ends_by_itself(
     async with ours.locks.write_lock(record):
         pass
     event.remove(ours.engine.sync_engine, "before_cursor_execute", fail)
-    assert "a lock on a memory was left to end" in caplog.messages
+    assert "a lock on a memory was left to expire" in caplog.messages
     hasty = start(HASTY)
     assert (await refusal(hasty.locks.write_lock(record))).reason == errors_pb2.REASON_MEMORY_BUSY
     clock.now_s += LEASE_S

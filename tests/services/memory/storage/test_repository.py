@@ -120,7 +120,7 @@ async def test_the_id_of_a_memory_serves_its_owner_alone(memory: MemoryProcess) 
     assert reason_of(raised) == errors_pb2.REASON_CONFLICT
     async with memory.locks.write_lock(hers) as lock:
         with pytest.raises(GatewayError) as raised:
-            async with memory.repository.committing(replace(lock, owner_id="eve")):
+            async with memory.locks.committing(replace(lock, owner_id="eve")):
                 raise AssertionError("a foreign memory was opened")
     assert reason_of(raised) == errors_pb2.REASON_CONFLICT
     await memory.repository.release(replace(stolen, turns=0))
@@ -299,7 +299,7 @@ async def test_a_rewind_takes_back_the_summary_of_what_it_cut(memory: MemoryProc
     assert (changed, record.summarised) == (3, 2)
     async with (
         memory.locks.write_lock(record) as lock,
-        memory.repository.committing(lock) as (connection, stored),
+        memory.locks.committing(lock) as (connection, stored),
     ):
         await memory.repository.rewind(connection, stored, 4)
         await memory.repository.set_summarised(connection, record.id, 1)
@@ -421,7 +421,7 @@ async def test_a_commit_that_fails_leaves_nothing(memory: MemoryProcess) -> None
     with pytest.raises(ZeroDivisionError):
         async with (
             memory.locks.write_lock(record) as lock,
-            memory.repository.committing(lock) as (connection, stored),
+            memory.locks.committing(lock) as (connection, stored),
         ):
             await memory.repository.rewind(connection, stored, 1)
             await memory.repository.append(connection, stored, [turn(1, 0, "hello", "changed")])
@@ -491,10 +491,10 @@ async def test_deleting_takes_all_away_and_leaves_others_alone(memory: MemoryPro
 async def test_a_memory_that_was_deleted_meanwhile_takes_no_commit(memory: MemoryProcess) -> None:
     record = await memory.make()
     async with memory.locks.write_lock(record) as lock:
-        async with memory.repository.committing(lock) as (connection, stored):
+        async with memory.locks.committing(lock) as (connection, stored):
             await memory.repository.delete(connection, stored)
         with pytest.raises(GatewayError) as raised:
-            async with memory.repository.committing(lock):
+            async with memory.locks.committing(lock):
                 raise AssertionError("a memory that is gone was opened")
     assert reason_of(raised) == errors_pb2.REASON_CONFLICT
     with pytest.raises(GatewayError) as raised:

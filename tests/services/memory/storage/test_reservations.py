@@ -145,10 +145,10 @@ async def test_what_a_dead_call_reserved_is_dropped_and_nothing_else(
     clock.now_s += GRACE_S
     assert await memory.repository.reserve("ada", "shared", QUOTA) == shared_now(shared, clock)
     async with memory.locks.write_lock(held) as lock:
-        assert await memory.repository.drop_unused(GRACE_S, at_most=2) == 2
-        assert await memory.repository.drop_unused(GRACE_S, at_most=9) == 2
-        assert await memory.repository.drop_unused(GRACE_S, at_most=9) == 0
-        async with memory.repository.committing(lock) as (connection, stored):
+        assert await memory.repository.delete_unused(GRACE_S, limit=2) == 2
+        assert await memory.repository.delete_unused(GRACE_S, limit=9) == 2
+        assert await memory.repository.delete_unused(GRACE_S, limit=9) == 0
+        async with memory.locks.committing(lock) as (connection, stored):
             await memory.repository.append(connection, stored, [turn(1, 0, "hello", "hi")])
     assert await counted(memory) == 4
     assert await counted(memory, "bob") == 0
@@ -167,6 +167,6 @@ async def test_a_dead_holder_keeps_nothing(memory: MemoryProcess, clock: Clock) 
     record = await memory.repository.reserve("ada", "diary", QUOTA)
     async with memory.locks.write_lock(record), memory.locks.read_lock(record):
         clock.now_s += GRACE_S
-        assert await memory.repository.drop_unused(GRACE_S, at_most=9) == 1
+        assert await memory.repository.delete_unused(GRACE_S, limit=9) == 1
     assert await counted(memory) == 0
     assert set((await rows_of(memory.engine, record.id)).values()) == {0}

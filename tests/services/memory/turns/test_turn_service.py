@@ -49,7 +49,11 @@ async def memory_of(service: MemoryServer, name: str = "ada") -> memory_pb2.Memo
 
 async def test_a_turn_is_seen_by_the_next(service: MemoryServer) -> None:
     first = await service.say("I am Ada.", answer=model(thought("hm"), "Hello Ada."))
-    assert (texts(first.messages), first.newest, len(first.turns)) == (["I am Ada."], 0, 0)
+    assert (texts(first.messages), first.newest_user_message_index, len(first.turns)) == (
+        ["I am Ada."],
+        0,
+        0,
+    )
     second = await service.say("Who am I?")
     assert [texts(turn.messages) for turn in second.turns] == [["I am Ada.", "Hello Ada."]]
     assert texts(second.messages) == ["Who am I?"]
@@ -125,7 +129,7 @@ async def test_reading_changes_nothing(service: MemoryServer) -> None:
 
 
 async def test_one_writes_at_a_time_while_others_read(engine: AsyncEngine) -> None:
-    async with memory_server(engine, lock_wait_s=0.05, readers=2) as service:
+    async with memory_server(engine, lock_wait_s=0.05, max_readers=2) as service:
         await service.say("one")
         async with service.taking("two") as writer:
             with pytest.raises(GatewayError) as refused:
@@ -151,7 +155,7 @@ async def test_tools_are_called_and_answered_within_one_turn(service: MemoryServ
     assert len(context.turns) == 0
     kinds = [[block.WhichOneof("kind") for block in one.blocks] for one in context.messages]
     assert kinds == [["text"], ["tool_use"], ["tool_result"]]
-    assert context.newest == 0
+    assert context.newest_user_message_index == 0
     assert (await memory_of(service)).turns == 1
     after = await service.say("Thanks")
     assert len(after.turns) == 1
