@@ -139,7 +139,7 @@ class Engine:
         self._files = files
         self._memories = memories
         self._memory = memory
-        self._tellings = AnswerCommitter(memory.leave_drain_s)
+        self._committer = AnswerCommitter(memory.leave_drain_s)
         self.failure_log = FailureLog(monotonic)
         self._ledger = Ledger(self.breakers, metrics, self.failure_log, monotonic)
         self._adaptation = adaptation
@@ -168,7 +168,7 @@ class Engine:
             return await self._whole(await self._ready(request, admitted, lazy=lazy))
         async with opened_turn(request, self._memories, self._memory.inject_tokens) as taken:
             response = await self._whole(await self._ready(request, admitted, taken))
-            await taken.remember(response)
+            await taken.commit(response)
         return response
 
     async def stream(self, given: GenerateRequest | LazyRequest) -> Batches:
@@ -200,7 +200,7 @@ class Engine:
 
     async def settle(self, within_s: float) -> None:
         """Wait for answers that are still to be remembered, so many seconds at most."""
-        await self._tellings.settle(within_s)
+        await self._committer.drain(within_s)
 
     async def _whole(self, ready: _Ready) -> GenerateResponse:
         if ready.tools is not None:
@@ -231,9 +231,9 @@ class Engine:
 
     async def _remembered(self, request: GenerateRequest, admitted: _Admitted) -> Batches:
         taken = await open_turn(request, self._memories, self._memory.inject_tokens)
-        async with taken.ended_by_failure():
+        async with taken.closing_on_failure():
             batches = self._streamed(await self._ready(request, admitted, taken))
-        async with aclosing(self._tellings.tell(taken, batches)) as told:
+        async with aclosing(self._committer.stream(taken, batches)) as told:
             async for batch in told:
                 yield batch
 

@@ -1,4 +1,4 @@
-"""Taking a turn: what a request tells Memory, and what comes of the answer."""
+"""Opens the turn of a request, and commits its answer."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -23,12 +23,12 @@ from services.inference.providers.base import Target
 
 @dataclass(frozen=True, slots=True)
 class OpenedTurn:
-    """A turn that a request takes.
+    """The turn of a request.
 
     Attributes:
-        turn: is held until it is ended.
+        turn: the turn in Memory, open until it is committed, closed or dropped.
         conversation: what was sent and what is remembered.
-        writes: whether the answer is to be remembered.
+        writes: whether the answer is committed.
     """
 
     turn: MemoryTurn
@@ -36,11 +36,11 @@ class OpenedTurn:
     writes: bool
 
     @asynccontextmanager
-    async def ended_by_failure(self) -> AsyncIterator[None]:
-        """End the turn where the block fails; the failure goes on once Memory has ended it too.
+    async def closing_on_failure(self) -> AsyncIterator[None]:
+        """Close the turn when the block fails, before the failure is raised.
 
-        The caller who is told of the failure can then begin another memory in its place. A block
-        that is cancelled does not wait for Memory.
+        A caller that receives the failure can then use the memory at once. A block that is
+        cancelled does not wait for Memory.
         """
         try:
             yield
@@ -51,17 +51,17 @@ class OpenedTurn:
             self.turn.drop()
             raise
 
-    async def remember(self, response: GenerateResponse) -> None:
-        """End the turn with an answer, the first where there are several.
+    async def commit(self, response: GenerateResponse) -> None:
+        """End the turn with an answer, the first choice where there are several.
 
         Raises:
-            GatewayError: conflict or unavailable; nothing was remembered.
+            GatewayError: conflict or unavailable; nothing was committed.
         """
         if self.writes:
             choice = response.choices[0]
             answer = Message(role=conversation_pb2.ROLE_ASSISTANT, blocks=choice.blocks)
             if not answer.blocks and (transcript := _transcript(choice.extra)):
-                # A recording is kept at its provider, and not for long.
+                # The provider stores a recording itself, for a short time.
                 answer.blocks.add(text=transcript)
             await self.turn.commit(answer)
         else:
@@ -71,25 +71,25 @@ class OpenedTurn:
 async def open_turn(
     request: GenerateRequest, memories: TurnOpener, inject_tokens: int, *, reads_only: bool = False
 ) -> OpenedTurn:
-    """Take the turn of a request, whose messages are taken out of it.
+    """Open the turn of a request, whose messages are removed from it.
 
     Args:
-        request: one in which the memory takes part.
-        memories: where turns are taken.
+        request: a request that uses memory.
+        memories: opens turns.
         inject_tokens: see `Conversation`.
-        reads_only: whether the memory stays as it is, whatever the request says.
+        reads_only: whether nothing is committed, whatever the request says.
 
     Raises:
         GatewayError: invalid, or what Memory answers.
     """
-    apart = await offload(split_request, request)
+    split = await offload(split_request, request)
     if reads_only:
-        apart.opening.mode = OpenTurn.MODE_READ_ONLY
-    writes = apart.opening.mode != OpenTurn.MODE_READ_ONLY
-    turn = await memories.take(apart.opening)
+        split.opening.mode = OpenTurn.MODE_READ_ONLY
+    writes = split.opening.mode != OpenTurn.MODE_READ_ONLY
+    turn = await memories.open(split.opening)
     try:
         conversation = await offload(
-            Conversation, apart, turn.context, request.memory, inject_tokens
+            Conversation, split, turn.context, request.memory, inject_tokens
         )
     except BaseException:
         turn.drop()
@@ -101,11 +101,11 @@ async def open_turn(
 async def opened_turn(
     request: GenerateRequest, memories: TurnOpener, inject_tokens: int, *, reads_only: bool = False
 ) -> AsyncIterator[OpenedTurn]:
-    """Take a turn for the time of a block; one that was not ended there changes nothing."""
-    taken = await open_turn(request, memories, inject_tokens, reads_only=reads_only)
-    async with taken.ended_by_failure():
-        yield taken
-    taken.turn.drop()
+    """Open a turn for the time of a block; a turn that is not ended there is dropped."""
+    opened = await open_turn(request, memories, inject_tokens, reads_only=reads_only)
+    async with opened.closing_on_failure():
+        yield opened
+    opened.turn.drop()
 
 
 async def place_remembered_files(
@@ -117,23 +117,23 @@ async def place_remembered_files(
     at_most: int,
     keep_foreign: bool,
 ) -> None:
-    """Put the bytes of remembered files in their places, as far as they are still there.
+    """Insert the bytes of remembered files into the media that name them.
 
-    A file that is gone, too large or cannot be had now fails nothing.
+    A file that is deleted, too large or unavailable is skipped.
 
     Args:
-        named: places by the file's id; the first ones go first while there is room.
-        files: where files are read.
-        targets: the models that may be asked; what none reads, and is not converted for it, is
-            left alone.
+        named: the media by their file's id, in the order in which they get the bytes there are.
+        files: reads files.
+        targets: the models of the plan; media that no model reads and that are not converted
+            are skipped.
         multimodal: how the request wants media converted.
-        at_most: bytes that all of them together may have.
-        keep_foreign: whether ids that are not the gateway's are left as they are.
+        at_most: bytes that all files together may have.
+        keep_foreign: whether ids of other services are left as they are.
     """
     left = at_most
     for places in named.values():
         kind = places[0].block.media.kind
-        # Text that a document holds is read by every model.
+        # The text of a document is read by every model.
         is_read = kind == conversation_pb2.MEDIA_KIND_DOCUMENT or adapts(multimodal, kind)
         if not is_read and not any(target.reads(kind) for target in targets):
             continue
@@ -146,7 +146,7 @@ async def place_remembered_files(
 
 
 def _transcript(extra: Opaque) -> str:
-    """Return what is said in the recording that an answer is, "" where it is none."""
+    """Return the transcript of an answer in audio, "" for any other."""
     match orjson.loads(extra.json) if extra.json else None:
         case {"audio": {"transcript": str(transcript)}}:
             return transcript

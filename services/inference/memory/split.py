@@ -1,7 +1,7 @@
-"""What Memory is told of a request, and what stays here until its answer. Pure.
+"""Splits a request into what Memory receives and what stays in this process. Pure.
 
-Instructions (system, developer) are never remembered. Of media Memory knows hashes; the
-bytes stay here and go back to where Memory puts what stands for them.
+Instructions (system, developer) are never remembered. Memory receives hashes in place of media;
+the bytes stay here and are put back where Memory returns their hashes.
 """
 
 import hashlib
@@ -28,16 +28,16 @@ _MODES = {
 
 @dataclass(slots=True)
 class SplitRequest:
-    """A request's conversation, taken apart.
+    """The parts of a request's conversation.
 
     Attributes:
-        opening: what Memory is told.
-        instructions: what system and developer say.
-        kept: where Memory keeps no conversation, the caller's own, with the path of each
-            of its media in reading order.
-        media: else of each of the caller's media, by what stands for it, path and itself.
+        opening: opens the turn in Memory.
+        instructions: the messages of system and developer.
+        kept: for a profile alone, without a memory: the caller's conversation, with the path of
+            each of its media in reading order.
+        media: with a memory: path and medium of each of the caller's media, by `media_key`.
         thoughtful: messages that call tools after thoughts or calls of the gateway's own tools,
-            neither of which Memory keeps, by the ids of their calls.
+            neither of which Memory stores, by the ids of their calls.
     """
 
     opening: OpenTurn
@@ -48,16 +48,16 @@ class SplitRequest:
 
 
 def uses_memory(request: GenerateRequest) -> bool:
-    """Return whether the server's memory takes part in a request."""
+    """Return whether a request uses the server's memory."""
     if not request.HasField("memory"):
         return False
     return bool(request.memory.memory_id) or request.memory.personal_memory
 
 
 def check_steps(request: GenerateRequest, plan: Plan) -> None:
-    """Refuse a step with another conversation than the one that is remembered.
+    """Check that no step has another conversation than the request, which is the one remembered.
 
-    Its instructions may be others.
+    Its instructions may differ.
 
     Raises:
         GatewayError: invalid, naming the step's field.
@@ -74,7 +74,7 @@ def check_steps(request: GenerateRequest, plan: Plan) -> None:
 
 
 def instructions(messages: Sequence[Message], memory: Memory) -> Iterator[Message]:
-    """Return what goes before all else: with a memory all instructions, else those at the head."""
+    """Return the instructions: with a memory all of them, else those at the head."""
     for message in messages:
         if message.role in _INSTRUCTIONS:
             yield message
@@ -94,19 +94,19 @@ def conversation_messages(messages: Sequence[Message], memory: Memory) -> Iterat
 
 
 def split_request(request: GenerateRequest) -> SplitRequest:
-    """Take the messages out of a request.
+    """Split a request, whose messages are removed from it.
 
-    Hashes the media in them, which takes a while where they are large.
+    Hashing its media takes long where they are large.
 
     Raises:
         GatewayError: invalid, when there is nothing but instructions.
     """
     if all(message.role in _INSTRUCTIONS for message in request.messages):
         raise invalid("messages", "messages: memory needs one that is no instruction")
-    take = _split_for_memory if request.memory.memory_id else _split_for_profile
-    apart = take(request)
+    split = _split_for_memory if request.memory.memory_id else _split_for_profile
+    parts = split(request)
     del request.messages[:]
-    return apart
+    return parts
 
 
 def call_ids(message: Message) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ def call_ids(message: Message) -> tuple[str, ...]:
 
 
 def media_key(media: Media) -> str:
-    """Return what stands for a medium: what it is named by, and for bytes their hash."""
+    """Return the key of a medium: its URL or file id, and for bytes their hash."""
     return f"{media.WhichOneof('source')} {media.sha256.hex() or media.url or media.file_id}"
 
 
@@ -165,7 +165,7 @@ def _opening(memory: Memory, messages: Iterable[Message]) -> OpenTurn:
 
 
 def _newest(messages: Sequence[Message]) -> list[Message]:
-    """Return the newest message of the user, as far as anything is said there, and all after it."""
+    """Return the user's newest message that is not a tool result, and all messages after it."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if message.role == conversation_pb2.ROLE_USER and any(

@@ -1,4 +1,4 @@
-"""Memory, as the engine asks it: one call that is held for as long as a request takes."""
+"""Client of MemoryService: one TakeTurn call, open for as long as a request takes."""
 
 import asyncio
 import contextlib
@@ -21,38 +21,38 @@ from services.common.channels import call_metadata
 from services.common.endings import Ending
 from services.common.errors import from_rpc_error, internal
 
-# The memory is free once Memory has ended the call; what is committed is so without it.
+# Seconds to wait for Memory to release the lock after a turn; a commit does not depend on it.
 _CLOSING_S = 2.0
 
 
 class MemoryTurn(Protocol):
-    """A turn that is being taken.
+    """A turn that is open.
 
     Attributes:
-        context: what is remembered; whoever takes the turn may change it.
+        context: what is remembered; the holder of the turn may change it.
     """
 
     context: TurnContext
 
     async def commit(self, answer: Message) -> None:
-        """Add what was sent and its answer to the memory, and end the turn.
+        """Commit the turn with its answer, and end it.
 
         Raises:
-            GatewayError: conflict or unavailable; nothing was added.
+            GatewayError: conflict or unavailable; nothing was committed.
         """
 
     async def close(self) -> None:
-        """End the turn, the memory as it was unless there was a commit."""
+        """End the turn; without a commit the memory stays unchanged."""
 
     def drop(self) -> None:
-        """End the turn at once, in a moment where nothing can be waited for."""
+        """End the turn at once, without waiting."""
 
 
 class TurnOpener(Protocol):
-    """Where turns are taken, for the caller whom the current task serves."""
+    """Opens turns for the caller whom the current task serves."""
 
-    async def take(self, opening: OpenTurn) -> MemoryTurn:
-        """Begin a turn, when it is the caller's.
+    async def open(self, opening: OpenTurn) -> MemoryTurn:
+        """Open a turn, once the memory is free.
 
         Raises:
             GatewayError: memory_busy, memory_quota_exceeded, memory_not_synchronized.
@@ -61,15 +61,15 @@ class TurnOpener(Protocol):
 
 
 class TurnClient:
-    """Takes turns of the MemoryService, with the caller's own key."""
+    """Opens turns of MemoryService, with the caller's own key."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = memory_pb2_grpc.MemoryServiceStub(channel)
 
-    async def take(self, opening: OpenTurn) -> "HeldTurn":
-        """Begin a turn; see `Memories`."""
+    async def open(self, opening: OpenTurn) -> "TurnCall":
+        """Open a turn; see `TurnOpener`."""
         call = self._stub.TakeTurn(metadata=call_metadata(caller_key.get(), logs.request_id.get()))
-        turn = HeldTurn(call)
+        turn = TurnCall(call)
         try:
             answer = await turn.ask(TakeTurnRequest(open=opening))
         except BaseException:
@@ -79,8 +79,8 @@ class TurnClient:
         return turn
 
 
-class HeldTurn:
-    """A TakeTurn call; see `Turn`."""
+class TurnCall:
+    """A TakeTurn call; see `MemoryTurn`."""
 
     def __init__(self, call: Any) -> None:
         self._call = call
@@ -88,13 +88,13 @@ class HeldTurn:
         self.context = TurnContext()
 
     async def ask(self, step: TakeTurnRequest) -> TakeTurnResponse:
-        """Send a step and give what it is answered with.
+        """Send a step and return the response.
 
         Raises:
-            GatewayError: what Memory ended the call with.
+            GatewayError: the error of the call.
         """
         try:
-            # A call that has ended takes nothing more, and tells why where it is read.
+            # Writing to a call that has ended fails without the reason, which reading gives.
             with contextlib.suppress(asyncio.InvalidStateError):
                 await self._call.write(step)
             answer: TakeTurnResponse | Any = await self._call.read()
@@ -105,12 +105,12 @@ class HeldTurn:
         return answer
 
     async def commit(self, answer: Message) -> None:
-        """Add what was sent and its answer; see `Turn`."""
+        """Commit the turn; see `MemoryTurn`."""
         await self.ask(TakeTurnRequest(commit=CommitTurn(answer=answer)))
         await self.close()
 
     async def close(self) -> None:
-        """End the call, and wait a little for Memory to set the memory free; see `Turn`."""
+        """End the call, and wait briefly for Memory to release the lock; see `MemoryTurn`."""
         if self._call.done():
             return
         with contextlib.suppress(TimeoutError, grpc.aio.AioRpcError):
@@ -120,5 +120,5 @@ class HeldTurn:
         self.drop()
 
     def drop(self) -> None:
-        """Cancel the call; see `Turn`."""
+        """Cancel the call; see `MemoryTurn`."""
         self._call.cancel()

@@ -56,7 +56,7 @@ class Memories:
         self.refusal: GatewayError | None = None
         self.ended = asyncio.Semaphore(0)
 
-    async def take(self, opening: OpenTurn) -> Turn:
+    async def open(self, opening: OpenTurn) -> Turn:
         turn = Turn(self, opening, self.context(opening))
         self.turns.append(turn)
         return turn

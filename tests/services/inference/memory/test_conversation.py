@@ -45,7 +45,7 @@ def conversation_of(asked: GenerateRequest, remembered: TurnContext) -> Conversa
 
 
 def seen(asked: GenerateRequest, remembered: TurnContext, target: Target = BLIND) -> ModelView:
-    return conversation_of(asked, remembered).seen_by(asked, target)
+    return conversation_of(asked, remembered).view_for(asked, target)
 
 
 def said(asked: GenerateRequest, remembered: TurnContext, target: Target = BLIND) -> list[str]:
@@ -209,15 +209,15 @@ def test_remembered_files_are_shown_to_models_that_read_them() -> None:
     assert talk.callers_media() == []
     place.block.media.data = PICTURE
     for target in (SEES, BLIND):
-        shown = talk.seen_by(asked, target)
+        shown = talk.view_for(asked, target)
         assert shown.request.messages[0].blocks[1].media.data == PICTURE
         ((found),) = shown.media
         assert (found.path, found.is_remembered) == ("memory_id", True)
     asked.multimodal.enabled = False
-    assert len(talk.seen_by(asked, SEES).media) == 1
-    assert texts(talk.seen_by(asked, BLIND).request.messages)[0] == "See [image: no longer kept]"
+    assert len(talk.view_for(asked, SEES).media) == 1
+    assert texts(talk.view_for(asked, BLIND).request.messages)[0] == "See [image: no longer kept]"
     place.block.media.sha256 = b""
-    assert texts(talk.seen_by(asked, SEES).request.messages)[0] == "See [image: no longer kept]"
+    assert texts(talk.view_for(asked, SEES).request.messages)[0] == "See [image: no longer kept]"
 
 
 def test_remembered_text_is_read_by_every_model() -> None:
@@ -229,7 +229,7 @@ def test_remembered_text_is_read_by_every_model() -> None:
     place.block.media.mime_type = "text/plain"
     asked.multimodal.enabled = False
     for target in (BLIND, SEES):
-        (found,) = talk.seen_by(asked, target).media
+        (found,) = talk.view_for(asked, target).media
         assert found.block.media.data == b"Hello"
 
 
@@ -238,9 +238,9 @@ def test_a_step_may_have_instructions_of_its_own() -> None:
     talk = conversation_of(asked, context(user("Hi"), turns=[[user("1"), assistant("2")]]))
     own = copy(asked)
     own.messages.extend([system("Do"), user("Hi"), system("not")])
-    shown = texts(talk.seen_by(own, BLIND).request.messages)
+    shown = texts(talk.view_for(own, BLIND).request.messages)
     assert shown == ["Do", "not", "1", "2", "Hi"]
-    assert texts(talk.seen_by(asked, BLIND).request.messages)[0] == "Be"
+    assert texts(talk.view_for(asked, BLIND).request.messages)[0] == "Be"
 
 
 def test_for_a_profile_alone_the_callers_conversation_stays_as_it_is() -> None:
@@ -277,7 +277,7 @@ def test_each_model_sees_as_much_as_it_has_room_for() -> None:
     asked = request(user("Hi"), max_tokens=100)
     talk = conversation_of(asked, context(user("Hi"), turns=turns_of(50)))
     left_out = [
-        talk.seen_by(asked, target).left_out
+        talk.view_for(asked, target).left_out
         for target in (small(2000), small(4000), small(100_000), BLIND)
     ]
     assert left_out[0] > left_out[1] > 0

@@ -96,7 +96,7 @@ async def store(servicer: Servicer) -> AsyncIterator[TurnClient]:
 
 
 async def test_a_turn_is_opened_and_committed(store: TurnClient, servicer: Servicer) -> None:
-    turn = await store.take(OPENING)
+    turn = await store.open(OPENING)
     assert turn.context.summary == "They met."
     await turn.commit(assistant("Hello"))
     first, second = servicer.asked
@@ -109,7 +109,7 @@ async def test_a_commit_waits_until_the_memory_is_free(
     store: TurnClient, servicer: Servicer
 ) -> None:
     servicer.released.clear()
-    turn = await store.take(OPENING)
+    turn = await store.open(OPENING)
     committing = asyncio.create_task(turn.commit(assistant("Hello")))
     await servicer.closing.wait()
     assert not committing.done()
@@ -122,17 +122,17 @@ async def test_a_commit_is_one_though_the_memory_is_never_set_free(
 ) -> None:
     monkeypatch.setattr("services.inference.memory.turn_client._CLOSING_S", 0.01)
     servicer.released.clear()
-    turn = await store.take(OPENING)
+    turn = await store.open(OPENING)
     await turn.commit(assistant("Hello"))
     assert await servicer.how_it_ended() == "cancelled"
 
 
 async def test_a_turn_is_closed_or_dropped(store: TurnClient, servicer: Servicer) -> None:
-    turn = await store.take(OPENING)
+    turn = await store.open(OPENING)
     await turn.close()
     assert await servicer.how_it_ended() == "closed"
     servicer.released.clear()
-    turn = await store.take(OPENING)
+    turn = await store.open(OPENING)
     turn.drop()
     assert await servicer.how_it_ended() == "cancelled"
 
@@ -144,7 +144,7 @@ async def test_a_refusal_is_told_as_what_it_is(
     servicer.refusal = GatewayError(errors_pb2.REASON_MEMORY_BUSY, "busy", retry_after_s=3)
     servicer.refuses_after = refuses_after
     with pytest.raises(GatewayError) as refused:
-        turn = await store.take(OPENING)
+        turn = await store.open(OPENING)
         assert refuses_after
         await turn.commit(assistant("Hello"))
     assert (refused.value.code, refused.value.retry_after_s) == ("memory_busy", 3)
@@ -155,7 +155,7 @@ async def test_a_turn_that_ended_before_the_commit_tells_why(
 ) -> None:
     servicer.refusal = GatewayError(errors_pb2.REASON_CONFLICT, "taken over")
     servicer.refuses_after = 1
-    turn = await store.take(OPENING)
+    turn = await store.open(OPENING)
     ended = asyncio.Event()
     turn._call.add_done_callback(lambda _: ended.set())
     await ended.wait()
@@ -167,13 +167,13 @@ async def test_a_turn_that_ended_before_the_commit_tells_why(
 async def test_a_wrong_key_is_told_as_one(store: TurnClient) -> None:
     caller_key.set("gw-" + "x" * 43)
     with pytest.raises(GatewayError) as refused:
-        await store.take(OPENING)
+        await store.open(OPENING)
     assert refused.value.code == "invalid_api_key"
 
 
 async def test_waiting_for_a_turn_can_be_given_up(store: TurnClient, servicer: Servicer) -> None:
     servicer.is_silent = True
-    taking = asyncio.create_task(store.take(OPENING))
+    taking = asyncio.create_task(store.open(OPENING))
     await servicer.begun.wait()
     taking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -185,6 +185,6 @@ async def test_no_service_is_told_as_that(servicer: Servicer) -> None:
     channel = open_channel("unix:/nonexistent/socket", max_message=1 << 20)
     caller_key.set(KEY)
     with pytest.raises(GatewayError) as refused:
-        await TurnClient(channel).take(OPENING)
+        await TurnClient(channel).open(OPENING)
     assert refused.value.code == "unavailable"
     await channel.close()
