@@ -1,9 +1,9 @@
-"""Vectors, packed, and which of very many are near to one, in two looks.
+"""Packed vectors, and nearest neighbours by binary quantization. Pure.
 
-Ten thousand vectors are some ten megabytes: too many to read for a question, or to hold
-in a process. So the signs alone of all numbers of a vector are kept beside it, packed in
-blocks: a thirty-second of its size. The first look counts differing signs over all turns,
-the second compares the vectors of the nearest few hundred exactly.
+Ten thousand vectors take ten megabytes: too much to read for a question, or to hold in a process.
+So the sign bits of each vector are stored beside it, packed in blocks, at a thirty-second of its
+size. A search first ranks all turns by the Hamming distance of their sign bits, and then the
+nearest few hundred by the cosine similarity of their whole vectors.
 """
 
 import struct
@@ -23,12 +23,12 @@ _FARTHEST = 1 << 62
 
 
 def pack(values: Sequence[float]) -> bytes:
-    """Return a vector of length 1 as 32-bit floats; all zeros where it has no direction."""
+    """Return a vector normalized to length 1 as 32-bit floats; the zero vector stays zero."""
     return _unit(values).tobytes()
 
 
 def quantize(turn: int, packed: bytes) -> bytes:
-    """Return the turn and the signs of its vector, as `pack` gave that."""
+    """Return a turn and the sign bits of its vector, which `pack` returned."""
     import numpy as np
 
     signs = np.packbits(np.frombuffer(packed, np.float32) > 0).tobytes()
@@ -36,7 +36,7 @@ def quantize(turn: int, packed: bytes) -> bytes:
 
 
 def keep_before(packed: bytes, dimensions: int, first_turn: int) -> bytes:
-    """Leave out the signatures of `first_turn` and later."""
+    """Return the sign bits of turns before `first_turn`."""
     size = _TURN.size + _words(dimensions) * 8
     records = (packed[at : at + size] for at in range(0, len(packed), size))
     return b"".join(record for record in records if _TURN.unpack_from(record)[0] < first_turn)
@@ -45,13 +45,13 @@ def keep_before(packed: bytes, dimensions: int, first_turn: int) -> bytes:
 def nearest_by_hamming(
     blocks: Iterable[bytes], values: Sequence[float], *, before_turn: int, most: int
 ) -> list[int]:
-    """Return the turns whose signs differ least from those of a vector, in no order.
+    """Return the turns with the least Hamming distance to a vector, unordered.
 
     Args:
-        blocks: signatures of vectors of as many dimensions.
+        blocks: the quantized vectors, of as many dimensions.
         values: the vector.
-        before_turn: that turn and later ones stay out.
-        most: how many turns to give; all where they are no more.
+        before_turn: that turn and later ones are left out.
+        most: how many turns to return at most.
     """
     import numpy as np
 
@@ -60,7 +60,7 @@ def nearest_by_hamming(
     turns = records[:, 0]
     asked = np.frombuffer(quantize(0, pack(values)), np.int64)[1:]
     differing = np.bitwise_count(records[:, 1:] ^ asked).sum(axis=1, dtype=np.int64)
-    # The turn decides among equals, so that every engine gives the same.
+    # The turn breaks ties, so that the order of rows in the database does not matter.
     distances = (differing << _TURN_BITS) + ((1 << _TURN_BITS) - 1 - turns)
     distances[turns >= before_turn] = _FARTHEST
     if len(distances) > most:
@@ -70,7 +70,7 @@ def nearest_by_hamming(
 
 
 def nearest_by_cosine(packed: Mapping[int, bytes], values: Sequence[float], most: int) -> list[int]:
-    """Return the turns whose vectors point most nearly the same way, the nearest first."""
+    """Return the turns with the highest cosine similarity to a vector, the nearest first."""
     import numpy as np
 
     turns = [turn for turn, vector in packed.items() if len(vector) == 4 * len(values)]
@@ -89,7 +89,7 @@ def _unit(values: Sequence[float]) -> "NDArray[np.float32]":
     largest = np.abs(vector).max(initial=0.0)
     if not largest:
         return vector.astype(np.float32)
-    vector /= largest  # squares of very large or small numbers are none any more
+    vector /= largest  # squares of very large or small numbers overflow
     unit: NDArray[np.float32] = (vector / np.linalg.norm(vector)).astype(np.float32)
     return unit
 

@@ -1,4 +1,4 @@
-"""Writes the index of archived turns, inside the caller's transaction."""
+"""Changes to the index of archived turns, in the caller's transaction."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -14,16 +14,16 @@ from services.memory.storage.upserts import insert_if_absent
 
 # A pause longer than this ends a session.
 SESSION_PAUSE_MS = 3_600_000
-# Characters of a turn that are kept and indexed, from its beginning: some 5,000 tokens,
-# more than twice what a search may give for all it finds.
+# Characters of a turn that are stored and indexed, from its beginning: about 5,000 tokens, more
+# than twice the budget of a search.
 MAX_TEXT = 20_000
 
 
 class ArchivedTurn(NamedTuple):
-    """A turn as it is archived.
+    """A turn to archive.
 
     Attributes:
-        number: of the turn, below 2³².
+        number: number of the turn, below 2³².
         text: what user and assistant said.
         created_at_ms: Unix milliseconds.
     """
@@ -36,10 +36,10 @@ class ArchivedTurn(NamedTuple):
 async def add(
     connection: AsyncConnection, owner_id: str, entity_id: str, turns: Sequence[ArchivedTurn]
 ) -> None:
-    """Index turns; those that are there already stay as they are.
+    """Index turns; those that are indexed already stay as they are.
 
-    The text of a turn is kept up to `MAX_TEXT`; a NUL in it becomes U+FFFD, as
-    PostgreSQL keeps none.
+    The text of a turn is truncated to `MAX_TEXT`; a NUL in it becomes U+FFFD, as PostgreSQL
+    accepts none.
 
     Raises:
         ValueError: the memory is another user's.
@@ -77,12 +77,12 @@ async def add(
 def _index_rows(
     entity_id: str, turns: Sequence[ArchivedTurn], session: "_Session"
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the rows of turns, and those of their postings.
+    """Return the rows of turns and of their postings.
 
     Args:
         entity_id: the memory.
         turns: in order.
-        session: the one before the first of them.
+        session: the session before the first of them.
     """
     rows: list[dict[str, Any]] = []
     packed = defaultdict[tuple[int, int], bytes](bytes)
@@ -118,9 +118,9 @@ async def add_vectors(
     model: str,
     vectors: Mapping[int, Sequence[float]],
 ) -> None:
-    """Keep what an embedding model gave for archived turns, by their numbers.
+    """Store the vectors of an embedding model for archived turns, by their numbers.
 
-    A turn that is not archived, or has a vector of that model, is passed over.
+    Turns that are not archived, or have a vector of that model, are skipped.
     """
     await _lock_archive(connection, entity_id)
     archived, kept = tables.turns.c.turn, tables.vectors.c
@@ -164,7 +164,7 @@ async def add_vectors(
 def _pack_vectors(
     vectors: Mapping[int, Sequence[float]],
 ) -> tuple[dict[int, bytes], dict[tuple[int, int], bytes]]:
-    """Return vectors by their turns, packed, and their signatures by dimensions and block."""
+    """Return packed vectors by turn, and quantized vectors by dimensions and block."""
     packed = {turn: binary_quantization.pack(vector) for turn, vector in vectors.items()}
     signed = defaultdict[tuple[int, int], bytes](bytes)
     for turn, vector in packed.items():
@@ -174,7 +174,7 @@ def _pack_vectors(
 
 
 async def remove_from(connection: AsyncConnection, entity_id: str, first_turn: int) -> None:
-    """Take away a turn and all after it."""
+    """Remove a turn and all later ones."""
     await _lock_archive(connection, entity_id)
     gone = tables.turns.c.turn >= first_turn
     counted = await connection.execute(
@@ -209,7 +209,7 @@ async def remove_from(connection: AsyncConnection, entity_id: str, first_turn: i
 
 
 async def remove(connection: AsyncConnection, entity_id: str) -> None:
-    """Take away all that is archived of a memory."""
+    """Remove the archive of a memory."""
     for table in (
         tables.signatures,
         tables.postings,
@@ -225,7 +225,7 @@ class _Session(NamedTuple):
     ended_at_ms: int
 
     def of(self, turn: ArchivedTurn) -> "_Session":
-        """Return the session that the next turn is in."""
+        """Return the session of the next turn."""
         paused = turn.created_at_ms - self.ended_at_ms > SESSION_PAUSE_MS
         first = turn.number if paused or not self.first else self.first
         return _Session(first, turn.created_at_ms)
@@ -244,7 +244,7 @@ async def _session_before(connection: AsyncConnection, entity_id: str, number: i
 
 
 async def _lock_archive(connection: AsyncConnection, entity_id: str) -> str | None:
-    """Keep other writers of an index out until the transaction ends; return whose it is."""
+    """Lock an archive until the transaction ends; return its owner's id."""
     owner_id: str | None = await connection.scalar(
         _select(tables.archives, entity_id, tables.archives.c.owner_id).with_for_update()
     )
@@ -254,11 +254,11 @@ async def _lock_archive(connection: AsyncConnection, entity_id: str) -> str | No
 async def _append_to_blocks(
     connection: AsyncConnection, packed: Any, rows: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Add records to the blocks that they belong to."""
+    """Append records to the blocks that they belong to."""
     table = packed.table
     statement = insert_into(connection, table)
     both = packed.op("||")(statement.excluded[packed.name])
-    # SQLite takes the two together for text.
+    # In SQLite the operator || returns text.
     joined = {packed.name: cast(both, packed.type)}
     appending = statement.on_conflict_do_update(
         index_elements=table.primary_key.columns, set_=joined
@@ -273,7 +273,7 @@ async def _truncate_blocks(
     block: int,
     kept: Callable[[Row[Any]], bytes],
 ) -> None:
-    """Drop the blocks after one, and leave in that one what is to be kept."""
+    """Delete the blocks after one, and truncate that one."""
     table = packed.table
     await connection.execute(_delete(table, entity_id, table.c.block > block))
     rows = (

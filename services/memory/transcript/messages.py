@@ -1,9 +1,9 @@
-"""One message: what of it is kept, by what it is recognised, and the normal form for both.
+"""Messages: their normal form, what of them is stored, and the keys that identify them. Pure.
 
-Clients write one and the same conversation in many ways: results of tools in one message
-or in several, a prefill apart from what continued it, thoughts sent back or not. In the
-normal form all of these are equal, so that counting messages and comparing them by their
-keys is enough to find where a client's transcript meets the stored one.
+Clients represent one conversation in many ways: tool results in one message or in several, a
+prefill separate from its continuation, thoughts sent back or not. In the normal form all of these
+are equal, so that counting messages and comparing their keys is enough to find where a client's
+transcript continues the stored one.
 """
 
 import json
@@ -19,8 +19,8 @@ KEY_SIZE = 8
 
 _USER = conversation_pb2.ROLE_USER
 _ASSISTANT = conversation_pb2.ROLE_ASSISTANT
-# Kinds that say nothing; of texts only empty ones get there. What the gateway's own tools found
-# is as good as what the answer says of it, and can be found again.
+# Kinds of blocks that are ignored; of texts only empty ones. The results of the gateway's own tools
+# are ignored, since the answer tells what matters of them.
 _IGNORED_KINDS = (
     *("thinking", "redacted_thinking", "text", "refusal", None),
     *("server_tool_use", "server_tool_result"),
@@ -34,11 +34,10 @@ _MEDIA_NAMES = {
 
 
 def is_ignored(block: Block) -> bool:
-    """Return whether a block is neither kept nor compared.
+    """Return whether a block is neither stored nor compared.
 
-    Those are thoughts, blank text, and calls of the gateway's own tools with their results.
-
-    Some providers refuse blank text, also where a model wrote it.
+    Thoughts, blank text, and calls of the gateway's own tools with their results are ignored.
+    Some providers refuse blank text even where a model wrote it.
     """
     if text := block.text or block.refusal:
         return text.isspace()
@@ -46,24 +45,24 @@ def is_ignored(block: Block) -> bool:
 
 
 def is_user_turn_start(message: Message) -> bool:
-    """Return whether the user speaks in a message: results of tools alone open no turn."""
+    """Return whether a message of the user starts a turn: tool results alone do not."""
     return message.role == _USER and any(not b.HasField("tool_result") for b in message.blocks)
 
 
 def has_results(message: Message) -> bool:
-    """Return whether a message answers calls of tools."""
+    """Return whether a message holds tool results."""
     return message.role == _USER and any(b.HasField("tool_result") for b in message.blocks)
 
 
 def continues_message(message: Message, following: Message) -> bool:
-    """Return whether a message goes on where the one before ends: both the same assistant's."""
+    """Return whether two neighbours are one message of the same assistant."""
     if message.role != _ASSISTANT or following.role != _ASSISTANT:
         return False
     return not (message.name and following.name) or message.name == following.name
 
 
 def merge_messages(messages: Sequence[Message]) -> Message:
-    """Make one message of neighbours in the same voice; a single one stays as it is."""
+    """Merge neighbours of the same assistant; a single message is returned as it is."""
     if len(messages) == 1:
         return messages[0]
     one = Message(role=messages[0].role)
@@ -76,15 +75,15 @@ def merge_messages(messages: Sequence[Message]) -> Message:
 
 
 def normalize(messages: Iterable[Message]) -> list[Message]:
-    """Return the messages of users and assistants in normal form; applied twice it changes nothing.
+    """Return messages of users and assistants in normal form; idempotent.
 
-    Neighbours of an assistant are one message; each result of a tool is a message of its
-    own, before what the user says beside it; a message of which nothing would be kept is
-    left out. What is in the blocks stays as it is.
+    Neighbours of one assistant are merged; each tool result becomes a message of its own, before
+    the user's other blocks; messages with nothing to store are left out. The content of blocks
+    is not changed.
     """
     made: list[Message] = []
-    telling = (m for m in messages if not all(is_ignored(block) for block in m.blocks))
-    for role, neighbours in groupby(telling, key=lambda message: message.role):
+    kept = (m for m in messages if not all(is_ignored(block) for block in m.blocks))
+    for role, neighbours in groupby(kept, key=lambda message: message.role):
         run = list(neighbours)
         made += _merge_assistant_run(run) if role == _ASSISTANT else _split_user_run(run)
     return made
@@ -127,11 +126,11 @@ def _split_user_run(run: Iterable[Message]) -> list[Message]:
 
 
 def to_storable(message: Message) -> Message | None:
-    """Return what is kept of a message, or None when that is nothing; its key stays the same.
+    """Return the stored form of a message, which has the same key; None when it is empty.
 
-    Thoughts go, and with the bytes of media all but their hash. Marks of the provider's
-    cache go, since a provider takes few of them and a history would gather many; so do
-    citations, whose documents may be gone when the text is sent again.
+    Thoughts are dropped, and media keep a hash in place of their bytes. Cache marks are dropped,
+    since providers accept few of them and a history would collect many; so are citations, whose
+    documents may be gone when the text is sent again.
     """
     kept = Message(role=message.role, name=message.name)
     if message.HasField("extra"):
@@ -158,11 +157,11 @@ def _copy_content(content: Iterable[str | Block], add: Callable[..., Block]) -> 
 
 
 def _content(blocks: Iterable[Block], *, runs_on: bool) -> Iterator[str | Block]:
-    """Yield what blocks say: texts that are not blank, and the other blocks but thoughts.
+    """Yield the content of blocks: texts that are not blank, and blocks that are not ignored.
 
     Args:
-        blocks: of a message, or of what a tool answered.
-        runs_on: whether neighbouring texts are pieces of one, as a model's are.
+        blocks: the blocks of a message or of a tool result.
+        runs_on: whether neighbouring texts are pieces of one, as those of a model are.
     """
     pieces: list[str] = []
     for block in blocks:
@@ -182,12 +181,13 @@ def _content(blocks: Iterable[Block], *, runs_on: bool) -> Iterator[str | Block]
 
 
 def message_key(message: Message) -> bytes:
-    """Return the 8 bytes by which a message is recognised: a hash of its role and content.
+    """Return the key of a message: an 8-byte hash of its role and content.
 
-    Equal are: texts of one Unicode normal form, whatever white space is around them and
-    in how many parts they come (an assistant's also when other blocks lie between, for
-    not every dialect can tell where); arguments of tools that are the same JSON; media of
-    the same bytes, address or file. Thoughts, names and ids of calls do not count.
+    Two messages have one key when their texts are equal in Unicode normal form C, without the
+    white space around them and however they are divided into blocks (an assistant's also when
+    other blocks lie between, as not every dialect keeps their order); when tool arguments are
+    the same JSON; and when media have the same bytes, URL or file. Thoughts, names and call ids
+    do not count.
     """
     hashed = blake2b(b"%d" % message.role, digest_size=KEY_SIZE)
     blocks = message.blocks
@@ -234,7 +234,7 @@ def _block_identity(block: Block) -> bytes:
 
 
 def _frame(tag: bytes, content: bytes) -> bytes:
-    # The length keeps the end of one part from passing for the beginning of the next.
+    # The length separates one part from the next.
     return b"%b%d:%b" % (tag, len(content), content)
 
 
@@ -253,7 +253,7 @@ def _canonical(text: str | bytes) -> bytes:
         value = json.loads(text, parse_float=_number)
         return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
     except (ValueError, RecursionError):
-        # What a model wrote need not be JSON.
+        # Models may write invalid JSON.
         return text.encode() if isinstance(text, str) else text
 
 
@@ -264,7 +264,7 @@ def _number(written: str) -> float | int:
 
 
 def media_placeholder(media: Media) -> Block:
-    """Return the text that stands for a medium whose bytes are not at hand."""
+    """Return a text block in place of a medium whose bytes are not available."""
     title = ", ".join(
         filter(None, (_MEDIA_NAMES.get(media.kind, "medium"), media.name, media.mime_type))
     )

@@ -1,6 +1,6 @@
-"""Work on conversations, in a thread where they are long.
+"""Runs work on long conversations in a thread.
 
-It takes some 5 µs for each message, and 1 ms for each megabyte.
+The work takes about 5 µs for each message, and 1 ms for each megabyte.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ _T = TypeVar("_T")
 async def offload_if(
     is_long: bool, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
 ) -> _T:
-    """Return what `work` returns, called in a thread where it takes long.
+    """Call `work`, in a thread if it takes long, and return its result.
 
-    It uses nothing but its arguments; a cancelled caller does not stop it.
+    A cancelled caller does not stop it.
     """
     if is_long:
         return await asyncio.to_thread(work, *args, **kwargs)
@@ -30,22 +30,22 @@ async def offload_if(
 
 
 def has_many_messages(messages: Sequence[Message]) -> bool:
-    """Return whether going through messages takes long."""
+    """Return whether work on each message takes long."""
     return len(messages) > _MANY
 
 
 def turns_have_many_messages(turns: Iterable[StoredTurn]) -> bool:
-    """Return whether going through the messages of turns takes long."""
+    """Return whether work on each message of turns takes long."""
     return sum([len(turn.messages) for turn in turns]) > _MANY
 
 
 def has_large_messages(messages: Sequence[Message]) -> bool:
-    """Return whether reading all that messages hold takes long."""
+    """Return whether work on the content of messages takes long."""
     if has_many_messages(messages):
         return True
     size = 0
     for message in messages:
-        size += message.ByteSize()  # it serializes the message: no more of them than need be
+        size += message.ByteSize()  # it serializes the message, so stop early
         if size > _LARGE:
             return True
     return False

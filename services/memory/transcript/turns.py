@@ -1,8 +1,8 @@
-"""Turns: how messages fall into them, what is stored of them and what a provider may see.
+"""Turns: how messages are divided into them, stored, and shown to models. Pure.
 
-A turn is one or more consecutive messages of the user and everything up to the next real
-one; what stands before the first belongs to the first turn. It depends on the sequence of
-messages alone, never on how many requests brought them.
+A turn is one or more consecutive messages of the user and everything up to the next one that is not
+a tool result; messages before the first belong to the first turn. Turns depend on the sequence of
+messages alone, not on the requests that sent them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -45,9 +45,9 @@ class StoredTurn:
 
 
 def pending_call_ids(messages: Sequence[Message]) -> frozenset[str]:
-    """Return the ids of the calls that wait for their results at the end of messages.
+    """Return the ids of the tool calls at the end of messages that have no result yet.
 
-    Only the last assistant message's can, and only until the user says something else.
+    Only calls of the last assistant message can be pending, until the user says something else.
     """
     answered: set[str] = set()
     for message in reversed(messages):
@@ -63,18 +63,18 @@ def pending_call_ids(messages: Sequence[Message]) -> frozenset[str]:
 def extend_turns(
     before: StoredTurn | None, keep: int, messages: Sequence[Message], now_ms: int
 ) -> list[StoredTurn]:
-    """Put messages behind those of a transcript that stay.
+    """Append messages to the part of a transcript that stays, and return the turns to write.
 
     Args:
-        before: the stored turn that has the last message that stays; None where none does.
+        before: the stored turn with the last message that stays; None where none does.
         keep: how many messages of the transcript stay.
-        messages: what follows them, in normal form.
-        now_ms: when a turn that begins here was created, Unix milliseconds.
+        messages: the messages that follow, in normal form.
+        now_ms: creation time of new turns, Unix milliseconds.
 
     Returns:
-        The turns that are to be written, in order, so the present turn is the last one.
-        The first has the number of `before` where that one is cut, goes on or is closed
-        with calls unanswered. Empty only when there is no message at all.
+        The turns to write, in order; the last is the present turn. The first is `before` again
+        where that turn is cut, continued, or closed with calls pending. Empty only when there
+        is no message at all.
     """
     turn = _TurnBuilder(1, 0, now_ms, [])
     if before is not None:
@@ -94,7 +94,7 @@ def extend_turns(
 
 
 class _TurnBuilder:
-    """A turn while messages are added to it."""
+    """Collects the messages of a turn."""
 
     def __init__(self, number: int, first: int, created_at_ms: int, messages: list[Message]):
         self.number = number
@@ -122,9 +122,9 @@ class _TurnBuilder:
 
 
 def append_answer(messages: Sequence[Message], answer: Message) -> tuple[Message, ...]:
-    """Put the model's answer behind messages, a prefill and its continuation as one message.
+    """Append the model's answer to messages; a prefill and its continuation become one message.
 
-    An answer of which nothing would be kept adds nothing.
+    An answer with nothing to store adds nothing.
     """
     if all(is_ignored(block) for block in answer.blocks):
         return tuple(messages)
@@ -134,7 +134,7 @@ def append_answer(messages: Sequence[Message], answer: Message) -> tuple[Message
 
 
 def complete_turns(turns: Sequence[StoredTurn], answer: Message) -> list[StoredTurn]:
-    """Return the turns of `extended` as they are stored once the model has answered the last."""
+    """Return the turns of `extend_turns` as they are stored, with the answer to the last."""
     stored = [replace(turn, messages=_storable(turn.messages)) for turn in turns[:-1]]
     messages = _storable(append_answer(turns[-1].messages, answer))
     stored.append(replace(turns[-1], messages=messages, open=bool(pending_call_ids(messages))))
@@ -146,11 +146,11 @@ def _storable(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def to_model_messages(messages: Iterable[Message]) -> list[Message]:
-    """Return messages as a provider may see them.
+    """Return messages in a form that every provider accepts.
 
-    A call stays with its result, which comes right after; a call without one is left out,
-    and a result without a call is said as text. Thoughts, blank texts and messages that
-    hold nothing else are left out. Media stay as they are (see `described`).
+    A tool call is followed by its result; a call without a result is left out, and a result
+    without a call becomes text. Ignored blocks, and messages that hold nothing else, are left
+    out. Media stay as they are.
     """
     shown: list[Message] = []
     waiting: list[Message] = []
@@ -167,7 +167,7 @@ def to_model_messages(messages: Iterable[Message]) -> list[Message]:
 def _append_exchange(
     conversation_text: Sequence[Message], replies: Sequence[Message], into: list[Message]
 ) -> None:
-    """Show what the assistant said, the results it asked for, and what the user said next."""
+    """Append an assistant's messages, the results of their calls, and what the user says next."""
     results = _results(replies)
     paired: set[str] = set()
     for place, message in enumerate(conversation_text):
@@ -225,10 +225,9 @@ def _append_shown(message: Message, blocks: Sequence[Block], into: list[Message]
 
 
 def conversation_text(messages: Iterable[Message]) -> str:
-    """Return what user and assistant said, a line for each message, for people and models.
+    """Return messages as text, a line for each message of user and assistant.
 
-    Media come by their description, calls of tools by the tool's name; what a tool
-    answered is left out. Empty where nobody said anything.
+    Media are described and tool calls named; tool results are left out.
     """
     lines: list[str] = []
     for message in messages:
@@ -254,7 +253,7 @@ def _block_text(block: Block) -> str:
 
 
 def user_text(messages: Iterable[Message]) -> str:
-    """Return the user's own words alone, a line for each text; empty where there are none."""
+    """Return the text that the user wrote, a line for each block."""
     texts = (
         block.text.strip()
         for message in messages

@@ -1,8 +1,8 @@
-"""Windows: which turns of a transcript go out as they were said, and which are summarised.
+"""Windows: which turns of a transcript are shown verbatim, and which are summarised. Pure.
 
-Everything follows from three numbers: how many turns there are, how many of them the
-summary covers, and how large the windows are. So windows can change from one request to
-the next, and nothing is ever summarised twice on account of that.
+The result depends on three numbers alone: the count of turns, how many of them the summary covers,
+and the size of the windows. So windows can change from one request to the next without any turn
+being summarised twice.
 """
 
 from dataclasses import dataclass
@@ -14,15 +14,14 @@ DEFAULT_SUMMARY_WINDOW = 5
 
 @dataclass(frozen=True, slots=True)
 class TurnRanges:
-    """Where the turns of a transcript stand, by their numbers; each is in exactly one range.
+    """Ranges of turn numbers; each turn of the transcript is in exactly one of the first three.
 
     Attributes:
-        summarised: turns that go out in the summary alone; when there are none it need
-            not be shown. The summary may tell of the oldest raw turns too, where the
-            window has been enlarged since.
-        pending: turns outside of the window that no summary covers yet; they go out raw.
-        window: the newest turns, which go out raw.
-        due: the batch of pending turns to be summarised next; None while they are too few.
+        summarised: turns that only the summary covers; when there are none it is not shown. The
+            summary may also cover the oldest raw turns, where the window was enlarged since.
+        pending: turns outside of the window that no summary covers yet; shown raw.
+        window: the newest turns, shown raw.
+        due: the batch of pending turns to summarise next; None while they are too few.
     """
 
     summarised: range
@@ -32,28 +31,28 @@ class TurnRanges:
 
     @property
     def raw(self) -> range:
-        """The turns that go out as they were said: pending ones and the window."""
+        """The turns that are shown verbatim: pending ones and the window."""
         return range(self.pending.start, self.window.stop)
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """How many turns stay raw, and how many are summarised at a time.
+    """The sizes of the windows.
 
     Attributes:
-        history: the newest turns, at least `SMALLEST_WINDOW`.
-        summary: turns of a batch, at least `SMALLEST_WINDOW`.
+        history: how many of the newest turns are shown raw, at least `SMALLEST_WINDOW`.
+        summary: how many turns are summarised at a time, at least `SMALLEST_WINDOW`.
     """
 
     history: int = DEFAULT_HISTORY_WINDOW
     summary: int = DEFAULT_SUMMARY_WINDOW
 
     def view(self, turns: int, summarised: int) -> TurnRanges:
-        """Return where turns stand.
+        """Return the ranges of a transcript.
 
         Args:
-            turns: how many there are, an open one included.
-            summarised: number of the last one that the summary covers; 0 without a summary.
+            turns: count of turns, an open one included.
+            summarised: number of the last turn that the summary covers; 0 without a summary.
         """
         window = range(max(1, turns - self.history + 1), turns + 1)
         pending = range(min(summarised + 1, window.start), window.start)

@@ -149,9 +149,9 @@ async def test_a_search_computes_apart_from_the_event_loop(
         return noted
 
     for module, name in (
-        (postings, "best"),
-        (binary_quantization, "near"),
-        (binary_quantization, "nearest"),
+        (postings, "rank_bm25"),
+        (binary_quantization, "nearest_by_hamming"),
+        (binary_quantization, "nearest_by_cosine"),
     ):
         monkeypatch.setattr(module, name, noting(getattr(module, name)))
     await filed.add(turn(1, "my canary sings"))

@@ -125,7 +125,7 @@ def test_an_edit_in_a_transcript_without_its_head_rewinds() -> None:
     assert kept(STORED, [*STORED[2:4], user("Bad.")]) == (4, 2)
 
 
-def test_the_longest_run_counts_and_of_equal_ones_the_latest() -> None:
+def test_the_longest_prefix_match_counts_and_of_equal_ones_the_latest() -> None:
     stored = talk("x", "y", "go", "on", "go", "on", "why", "so", "go", "on", "stop", "no")
     assert kept(stored, talk("go", "on", "why", "so", "hm")) == (8, 4)
     assert kept(stored, talk("go", "on", "hm")) == (10, 2)
