@@ -1,4 +1,4 @@
-"""`gateway memory`: what operators do with what the server remembers of a user."""
+"""The commands `gateway memory`: show, export and delete what the server remembers of a user."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-# So many are read in one transaction.
+# Rows that are read in one transaction.
 _PAGE = 1000
 
 _UserOption = Annotated[str, typer.Option("--user", metavar="NAME", help="Name of the user.")]
@@ -28,13 +28,13 @@ app = typer.Typer(help="Show, export and forget what is remembered of a user.", 
 
 
 class _Remembered(NamedTuple):
-    """What is remembered of one user."""
+    """The memories and the profile of one user."""
 
     management: "MemoryManagement"
     owner_id: str
 
     async def names(self, memory: str | None) -> list[str]:
-        """Return the memory that was asked for, or all of them."""
+        """Return the name of the chosen memory, or of all memories."""
         if memory is not None:
             return [memory]
         return [one.memory_id async for one in self.memories()]
@@ -136,7 +136,7 @@ def _row(memory: "Memory") -> tuple[str, ...]:
 
 
 def _safe(text: str) -> str:
-    # What moves the cursor, or turns a line round, must not reach the terminal.
+    # Control characters and bidirectional marks must not reach the terminal.
     return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
 
 
@@ -172,4 +172,4 @@ def _for_user(user: str, work: "Callable[[_Remembered], Awaitable[Result]]") -> 
 
 
 async def _no_vector(owner_id: str, question: str) -> None:
-    """Nothing is searched for here."""
+    """Return no vector, since these commands search nothing."""

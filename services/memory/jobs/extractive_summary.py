@@ -1,10 +1,10 @@
-"""Summaries without a model: of what was said, the sentences that tell most.
+"""Extractive summaries: the most informative sentences of a conversation, without a model. Pure.
 
-A summary is lines, one for each sentence that was kept, with who said it. Names, numbers,
-decisions and what users say of themselves make a sentence tell more; greetings, questions
-and offers of help tell little. A line is weighed by its text alone, so that the lines of
-the summary before, be it a model's or one of these, are weighed with the new ones and the
-same text always gives the same summary.
+A summary has a line for each selected sentence, with its speaker. Names, numbers, decisions and
+statements of users about themselves add to the weight of a sentence; greetings, questions and
+offers of help lower it. A line is weighed by its text alone, so that the lines of an earlier
+summary, a model's or an extractive one, compete with new ones, and the same text always gives the
+same summary.
 """
 
 import re
@@ -22,18 +22,18 @@ from services.memory.transcript.messages import media_placeholder
 
 MAX_TOKENS = 1_000
 
-# The share of a summary that what is new may take from what was kept before.
+# The fraction of a summary, one third, that is reserved for new lines.
 _NEW_SHARE = 3
 _MAX_LINE = 240  # characters
-# Sentences of one message that can be kept.
+# Sentences of one message that can be selected.
 _OF_USER, _OF_ASSISTANT = 8, 4
-# Sentences of one message that are looked at.
+# Sentences of one message that are weighed.
 _MOST_WEIGHED = 1_000
 
 _USER, _ASSISTANT = "User", "Assistant"
 _SPOKEN = re.compile(rf"({_USER}|{_ASSISTANT}): ")
 _NUMBER = re.compile(r"\d")
-# A capital within a sentence: a name, more likely than not. "I" is none.
+# A capitalized word within a sentence, which is probably a name.
 _NAME = re.compile(r"(?<![.!?:…] )(?<=[\w,;)] )(?!I\b)[A-ZÀ-ÞА-Я][\w'\u2019-]*")
 _OWN = re.compile(r"\b(?:I|I'm|I'll|I've|I'd|me|my|mine|we|we're|we'll|we've|our|us)\b", re.I)
 _TELLING = re.compile(
@@ -59,15 +59,15 @@ class _Line(NamedTuple):
 
 
 def extend_summary(before: str, messages: Iterable[Message], max_tokens: int = MAX_TOKENS) -> str:
-    """Return one summary of an earlier summary and the messages that followed.
+    """Return a summary of an earlier summary and the messages that followed.
 
     Args:
         before: the earlier summary, or "".
-        messages: what was said since, oldest first.
-        max_tokens: what the summary may come to.
+        messages: the messages since, oldest first.
+        max_tokens: the size of the summary.
 
     Returns:
-        lines, oldest first; at least one, unless nothing was said at all.
+        The lines, oldest first; empty only when there is no text at all.
     """
     kept = _weigh(dict.fromkeys(filter(None, map(str.strip, before.splitlines()))))
     said = dict.fromkeys(line for message in messages for line in _lines(message))
@@ -83,7 +83,7 @@ def extend_summary(before: str, messages: Iterable[Message], max_tokens: int = M
 
 
 def _lines(message: Message) -> list[str]:
-    """Return the sentences of a message that tell most, with who said them."""
+    """Return the most informative sentences of a message, with their speaker."""
     is_user = message.role == conversation_pb2.ROLE_USER
     speaker, most = (_USER, _OF_USER) if is_user else (_ASSISTANT, _OF_ASSISTANT)
     told = (one for block in message.blocks for one in _sentences_of(block))
@@ -112,15 +112,15 @@ def _to_line(text: str) -> str:
 
 
 def _weight(line: str) -> float:
-    """Return how much a line says; 0 and less is not worth keeping."""
+    """Return the weight of a line; lines of 0 or less are not worth keeping."""
     text = line.removeprefix("- ")
     spoken = _SPOKEN.match(text)
     speaker = spoken[1] if spoken else ""
     text = text[spoken.end() :] if spoken else text
-    # What a model's summary says was thought worth keeping before.
+    # A line without a speaker comes from a model's summary, and was worth keeping.
     weight = {_USER: 1.0, _ASSISTANT: 0.0}.get(speaker, 2.0)
     if speaker == _USER:
-        # What would go into a profile lasts.
+        # What would go into a profile stays relevant.
         weight += 4.0 if rules.extract(text) else 1.5 if _OWN.search(text) else 0.0
     weight += min(len(_NUMBER.findall(text)), 1)
     weight += min(len(_NAME.findall(text)) * 0.5, 1.5)
@@ -135,12 +135,12 @@ def _weight(line: str) -> float:
 
 
 def _rank(line: _Line) -> tuple[float, int]:
-    # Of two that tell as much the later one counts.
+    # Of two equal weights the later line wins.
     return line.weight, line.place
 
 
 def _select_best(lines: list[_Line], sizes: dict[str, int], tokens: int) -> tuple[list[_Line], int]:
-    """Return the best lines that the tokens allow, and the tokens that are left."""
+    """Return the lines with the highest weights that fit, and the tokens that are left."""
     chosen = []
     for line in sorted(lines, key=_rank, reverse=True):
         if sizes[line.text] <= tokens:

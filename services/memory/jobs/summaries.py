@@ -1,7 +1,8 @@
-"""The summaries of each memory: a chain in which each tells all that the one before does.
+"""The summaries of memories in the database.
 
-What withdraws turns withdraws the summaries that tell of them, and the one before counts
-again. A withdrawn summary stays as a row, superseded.
+The summaries of one memory form a chain, in which each covers everything that the one before does.
+A rewind withdraws the summaries that cover the removed turns, so that the one before counts again.
+A withdrawn summary stays as a row, superseded.
 """
 
 from dataclasses import dataclass
@@ -19,14 +20,15 @@ PREFIX = "summary_"
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What was said in a memory up to a turn.
+    """A summary of a memory up to a turn.
 
     Attributes:
-        text: the summary; "" where nothing has been summarised.
-        last_turn: number of the last turn that it tells of, or 0.
-        degraded: whether it was made without the model that is configured for it.
-        first_turn: from here on it was made of turns, before that of an earlier summary.
-        id: of its row, or "".
+        text: the text; "" where nothing has been summarised.
+        last_turn: number of the last turn that it covers, or 0.
+        degraded: whether it was made without the configured model.
+        first_turn: number of the first turn that it was made of; earlier turns come from the
+            summary before.
+        id: id of the row, or "".
     """
 
     text: str = ""
@@ -51,27 +53,27 @@ class SummaryStore:
         self._source = source
 
     async def current(self, entity_id: str) -> Summary:
-        """Return the summary of a memory that counts now."""
+        """Return the current summary of a memory."""
         async with reading(self._engine) as connection:
             return await self.current_in(connection, entity_id)
 
     async def current_in(self, connection: AsyncConnection, entity_id: str) -> Summary:
-        """Return the summary that counts as the transaction sees it."""
+        """Return the current summary as a transaction sees it."""
         row = (await connection.execute(_live(entity_id))).one_or_none()
         return _to_summary(row)
 
     async def before(self, entity_id: str, turn: int) -> Summary:
-        """Return the summary that would count if a turn and all after it were withdrawn."""
+        """Return the summary that counts once a turn and all later ones are withdrawn."""
         async with reading(self._engine) as connection:
             earlier = _live(entity_id).where(summaries.c.last_turn < turn)
             return _to_summary((await connection.execute(earlier)).one_or_none())
 
     async def up_to(self, entity_id: str, last_turn: int) -> tuple[Summary, Summary, bool]:
-        """Return what it takes to make a summary anew.
+        """Return what is needed to make a summary again.
 
         Returns:
-            the summary that ends at a turn, the one before it, and whether all that come
-            after it are degraded too; the first is `NONE` where there is none.
+            The summary that ends at a turn, the one before it, and whether all later ones are
+            degraded too; the first is `NO_SUMMARY` where there is none.
         """
         async with reading(self._engine) as connection:
             upto = _live(entity_id).where(summaries.c.last_turn <= last_turn).limit(2)
@@ -92,7 +94,7 @@ class SummaryStore:
     async def add(
         self, connection: AsyncConnection, entity_id: str, epoch: int, summary: Summary
     ) -> None:
-        """Store a summary that counts from now on; its `id` is made here."""
+        """Store a summary, which is the current one from now on; its `id` is ignored."""
         await connection.execute(
             insert(summaries).values(
                 id=self._source.new_id(PREFIX),
@@ -108,7 +110,7 @@ class SummaryStore:
         )
 
     async def improve(self, connection: AsyncConnection, summary_id: str, text: str) -> bool:
-        """Put the text of a degraded summary right; return whether it still counted."""
+        """Replace the text of a degraded summary; return False when it was withdrawn."""
         improved = await connection.execute(
             update(summaries)
             .where(summaries.c.id == summary_id, ~summaries.c.superseded)
@@ -119,12 +121,12 @@ class SummaryStore:
     async def withdraw_from(
         self, connection: AsyncConnection, entity_id: str, first_turn: int
     ) -> int:
-        """Withdraw the summaries that tell of a turn or of later ones.
+        """Withdraw the summaries that cover a turn or later ones.
 
-        The caller has the memory's row locked.
+        The caller has locked the memory's row.
 
         Returns:
-            the last turn that the summary tells of now, or 0.
+            The last turn that the current summary covers, or 0.
         """
         await connection.execute(
             update(summaries)

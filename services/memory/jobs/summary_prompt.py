@@ -1,4 +1,4 @@
-"""How a model is asked for a summary, and what of its answer is taken."""
+"""The prompt for a summary by a model, and the parsing of the answer. Pure."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -9,10 +9,10 @@ from services.common.errors import GatewayError
 from services.common.tokens import estimate_tokens
 from services.memory.jobs.extractive_summary import MAX_TOKENS
 
-# A model that thinks writes more than its summary.
-_MAX_WRITTEN = 4_000
-# Characters of a conversation that are shown to it: with what it writes some 10,000
-# tokens. Of longer turns their beginnings and ends are shown.
+# Tokens of the answer: a model that thinks writes more than its summary.
+_MAX_ANSWER_TOKENS = 4_000
+# Characters of the conversation in the prompt, about 10,000 tokens together with the answer. Of
+# longer turns the beginning and the end are shown.
 _MAX_SHOWN = 24_000
 
 _INSTRUCTIONS = f"""\
@@ -35,11 +35,11 @@ _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL |
 
 
 def build_prompt(before: str, turns: Sequence[str]) -> Prompt:
-    """Ask for a summary.
+    """Return the prompt for a summary.
 
     Args:
-        before: the summary of what came before, or "".
-        turns: what was said in each turn that followed, oldest first.
+        before: the summary of earlier turns, or "".
+        turns: the text of each later turn, oldest first.
     """
     share = _MAX_SHOWN // max(len(turns), 1)
     shown = "\n\n".join(
@@ -49,15 +49,15 @@ def build_prompt(before: str, turns: Sequence[str]) -> Prompt:
     return Prompt(
         instructions=_INSTRUCTIONS,
         input=f"{earlier}{shown or '<turn>…</turn>'}",
-        max_tokens=_MAX_WRITTEN,
+        max_tokens=_MAX_ANSWER_TOKENS,
     )
 
 
 def parse_summary(answer: str) -> str:
-    """Return the summary in a model's answer, cut at the end of a line where it is too long.
+    """Return the summary in a model's answer, truncated at the end of a line if it is too long.
 
     Raises:
-        GatewayError: there is none.
+        GatewayError: the answer holds no summary.
     """
     text = _THOUGHTS.sub("", answer).strip()
     if not text:
@@ -72,7 +72,7 @@ def parse_summary(answer: str) -> str:
 
 
 def _longest_within_limit(most: int, part: Callable[[int], str]) -> str:
-    """Return the largest part that is short enough."""
+    """Return the longest part within `MAX_TOKENS`, by bisection on its size."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2

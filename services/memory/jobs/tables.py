@@ -1,4 +1,4 @@
-"""The tables of background work: what is to be done, and the summaries that came of it."""
+"""The tables of background jobs and of summaries."""
 
 from sqlalchemy import (
     BigInteger,
@@ -18,9 +18,9 @@ from services.common.database import metadata
 
 _LIVE = text("NOT superseded")
 
-# What is to be done, until it is. `entity_id` is null for what was said outside of any
-# memory; such rows are never the same as another. `variant` tells apart what is to be done
-# about the same turns. `holder` has the job until `ends_at_ms`.
+# Jobs that are not finished. `entity_id` is null for text outside of any memory; such rows are
+# never equal. `variant` distinguishes jobs of one kind about the same turns. `holder` has claimed
+# the job until `ends_at_ms`.
 jobs = Table(
     "memory_jobs",
     metadata,
@@ -43,8 +43,8 @@ jobs = Table(
     Index("ix_memory_jobs_owner_id", "owner_id"),
 )
 
-# A summary tells everything up to `last_turn`; `first_turn` is where the part begins that
-# the summary before it does not tell. Of those that are not superseded the last counts.
+# A summary covers all turns up to `last_turn`; those from `first_turn` on are not covered by the
+# summary before. Of the summaries that are not superseded the last is the current one.
 summaries = Table(
     "memory_summaries",
     metadata,

@@ -1,4 +1,4 @@
-"""How a model is asked for facts, and what of its answer is taken."""
+"""The prompt for the extraction of facts by a model, and the parsing of the answer. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from services.common.errors import GatewayError
 from services.memory.profile import facts
 from services.memory.profile.facts import ExtractedFact, Fact
 
-# Facts that one text can give.
-_MOST = 32
+# Facts that one text can have.
+_MAX_FACTS = 32
 _MAX_SHOWN = 24_000  # characters
-_MAX_WRITTEN = 4_000  # tokens, thoughts included
+_MAX_ANSWER_TOKENS = 4_000  # thoughts included
 
 _INSTRUCTIONS = """\
 You keep a profile of a user. You are given what the user wrote, and what is known so far.
@@ -39,7 +39,7 @@ _FENCE = re.compile(r"\A```(?:json)?\s*\n(.*)\n```\Z", re.DOTALL)
 _Text = Annotated[str, Field(min_length=1, max_length=2_000)]
 
 
-class _Answered(BaseModel):
+class _AnsweredFact(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
     topic: _Text
@@ -51,28 +51,28 @@ class _Answered(BaseModel):
 class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
-    facts: Annotated[list[_Answered], Field(max_length=_MOST)]
+    facts: Annotated[list[_AnsweredFact], Field(max_length=_MAX_FACTS)]
 
 
 def build_prompt(text: str, known: Sequence[Fact]) -> Prompt:
-    """Ask what a user's text says of the user, who is known by these facts."""
+    """Return the prompt for the facts in a user's text, given the known facts about the user."""
     if len(text) > _MAX_SHOWN:
         text = f"{text[: _MAX_SHOWN // 2]}\n…\n{text[-_MAX_SHOWN // 2 :]}"
     listed = "\n".join(f"{fact.topic} / {fact.sub_topic}: {fact.value}" for fact in known)
     return Prompt(
         instructions=_INSTRUCTIONS,
         input=f"<known>\n{listed or '(nothing)'}\n</known>\n\n<text>\n{text}\n</text>",
-        max_tokens=_MAX_WRITTEN,
+        max_tokens=_MAX_ANSWER_TOKENS,
     )
 
 
 def parse_facts(answer: str, text: str) -> list[ExtractedFact]:
-    """Return the facts of a model's answer that the user's text bears out.
+    """Return the facts of a model's answer that quote the user's text.
 
-    One whose quote is not in the text is left out: it comes from elsewhere.
+    A fact whose quote is not in the text is left out, since it comes from elsewhere.
 
     Raises:
-        GatewayError: the answer is not what was asked for.
+        GatewayError: the answer is not valid.
     """
     bare = _THOUGHTS.sub("", answer).strip()
     if fenced := _FENCE.match(bare):

@@ -1,4 +1,4 @@
-"""Finds facts about users in their own words by rules, without a model; for English."""
+"""Extraction of facts from English text by rules, without a model. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _LAST = re.compile(
 
 
 def extract(text: str) -> list[ExtractedFact]:
-    """Return what a user's text says of the user, in the order in which it says so."""
+    """Return the facts that a user's text states of the user, in the order of the text."""
     found = [one for sentence in statements(text) for one in _of_sentence(sentence)]
     return list(dict.fromkeys(found))
 
@@ -66,7 +66,7 @@ def _to_facts(pattern: Pattern, match: re.Match[str], in_small: bool) -> Iterato
 
 
 def _list_items(pattern: Pattern, listed: str) -> Iterator[str]:
-    """Yield the items of a list, up to where something else begins."""
+    """Yield the items of a list, up to the start of a new clause."""
     if pattern.topic == "languages":
         yield from _LANGUAGE.findall(listed)
         return
@@ -77,7 +77,7 @@ def _list_items(pattern: Pattern, listed: str) -> Iterator[str]:
 
 
 def _is_plausible(pattern: Pattern, thing: str, in_small: bool) -> bool:
-    """Return whether a thing is one, or a name."""
+    """Return whether a text can be the thing or name of a pattern."""
     if not thing:
         return False
     first = thing.split()[0].casefold()

@@ -1,15 +1,15 @@
-"""Cuts what people write into sentences, leaving out what is no prose: code, tables, quotes."""
+"""Sentence splitting, without code, tables and quoted lines. Pure."""
 
 import re
 
-# Characters of a text that are looked at, half from its beginning, half from its end:
-# what is longer was pasted rather than said.
+# Characters of a text that are used, half from its beginning, half from its end: longer texts
+# were pasted.
 MAX_TEXT = 20_000
 
 _FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _QUOTED_LINES = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
 _ROWS = re.compile(r"^[ \t]*\|.*$", re.MULTILINE)
-# What stands before the text of a heading or of an item of a list.
+# The marker of a heading or of a list item.
 _MARK = re.compile(r"^[\s#*•-]*(?:\d{1,3}[.)]\s+)?[\s*_]*")
 _ABBREVIATIONS = (
     "Dr.",
@@ -32,7 +32,7 @@ _END = re.compile(
 
 
 def strip_non_prose(text: str) -> str:
-    """Return a text without code, tables and what it quotes by the line."""
+    """Return a text without code blocks, tables and quoted lines."""
     if len(text) > MAX_TEXT:
         half = MAX_TEXT // 2
         text = f"{text[:half]}\n{text[-half:]}"
@@ -42,6 +42,6 @@ def strip_non_prose(text: str) -> str:
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of a text, without the marks of headings and lists."""
+    """Return the sentences of a text, without the markers of headings and lists."""
     cut = (_MARK.sub("", " ".join(one.split()), count=1) for one in _END.split(text))
     return [one.rstrip("*_ ") for one in cut if one.strip("*_ ")]

@@ -1,4 +1,4 @@
-"""Page tokens: where a list goes on, as text that means nothing to whoever carries it."""
+"""Opaque page tokens: positions in a list. Pure."""
 
 import base64
 import binascii
@@ -18,12 +18,12 @@ def read_time_and_id(token: str) -> tuple[int, str]:
     """Return the position that `write_token` was given: a time and an id.
 
     Raises:
-        GatewayError: invalid_request, when it is no such token.
+        GatewayError: invalid_request, when the token is not valid.
     """
     milliseconds, separator, name = _read(token).partition(_SEPARATOR)
-    # PostgreSQL takes no NUL, and no id has one.
+    # PostgreSQL accepts no NUL, and ids have none.
     if not (separator and name and name.isprintable()):
-        raise _no_token()
+        raise _invalid_token()
     return _to_int(milliseconds), name
 
 
@@ -31,7 +31,7 @@ def read_number(token: str) -> int:
     """Return the position that `write_token` was given: a number.
 
     Raises:
-        GatewayError: invalid_request, when it is no such token.
+        GatewayError: invalid_request, when the token is not valid.
     """
     return _to_int(_read(token))
 
@@ -41,15 +41,15 @@ def _read(token: str) -> str:
         padded = token + "=" * (-len(token) % 4)
         return base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii")
     except (binascii.Error, ValueError) as error:
-        raise _no_token() from error
+        raise _invalid_token() from error
 
 
 def _to_int(text: str) -> int:
-    # Larger ones are no column's.
+    # Larger numbers fit no column.
     if not text.isdecimal() or len(text) > len(str(1 << 62)) - 1:
-        raise _no_token()
+        raise _invalid_token()
     return int(text)
 
 
-def _no_token() -> GatewayError:
+def _invalid_token() -> GatewayError:
     return invalid("page_token", "page_token: takes `next_page_token` of the page before")

@@ -1,7 +1,7 @@
-"""The tables of memories: what each is, its transcript, and who holds it.
+"""The tables of memories: owners, memories, transcripts and claims on locks.
 
-A memory is an owner's and has a name of the owner's choice. Everything else hangs on its
-id, which is never used again: one that is forgotten and begun anew has another.
+A memory belongs to an owner, who chose its name. Other tables refer to it by its id, which is never
+used again: a memory that is deleted and created again has another.
 """
 
 from sqlalchemy import (
@@ -25,8 +25,8 @@ MAX_MEMORY_ID = 256
 _UNUSED = text("turns = 0 AND epoch = 0")
 _LIVE = text("superseded_at_ms IS NULL")
 
-# How many memories each owner has, and how many bytes they have. It changes with them in one
-# transaction, and the statement that adds to it holds the quota.
+# The count and the size of each owner's memories, updated in the transactions that change them; the
+# statement that adds to the count checks the quota.
 owners = Table(
     "memory_owners",
     metadata,
@@ -37,8 +37,7 @@ owners = Table(
     Column("size_bytes", BigInteger, nullable=False),
 )
 
-# `reservations` counts the calls that may yet make the first turn; it means nothing once
-# there was one.
+# `reservations` counts the calls that may commit the first turn; unused once there is one.
 memories = Table(
     "memories",
     metadata,
@@ -58,10 +57,10 @@ memories = Table(
     Index("ix_memories_unused", "updated_at_ms", sqlite_where=_UNUSED),
 )
 
-# What one commit added to one turn: `content` is a serialized gateway.memory.v1.Turn of
-# messages alone, the first of them being `first_message` of the whole transcript. A turn
-# is all its live parts in order, so that one of a thousand calls of tools is not written
-# anew with each.
+# The messages that one commit added to one turn: `content` is a serialized gateway.memory.v1.Turn
+# with messages only, the first of which has the index `first_message` in the whole transcript. A
+# turn consists of its live parts in order, so that a turn of a thousand tool calls is not written
+# again with each.
 parts = Table(
     "memory_parts",
     metadata,
@@ -84,7 +83,7 @@ parts = Table(
     ),
 )
 
-# The keys of the live transcript's messages, `CHUNK` to a row; the last may have fewer.
+# The keys of the live messages, `CHUNK` to a row; the last row may have fewer.
 keys = Table(
     "memory_keys",
     metadata,
@@ -93,8 +92,8 @@ keys = Table(
     Column("packed", LargeBinary, nullable=False),
 )
 
-# The last ticket that was given out for a memory in a mode. Its row is locked while a claim
-# gets the next one; the memory's own row is not, so that none waits for a commit.
+# The last ticket of each lock queue. The row is locked while a claim gets the next ticket; the
+# memory's own row is not, so that no claim waits for a commit.
 queues = Table(
     "memory_queues",
     metadata,
@@ -103,9 +102,9 @@ queues = Table(
     Column("tickets", BigInteger, nullable=False),
 )
 
-# Who holds a memory or waits for it, in either mode, in the order of their tickets. A
-# claim whose time is over is nobody's, whether or not its row is still there. Its id begins
-# with the name of the process that made it, where others can tell that one from a dead one.
+# The claims that hold or wait for a lock, in the order of their tickets. An expired claim does not
+# count, whether or not its row is still there. The id begins with the name of its process, so that
+# claims of dead processes can be found.
 claims = Table(
     "memory_claims",
     metadata,
