@@ -1,7 +1,6 @@
-"""What the engine commits of an answer, when, and what a caller that leaves makes of it."""
+"""Requests with memory through the engine."""
 
 import asyncio
-from contextlib import aclosing
 
 import pytest
 
@@ -15,7 +14,6 @@ from services.common.errors import GatewayError
 from services.inference.memory import open_turn
 from tests.services.inference.fallback.scripted import (
     DISABLED,
-    FOREVER,
     STRICT,
     House,
     answer,
@@ -39,6 +37,8 @@ from tests.services.inference.memory.builders import (
 )
 
 THINKING = pb.ThinkingConfig(mode="MODE_ENABLED", budget_tokens=1024)
+
+
 BOTH = pytest.mark.parametrize("stream", [False, True])
 
 
@@ -230,124 +230,6 @@ async def test_a_prefill_is_sent_and_its_continuation_remembered(stream: bool) -
     await house.ask(stream, request(user("Hi"), assistant("Once upon")))
     assert committed(house) == [[" a time"]]
     assert texts(house.memories.turns[0].opening.messages) == ["Hi", "Once upon"]
-
-
-@in_no_time
-async def test_a_caller_that_leaves_in_the_middle_is_remembered_all_the_same() -> None:
-    house = House()
-    house.p.plays("a", [[start(), *opening("I")], 100, [Event(text=" am")], ending()])
-    async with aclosing(await house.engine.stream(request(user("Hi")))) as batches:
-        assert text_of(await anext(batches)) == "I"
-    assert house.memories.turns[0].is_held
-    await house.memories.ended.acquire()
-    assert committed(house) == [["I am"]]
-    assert house.is_quiet()
-
-
-@in_no_time
-async def test_a_task_that_is_cancelled_in_the_middle_leaves_the_answer_to_its_end() -> None:
-    house = House()
-    house.p.plays("a", [[start(), *opening("I")], 100, ending()])
-    begun = asyncio.Event()
-
-    async def listen() -> None:
-        async for _ in await house.engine.stream(request(user("Hi"))):
-            begun.set()
-
-    listening = asyncio.create_task(listen())
-    await begun.wait()
-    listening.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await listening
-    await house.memories.ended.acquire()
-    assert committed(house) == [["I"]]
-
-
-@in_no_time
-async def test_an_answer_is_not_read_for_ever_for_a_caller_that_left() -> None:
-    house = House()
-    house.p.plays("a", [[start(), *opening("I")], FOREVER])
-    async with aclosing(await house.engine.stream(request(user("Hi")))) as batches:
-        await anext(batches)
-        left = asyncio.get_running_loop().time()
-    await house.memories.ended.acquire()
-    assert asyncio.get_running_loop().time() - left == pytest.approx(120)
-    assert committed(house) == [[]]
-    assert house.is_quiet()
-
-
-@in_no_time
-async def test_a_caller_that_leaves_what_it_did_not_read_is_remembered() -> None:
-    house = House()
-    more = [[Event(text=".")] for _ in range(5)]
-    house.p.plays("a", [[start(), *opening("I")], *more, ending()])
-    async with aclosing(await house.engine.stream(request(user("Hi")))) as batches:
-        await anext(batches)
-        # The provider is held up by now.
-        await asyncio.sleep(1)
-    await house.memories.ended.acquire()
-    assert committed(house) == [["I....."]]
-    assert asyncio.get_running_loop().time() < 2
-
-
-@in_no_time
-async def test_a_caller_that_leaves_before_anything_came_ends_it() -> None:
-    house = House()
-    house.p.plays("a", [[start()], FOREVER])
-    for stream in (False, True):
-        asking = asyncio.create_task(house.ask(stream, request(user("Hi"), fallback=DISABLED)))
-        await asyncio.sleep(1)
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-        await house.memories.ended.acquire()
-        assert house.is_quiet()
-    assert committed(house) == [[], []]
-    assert asyncio.get_running_loop().time() < 3
-
-
-@in_no_time
-async def test_a_slow_reader_holds_the_provider_up() -> None:
-    house = House()
-    given = 0
-
-    async def script():
-        nonlocal given
-        yield [start(), *opening("I")]
-        for _ in range(50):
-            given += 1
-            yield [Event(text=".")]
-        yield ending()
-
-    house.p.stream = lambda call: script()
-    async with aclosing(await house.engine.stream(request(user("Hi")))) as batches:
-        await anext(batches)
-        await asyncio.sleep(10)
-        assert given < 5
-        assert text_of([event async for batch in batches for event in batch]) == "." * 50
-    assert committed(house) == [["I" + "." * 50]]
-
-
-@in_no_time
-async def test_shutdown_waits_for_answers_whose_callers_left() -> None:
-    house = House()
-    house.p.plays("a", [[start(), *opening("I")], 10, ending()])
-    async with aclosing(await house.engine.stream(request(user("Hi")))) as batches:
-        await anext(batches)
-    await house.engine.settle(30)
-    assert committed(house) == [["I"]]
-    await house.engine.settle(0)
-
-
-@in_no_time
-async def test_shutdown_ends_what_takes_too_long() -> None:
-    house = House()
-    house.p.plays("a", [[start(), *opening("I")], FOREVER])
-    async with aclosing(await house.engine.stream(request(user("Hi")))) as batches:
-        await anext(batches)
-    await house.engine.settle(30)
-    assert committed(house) == [[]]
-    assert house.is_quiet()
 
 
 @in_no_time
