@@ -109,7 +109,7 @@ def test_one_memory_is_forgotten(tmp_path: Path) -> None:
     run(tmp_path, "show", "--user", "ada", "--memory", "trip/oslo", status=1)
 
 
-def test_all_that_is_remembered_of_a_user_is_forgotten_and_nothing_of_others(
+def test_rm_deletes_everything_of_one_user_only(
     tmp_path: Path,
 ) -> None:
     run(tmp_path, "rm", "--user", "ada")

@@ -164,5 +164,5 @@ async def test_ten_kills_lose_no_turn_and_leave_none_half_there() -> None:
 
 
 @pytest.mark.soak
-async def test_two_hundred_kills_lose_no_turn_and_leave_none_half_there() -> None:
+async def test_two_hundred_kills_lose_and_tear_no_turn() -> None:
     await _kill_often(200, seed=2)

@@ -30,7 +30,7 @@ def committed(house: House) -> list[list[str]]:
 
 
 @in_no_time
-async def test_a_caller_that_leaves_in_the_middle_is_remembered_all_the_same() -> None:
+async def test_answer_is_committed_after_its_caller_leaves() -> None:
     house = House()
     house.p.plays("a", [[start(), *opening("I")], 100, [Event(text=" am")], ending()])
     async with aclosing(await house.engine.stream(request(user("Hi")))) as batches:
@@ -42,7 +42,7 @@ async def test_a_caller_that_leaves_in_the_middle_is_remembered_all_the_same() -
 
 
 @in_no_time
-async def test_a_task_that_is_cancelled_in_the_middle_leaves_the_answer_to_its_end() -> None:
+async def test_answer_is_committed_after_its_task_is_cancelled() -> None:
     house = House()
     house.p.plays("a", [[start(), *opening("I")], 100, ending()])
     begun = asyncio.Event()
@@ -61,7 +61,7 @@ async def test_a_task_that_is_cancelled_in_the_middle_leaves_the_answer_to_its_e
 
 
 @in_no_time
-async def test_an_answer_is_not_read_for_ever_for_a_caller_that_left() -> None:
+async def test_abandoned_answer_is_cancelled_after_leave_drain_s() -> None:
     house = House()
     house.p.plays("a", [[start(), *opening("I")], FOREVER])
     async with aclosing(await house.engine.stream(request(user("Hi")))) as batches:
@@ -74,7 +74,7 @@ async def test_an_answer_is_not_read_for_ever_for_a_caller_that_left() -> None:
 
 
 @in_no_time
-async def test_a_caller_that_leaves_what_it_did_not_read_is_remembered() -> None:
+async def test_unread_answer_is_committed_after_its_caller_leaves() -> None:
     house = House()
     more = [[Event(text=".")] for _ in range(5)]
     house.p.plays("a", [[start(), *opening("I")], *more, ending()])
@@ -88,7 +88,7 @@ async def test_a_caller_that_leaves_what_it_did_not_read_is_remembered() -> None
 
 
 @in_no_time
-async def test_a_caller_that_leaves_before_anything_came_ends_it() -> None:
+async def test_caller_leaving_before_content_cancels_the_request() -> None:
     house = House()
     house.p.plays("a", [[start()], FOREVER])
     for stream in (False, True):
@@ -104,7 +104,7 @@ async def test_a_caller_that_leaves_before_anything_came_ends_it() -> None:
 
 
 @in_no_time
-async def test_a_slow_reader_holds_the_provider_up() -> None:
+async def test_slow_reader_applies_backpressure_to_the_provider() -> None:
     house = House()
     given = 0
 
@@ -126,7 +126,7 @@ async def test_a_slow_reader_holds_the_provider_up() -> None:
 
 
 @in_no_time
-async def test_shutdown_waits_for_answers_whose_callers_left() -> None:
+async def test_drain_waits_for_abandoned_answers() -> None:
     house = House()
     house.p.plays("a", [[start(), *opening("I")], 10, ending()])
     async with aclosing(await house.engine.stream(request(user("Hi")))) as batches:
@@ -137,7 +137,7 @@ async def test_shutdown_waits_for_answers_whose_callers_left() -> None:
 
 
 @in_no_time
-async def test_shutdown_ends_what_takes_too_long() -> None:
+async def test_drain_cancels_answers_that_take_too_long() -> None:
     house = House()
     house.p.plays("a", [[start(), *opening("I")], FOREVER])
     async with aclosing(await house.engine.stream(request(user("Hi")))) as batches:

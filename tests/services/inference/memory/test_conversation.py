@@ -121,7 +121,7 @@ def test_media_of_instructions_are_the_callers_own(memory_id: str) -> None:
     assert media[1].path == "messages[1].blocks[1]"
 
 
-def test_quotes_stand_before_the_users_words_and_not_before_results_of_tools() -> None:
+def test_quotes_precede_the_users_text_not_tool_results() -> None:
     present = [user("Look"), assistant(call("1")), user(result("1"))]
     remembered = context(*present, snippets=[Snippet(turn=3, text="User: blue")])
     remembered.newest_user_message_index = 0
@@ -139,7 +139,7 @@ def test_thoughts_beside_calls_go_with_them_again() -> None:
     assert without.messages[1] == assistant(call("1"))
 
 
-def test_the_callers_bytes_go_back_wherever_memory_puts_their_hash() -> None:
+def test_media_bytes_are_restored_at_every_hash() -> None:
     asked = request(
         user("See", image(data=PICTURE, detail="low")),
         assistant("Yes"),
@@ -243,7 +243,7 @@ def test_a_step_may_have_instructions_of_its_own() -> None:
     assert texts(talk.view_for(asked, BLIND).request.messages)[0] == "Be"
 
 
-def test_for_a_profile_alone_the_callers_conversation_stays_as_it_is() -> None:
+def test_profile_only_conversation_is_unchanged() -> None:
     asked = request(
         system("Be"),
         user("See", image(data=PICTURE)),

@@ -49,7 +49,7 @@ def committed(house: House) -> list[list[str]]:
 
 
 @in_no_time
-async def test_a_turn_is_given_back_where_what_is_remembered_cannot_be_put_together(
+async def test_turn_is_dropped_when_the_conversation_cannot_be_built(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def failing(*_: object) -> None:
@@ -64,7 +64,7 @@ async def test_a_turn_is_given_back_where_what_is_remembered_cannot_be_put_toget
 
 @BOTH
 @in_no_time
-async def test_the_answer_is_remembered(stream: bool) -> None:
+async def test_answer_is_committed(stream: bool) -> None:
     house = House()
     text, served, _ = await house.ask(stream, request(system("Be"), user("Hi")))
     assert text == "I am a"
@@ -86,7 +86,7 @@ async def test_a_request_without_memory_asks_for_none(stream: bool) -> None:
 
 @BOTH
 @in_no_time
-async def test_what_is_only_read_is_not_written(stream: bool) -> None:
+async def test_read_only_turn_is_not_committed(stream: bool) -> None:
     house = House()
     asked = request(user("Hi"))
     asked.memory.mode = Memory.MODE_READ_ONLY
@@ -123,7 +123,7 @@ async def test_the_end_waits_for_the_commit(stream: bool) -> None:
 
 @BOTH
 @in_no_time
-async def test_an_answer_that_is_not_remembered_has_no_end(stream: bool) -> None:
+async def test_failed_commit_withholds_the_end(stream: bool) -> None:
     house = House()
     house.memories.refusal = GatewayError(errors_pb2.REASON_CONFLICT, "it was deleted")
     with pytest.raises(GatewayError) as failed:

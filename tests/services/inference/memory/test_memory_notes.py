@@ -51,7 +51,7 @@ def test_no_line_of_what_was_said_stands_without_a_mark(text: str) -> None:
     assert all(line.startswith("> ") or line == ">" for line in quoted.splitlines())
 
 
-def test_the_best_are_quoted_in_the_order_in_which_they_were_said() -> None:
+def test_best_snippets_are_quoted_in_turn_order() -> None:
     found = [snippet(9, "User: nine"), snippet(2, "User: two"), snippet(5, "User: five " * 500)]
     text = quotes(found, 200)
     assert text.index("Turn 2, 1970-01-03:\n> User: two") < text.index("Turn 9, 1970-01-10:")

@@ -62,7 +62,7 @@ def test_memory_is_told_what_the_request_says_of_it() -> None:
     assert unset.mode == OpenTurn.MODE_UNSPECIFIED
 
 
-def test_a_hash_stands_for_bytes_in_messages_and_in_results_of_tools() -> None:
+def test_media_in_messages_and_tool_results_become_hashes() -> None:
     asked = request(
         user("See", image(data=PICTURE)),
         assistant(call("1")),
@@ -88,7 +88,7 @@ def test_calls_that_come_with_thoughts_are_kept_by_their_ids() -> None:
     assert split_request(request(user("Hi"), assistant(thought, "Hello"))).thoughtful == {}
 
 
-def test_for_a_profile_alone_the_conversation_stays_and_the_newest_is_told() -> None:
+def test_profile_only_split_sends_the_newest_message() -> None:
     said = [user("One"), assistant("Two"), system("Now"), user("Three", image(data=PICTURE))]
     more = [assistant(call("1")), user(result("1"))]
     asked = request(
@@ -120,7 +120,7 @@ def plan(*parameters: GenerateRequest | None) -> Plan:
 
 
 @pytest.mark.parametrize("memory_id", ["m", ""])
-def test_a_step_may_have_other_instructions_and_no_other_conversation(memory_id: str) -> None:
+def test_step_may_override_instructions_not_conversation(memory_id: str) -> None:
     asked = request(system("Be"), user("Hi"), memory_id=memory_id)
     others = GenerateRequest(messages=[system("Do"), system("not"), user("Hi")])
     check_steps(asked, plan(None, GenerateRequest(temperature=1), others))

@@ -194,7 +194,7 @@ async def test_texts_stay_within_the_budget_and_long_ones_are_cut(filed: Filed) 
     assert len(await filed.search("canary", limit=3)) == 3
 
 
-async def test_the_order_is_that_of_the_other_engine_and_of_the_next_time(
+async def test_ranking_is_equal_on_both_engines_and_repeatable(
     filed: Filed, tmp_path: Path
 ) -> None:
     other = Filed(open_engine(Storage(data_dir=tmp_path / "other")))
@@ -233,7 +233,7 @@ async def test_both_ends_of_a_very_long_question_count(filed: Filed) -> None:
     assert set(await filed.numbers(f"{middle} rent?")) >= {5}
 
 
-async def test_what_a_database_cannot_hold_is_replaced_and_what_is_too_long_ends(
+async def test_nul_is_replaced_and_long_text_truncated(
     filed: Filed,
 ) -> None:
     await filed.add(turn(1, "my\0canary " + "x" * MAX_TEXT + " hidden"))
@@ -384,9 +384,7 @@ async def test_turns_without_vectors_are_told_in_steps(filed: Filed) -> None:
     assert await missing(4, 3) == [turns[5]]
 
 
-async def test_another_process_sees_what_was_added_and_removed_at_once(
-    filed: Filed, engine: AsyncEngine
-) -> None:
+async def test_other_process_sees_additions_and_removals(filed: Filed, engine: AsyncEngine) -> None:
     other = Archive(engine, Source(now=lambda: NOW_MS / 1000))
     await filed.add(turn(1, "boat"), turn(2, "canary"))
     await filed.embed({1: [0.0, 1.0], 2: [1.0, 0.0]})
@@ -397,7 +395,7 @@ async def test_another_process_sees_what_was_added_and_removed_at_once(
     assert [snippet.turn for snippet in found] == [1]
 
 
-async def test_a_question_reads_no_more_of_a_long_memory_than_of_a_short_one(
+async def test_search_cost_does_not_grow_with_the_memory(
     filed: Filed,
 ) -> None:
     await filed.add(

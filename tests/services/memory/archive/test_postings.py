@@ -96,7 +96,7 @@ def test_numbers_beyond_what_is_kept_count_as_the_most() -> None:
     assert pack(1, 10**9, 10**9) == pack(1, 0xFFFF, 0xFFFF)
 
 
-def test_the_rarest_terms_are_read_within_a_bound_and_one_always() -> None:
+def test_rarest_terms_are_selected_within_a_limit() -> None:
     counted = {0: 50, 1: 3, 2: 40, 4: 9}
     assert select_rarest(counted, 60) == [1, 4, 2]
     assert select_rarest(counted, 2) == [1]

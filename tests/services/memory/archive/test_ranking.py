@@ -7,7 +7,7 @@ def test_the_first_of_all_lists_has_the_whole_score() -> None:
     assert reciprocal_rank_fusion([]) == {}
 
 
-def test_a_turn_that_both_ways_find_passes_one_that_a_single_way_likes_better() -> None:
+def test_turn_in_both_rankings_beats_first_of_one() -> None:
     scores = reciprocal_rank_fusion([[1, 2], [3, 2]])
     assert max(scores, key=scores.__getitem__) == 2
 

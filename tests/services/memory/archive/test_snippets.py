@@ -8,9 +8,7 @@ TEXTS = st.lists(st.text(st.sampled_from("ab é猫😀 \n.ZX9"), max_size=400), 
 
 
 @given(TEXTS, st.integers(0, 500))
-def test_texts_stay_within_the_budget_and_are_parts_of_what_was_said(
-    texts: list[str], most: int
-) -> None:
+def test_cut_texts_fit_the_budget_and_are_substrings(texts: list[str], most: int) -> None:
     cuts = cut_to_budget(texts, frozenset({"zx9", "猫"}), most)
     assert sum(map(estimate_tokens, cuts)) <= most
     for text, part in zip(texts, cuts, strict=True):
@@ -33,7 +31,7 @@ def test_a_long_text_is_cut_around_what_was_asked_for() -> None:
     assert abs(part.index("Rufus") - len(part) // 2) < 20
 
 
-def test_the_place_with_most_of_the_question_is_taken_not_that_with_most_repetitions() -> None:
+def test_window_maximizes_distinct_terms_not_repetitions() -> None:
     filler = "nothing much happened then " * 40
     repeated = "cat " * 6
     text = f"{repeated}{filler}a dog {filler} the cat and a dog {filler} {repeated}"

@@ -27,7 +27,7 @@ def test_words_that_say_nothing_are_left_out() -> None:
     assert terms(" ".join(STOP_WORDS)) == []
 
 
-def test_a_script_without_spaces_is_cut_into_pairs_and_ideographs_stand_alone_too() -> None:
+def test_unspaced_scripts_give_bigrams_and_ideographs() -> None:
     assert terms("我的猫abc") == ["我的", "我", "的猫", "的", "猫", "abc"]
     assert terms("แมว") == ["แม", "มว"]
     assert terms("x猫y") == ["x", "猫", "y"]

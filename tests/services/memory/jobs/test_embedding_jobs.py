@@ -28,7 +28,7 @@ DONE = ("summary", "done")
 WINDOWS = Windows(5, 5)
 
 
-async def test_archived_turns_get_vectors_where_a_model_makes_them(engine: AsyncEngine) -> None:
+async def test_archived_turns_get_vectors_of_the_embedding_model(engine: AsyncEngine) -> None:
     async with fake_inference(embed="e") as (fake, tasks):
         worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(20)
@@ -51,7 +51,7 @@ async def test_archived_turns_get_vectors_where_a_model_makes_them(engine: Async
     assert len(texts) == len(set(texts)) == 15
 
 
-async def test_a_turn_never_has_the_vector_of_what_was_said_there_before(
+async def test_replaced_turn_never_gets_the_old_vector(
     engine: AsyncEngine,
 ) -> None:
     rewritten = asyncio.Event()
@@ -81,7 +81,7 @@ async def test_a_turn_never_has_the_vector_of_what_was_said_there_before(
 
 
 @ONE_DATABASE
-async def test_turns_are_left_without_vectors_when_the_model_keeps_failing(
+async def test_embedding_is_given_up_when_the_model_keeps_failing(
     engine: AsyncEngine,
 ) -> None:
     async with fake_inference(embed="e") as (fake, tasks):

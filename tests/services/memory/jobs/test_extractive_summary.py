@@ -110,9 +110,7 @@ def test_long_lines_are_cut() -> None:
 
 
 @given(st.lists(st.text(max_size=300), max_size=6), st.text(max_size=300))
-def test_any_text_gives_a_summary_within_bounds_and_always_the_same(
-    texts: list[str], before: str
-) -> None:
+def test_extractive_summary_is_bounded_and_deterministic(texts: list[str], before: str) -> None:
     said = [
         user(text) if place % 2 else assistant(text) for place, text in enumerate(texts) if text
     ]

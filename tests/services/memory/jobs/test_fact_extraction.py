@@ -66,7 +66,7 @@ async def test_a_model_finds_facts_where_there_is_one(engine: AsyncEngine) -> No
     "act", [fails, says(""), says("Ada lives in Basel."), says('{"facts": 1}')]
 )
 @ONE_DATABASE
-async def test_the_rules_take_over_from_a_model_that_fails_three_times(
+async def test_rules_extract_facts_after_three_model_failures(
     engine: AsyncEngine, act: Act
 ) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
@@ -141,7 +141,7 @@ async def test_what_was_said_later_counts_though_it_was_found_earlier(engine: As
     assert await known(worker) == {"home/place": "Bern"}
 
 
-async def test_a_turn_that_is_rewound_before_it_was_looked_at_says_nothing(
+async def test_rewound_turn_gives_no_facts(
     engine: AsyncEngine,
 ) -> None:
     async with fake_inference() as (_, tasks):
@@ -156,7 +156,7 @@ async def test_a_turn_that_is_rewound_before_it_was_looked_at_says_nothing(
 
 
 @ONE_DATABASE
-async def test_whose_profile_is_erased_has_none_after_the_work_that_was_left(
+async def test_deleted_profile_stays_empty_after_pending_jobs(
     engine: AsyncEngine,
 ) -> None:
     async with fake_inference() as (_, tasks):

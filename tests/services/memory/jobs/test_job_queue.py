@@ -89,7 +89,7 @@ async def test_a_renewed_job_is_held_for_longer(engine: AsyncEngine) -> None:
 
 
 @ONE_DATABASE
-async def test_a_job_that_is_given_back_is_due_when_it_says_and_knows_its_failures(
+async def test_released_job_keeps_due_time_and_failure_count(
     engine: AsyncEngine,
 ) -> None:
     shared = Shared(engine)

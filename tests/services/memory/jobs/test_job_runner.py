@@ -33,7 +33,7 @@ FAILED = ("summary", "failed")
 WINDOWS = Windows(5, 5)
 
 
-async def test_the_job_of_a_process_that_died_is_done_by_another(engine: AsyncEngine) -> None:
+async def test_job_of_a_dead_process_is_run_by_another(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (_, tasks):
         clock = Clock()
         dead, worker = Worker(engine, clock, tasks), Worker(engine, clock, tasks)
@@ -48,7 +48,7 @@ async def test_the_job_of_a_process_that_died_is_done_by_another(engine: AsyncEn
 
 
 @ONE_DATABASE
-async def test_a_stopped_process_gives_its_jobs_back_at_once(engine: AsyncEngine) -> None:
+async def test_stopped_process_releases_its_jobs(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         clock = Clock()
         first, second = Worker(engine, clock, tasks), Worker(engine, clock, tasks)
@@ -62,7 +62,7 @@ async def test_a_stopped_process_gives_its_jobs_back_at_once(engine: AsyncEngine
 
 
 @ONE_DATABASE
-async def test_later_turns_wait_for_earlier_ones(engine: AsyncEngine) -> None:
+async def test_summaries_of_one_memory_run_in_order(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = fails
         worker = Worker(engine, Clock(), tasks)
@@ -76,7 +76,7 @@ async def test_later_turns_wait_for_earlier_ones(engine: AsyncEngine) -> None:
 
 
 @ONE_DATABASE
-async def test_memories_do_not_wait_for_each_other(engine: AsyncEngine) -> None:
+async def test_jobs_of_different_memories_run_concurrently(engine: AsyncEngine) -> None:
     async def slow_for_diaries(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
         return await (hangs if "house 900" in request.prompt.input else short)(request)
 
@@ -94,7 +94,7 @@ async def test_memories_do_not_wait_for_each_other(engine: AsyncEngine) -> None:
 
 
 @ONE_DATABASE
-async def test_only_so_much_is_done_at_a_time(engine: AsyncEngine) -> None:
+async def test_number_of_running_jobs_is_bounded(engine: AsyncEngine) -> None:
     under_way = most = 0
     two = asyncio.Event()
     go_on = asyncio.Event()
@@ -123,7 +123,7 @@ async def test_only_so_much_is_done_at_a_time(engine: AsyncEngine) -> None:
     assert most == 2
 
 
-async def test_of_a_batch_all_or_nothing_is_committed(
+async def test_results_of_a_batch_are_committed_atomically(
     engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with fake_inference(summarise="m") as (_, tasks):
@@ -146,7 +146,7 @@ async def test_of_a_batch_all_or_nothing_is_committed(
 
 
 @ONE_DATABASE
-async def test_a_database_that_is_silent_is_told_to_who_waits(
+async def test_unavailable_database_is_raised_to_the_waiter(
     engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with fake_inference() as (_, tasks):
@@ -162,7 +162,7 @@ async def test_a_database_that_is_silent_is_told_to_who_waits(
 
 
 @ONE_DATABASE
-async def test_how_much_there_is_to_do_is_told(engine: AsyncEngine) -> None:
+async def test_backlog_is_reported(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = hangs
         worker = Worker(engine, Clock(), tasks)

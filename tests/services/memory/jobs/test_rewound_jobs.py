@@ -29,7 +29,7 @@ DONE = ("summary", "done")
 WINDOWS = Windows(5, 5)
 
 
-async def test_turns_that_are_rewound_meanwhile_leave_no_summary(engine: AsyncEngine) -> None:
+async def test_turns_rewound_during_the_job_get_no_summary(engine: AsyncEngine) -> None:
     rewound = asyncio.Event()
 
     async def when_rewound(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
@@ -53,7 +53,7 @@ async def test_turns_that_are_rewound_meanwhile_leave_no_summary(engine: AsyncEn
 
 
 @ONE_DATABASE
-async def test_a_summary_is_made_anew_when_later_turns_are_rewound_meanwhile(
+async def test_summary_is_retried_after_a_rewind_of_later_turns(
     engine: AsyncEngine,
 ) -> None:
     rewound = asyncio.Event()
@@ -77,7 +77,7 @@ async def test_a_summary_is_made_anew_when_later_turns_are_rewound_meanwhile(
     assert await summary_rows(engine) == [(1, 5, False, False)]
 
 
-async def test_rewound_turns_take_their_summaries_with_them_and_the_one_before_counts(
+async def test_rewind_withdraws_summaries_of_removed_turns(
     engine: AsyncEngine,
 ) -> None:
     async with fake_inference() as (_, tasks):
@@ -94,7 +94,7 @@ async def test_rewound_turns_take_their_summaries_with_them_and_the_one_before_c
     assert (await worker.stores.summaries.current(record.id)).last_turn == 10
 
 
-async def test_a_forgotten_memory_leaves_no_work(engine: AsyncEngine) -> None:
+async def test_deleted_memory_leaves_no_jobs(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m", embed="e") as (fake, tasks):
         worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(15)

@@ -27,7 +27,7 @@ async def chain(
     return summaries, record.id
 
 
-async def test_the_last_summary_counts_and_withdrawn_ones_stay_as_rows(engine: AsyncEngine) -> None:
+async def test_last_summary_is_current_and_withdrawn_rows_remain(engine: AsyncEngine) -> None:
     summaries, entity_id = await chain(engine, 5, 10, 15)
     assert (await summaries.current(entity_id)).text == "up to 15"
     async with writing(engine) as connection:

@@ -55,7 +55,7 @@ async def test_a_batch_is_summarised_archived_and_counted_at_once(engine: AsyncE
 
 
 @ONE_DATABASE
-async def test_the_next_summary_is_made_of_the_one_before_and_the_new_turns(
+async def test_summary_extends_the_previous_one_by_new_turns(
     engine: AsyncEngine,
 ) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
@@ -71,7 +71,7 @@ async def test_the_next_summary_is_made_of_the_one_before_and_the_new_turns(
 
 
 @ONE_DATABASE
-async def test_without_a_model_nothing_is_asked_and_nothing_is_degraded(
+async def test_without_a_model_no_summary_is_degraded(
     engine: AsyncEngine,
 ) -> None:
     async with fake_inference() as (fake, tasks):
@@ -96,7 +96,7 @@ async def test_without_a_model_nothing_is_asked_and_nothing_is_degraded(
     ],
     indirect=["storage"],
 )
-async def test_a_model_that_fails_three_times_is_replaced_and_asked_again_later(
+async def test_summary_is_degraded_after_three_failures_then_redone(
     engine: AsyncEngine, act: Act
 ) -> None:
     async with fake_inference(timeout_s=0.2 if act is hangs else 20, summarise="m") as (
@@ -129,7 +129,7 @@ async def test_a_model_that_fails_three_times_is_replaced_and_asked_again_later(
 
 
 @ONE_DATABASE
-async def test_a_job_is_not_tried_again_before_its_time(engine: AsyncEngine) -> None:
+async def test_failed_job_is_not_retried_early(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = fails
         worker = Worker(engine, Clock(), tasks)
@@ -142,7 +142,7 @@ async def test_a_job_is_not_tried_again_before_its_time(engine: AsyncEngine) -> 
 
 
 @ONE_DATABASE
-async def test_a_redone_summary_does_not_replace_a_better_one_that_followed(
+async def test_redone_summary_does_not_replace_a_later_good_one(
     engine: AsyncEngine,
 ) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
@@ -162,7 +162,7 @@ async def test_a_redone_summary_does_not_replace_a_better_one_that_followed(
 
 
 @ONE_DATABASE
-async def test_a_summary_that_is_redone_meanwhile_goes_into_the_next_one(
+async def test_next_summary_builds_on_one_redone_meanwhile(
     engine: AsyncEngine,
 ) -> None:
     next_is_asked, redone = asyncio.Event(), asyncio.Event()

@@ -16,7 +16,7 @@ def test_the_model_sees_the_summary_before_and_each_turn() -> None:
     assert "<summary>" not in summary_prompt.build_prompt("", ["User: one"]).input
 
 
-def test_of_long_turns_beginnings_and_ends_are_shown_so_that_small_models_can_read_them() -> None:
+def test_long_turns_are_elided_in_the_middle() -> None:
     turns = [f"User: begin {number} {'x' * 50_000} end {number}" for number in range(5)]
     prompt = summary_prompt.build_prompt("", turns)
     assert len(prompt.input) < 25_000
@@ -25,7 +25,7 @@ def test_of_long_turns_beginnings_and_ends_are_shown_so_that_small_models_can_re
         assert f"end {number}" in prompt.input
 
 
-def test_turns_in_which_nothing_was_said_still_ask_for_something() -> None:
+def test_empty_turns_still_give_a_prompt() -> None:
     assert summary_prompt.build_prompt("", ["", " "]).input
     assert summary_prompt.build_prompt("", []).input
 
@@ -48,7 +48,7 @@ def test_a_summary_that_fits_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", " ", ""])
-def test_a_summary_that_is_too_long_is_cut_at_a_line_if_it_has_any(end: str) -> None:
+def test_long_summary_is_truncated_at_a_line_end(end: str) -> None:
     answer = f"A line of words.{end}" * 1_000
     cut = summary_prompt.parse_summary(answer)
     assert MAX_TOKENS * 0.9 < estimate_tokens(cut) <= MAX_TOKENS

@@ -25,7 +25,7 @@ ONE_DATABASE = pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
 WINDOWS = Windows(5, 5)
 
 
-async def test_who_waits_too_long_gets_the_summary_without_the_model(engine: AsyncEngine) -> None:
+async def test_waiting_too_long_gives_a_summary_without_the_model(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = hangs
         worker = Worker(engine, Clock(), tasks)
@@ -39,7 +39,7 @@ async def test_who_waits_too_long_gets_the_summary_without_the_model(engine: Asy
     assert await jobs_left(engine) == [("redo", 1, 5), ("redo", 6, 10)]
 
 
-async def test_an_answer_that_comes_too_late_changes_nothing(engine: AsyncEngine) -> None:
+async def test_late_model_answer_changes_nothing(engine: AsyncEngine) -> None:
     answers = asyncio.Event()
 
     async def late(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
@@ -65,7 +65,7 @@ async def test_an_answer_that_comes_too_late_changes_nothing(engine: AsyncEngine
 
 
 @ONE_DATABASE
-async def test_who_waits_is_told_when_another_process_is_done(engine: AsyncEngine) -> None:
+async def test_waiter_notices_a_job_done_by_another_process(engine: AsyncEngine) -> None:
     answers = asyncio.Event()
 
     async def when_told(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
@@ -87,7 +87,7 @@ async def test_who_waits_is_told_when_another_process_is_done(engine: AsyncEngin
     assert len(fake.asked) == 1
 
 
-async def test_several_who_wait_and_work_at_once_make_one_summary(engine: AsyncEngine) -> None:
+async def test_concurrent_waiters_and_workers_make_one_summary(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         clock = Clock()
         workers = [Worker(engine, clock, tasks) for _ in range(3)]
@@ -105,7 +105,7 @@ async def test_several_who_wait_and_work_at_once_make_one_summary(engine: AsyncE
     assert len(fake.asked) == 3
 
 
-async def test_what_is_due_twice_is_one_job(engine: AsyncEngine) -> None:
+async def test_duplicate_job_is_put_once(engine: AsyncEngine) -> None:
     async with fake_inference() as (_, tasks):
         worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(16)
@@ -115,7 +115,7 @@ async def test_what_is_due_twice_is_one_job(engine: AsyncEngine) -> None:
 
 
 @ONE_DATABASE
-async def test_windows_that_change_summarise_nothing_twice(engine: AsyncEngine) -> None:
+async def test_changed_windows_put_no_overlapping_summaries(engine: AsyncEngine) -> None:
     async with fake_inference() as (_, tasks):
         worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(16)

@@ -15,7 +15,7 @@ from tests.services.memory.builders import Clock, MemoryProcess, count_all, turn
 from tests.services.memory.locks.lock_helpers import HASTY, LEASE_S, PATIENT, Room, Start, refusal
 
 
-async def test_nobody_takes_over_in_the_middle_of_a_commit(
+async def test_claim_cannot_be_removed_during_a_commit(
     ours: MemoryProcess, theirs: MemoryProcess, clock: Clock, record: MemoryRecord
 ) -> None:
     room = Room(record)
@@ -32,7 +32,7 @@ async def test_nobody_takes_over_in_the_middle_of_a_commit(
     assert await ours.said(stored) == ["hello", "hi", "q", "a"]
 
 
-async def test_who_waits_for_a_memory_that_is_deleted_is_told(
+async def test_waiter_for_a_deleted_memory_gets_conflict(
     ours: MemoryProcess, theirs: MemoryProcess, record: MemoryRecord
 ) -> None:
     room = Room(record)
@@ -48,7 +48,7 @@ async def test_who_waits_for_a_memory_that_is_deleted_is_told(
         assert (await refusal(taking)).reason == errors_pb2.REASON_CONFLICT
 
 
-async def test_a_lock_that_cannot_be_given_back_ends_by_itself(
+async def test_claim_that_cannot_be_released_expires(
     ours: MemoryProcess,
     start: Start,
     clock: Clock,
@@ -71,7 +71,7 @@ async def test_a_lock_that_cannot_be_given_back_ends_by_itself(
         pass
 
 
-async def test_a_lock_that_could_not_be_given_back_is_not_in_the_way_of_its_own_process(
+async def test_unreleased_claim_does_not_block_its_own_process(
     start: Start, record: MemoryRecord
 ) -> None:
     process = start(HASTY)
@@ -129,7 +129,7 @@ async def _come_and_go(
     return entered
 
 
-async def test_whoever_is_cancelled_at_any_moment_leaves_nothing_behind(
+async def test_cancelled_callers_leave_no_claims(
     ours: MemoryProcess, theirs: MemoryProcess, record: MemoryRecord
 ) -> None:
     entered = await _come_and_go([ours, theirs], record, calls=120, seed=3)
@@ -140,7 +140,7 @@ async def test_whoever_is_cancelled_at_any_moment_leaves_nothing_behind(
 
 
 @pytest.mark.soak
-async def test_thousands_who_are_cancelled_leave_nothing_behind(
+async def test_thousands_of_cancelled_callers_leave_no_claims(
     ours: MemoryProcess, theirs: MemoryProcess, record: MemoryRecord
 ) -> None:
     for seed in range(10, 15):

@@ -28,7 +28,7 @@ from tests.services.memory.locks.lock_helpers import (
 )
 
 
-async def test_each_holder_has_a_higher_number_than_any_before(
+async def test_fences_only_grow(
     ours: MemoryProcess, theirs: MemoryProcess, record: MemoryRecord
 ) -> None:
     fences = []
@@ -38,7 +38,7 @@ async def test_each_holder_has_a_higher_number_than_any_before(
     assert fences == sorted(set(fences))
 
 
-async def test_a_dead_holder_is_succeeded_and_can_commit_nothing(
+async def test_expired_holder_is_succeeded_and_cannot_commit(
     ours: MemoryProcess, theirs: MemoryProcess, start: Start, clock: Clock, record: MemoryRecord
 ) -> None:
     async with ours.locks.write_lock(record) as dead:
@@ -64,7 +64,7 @@ async def test_a_dead_holder_is_succeeded_and_can_commit_nothing(
     ]
 
 
-async def test_who_comes_back_from_the_dead_leaves_its_successor_alone(
+async def test_expired_holder_does_not_release_its_successors_lock(
     ours: MemoryProcess, theirs: MemoryProcess, start: Start, clock: Clock, record: MemoryRecord
 ) -> None:
     hasty = start(HASTY)
@@ -76,7 +76,7 @@ async def test_who_comes_back_from_the_dead_leaves_its_successor_alone(
         assert refused.reason == errors_pb2.REASON_MEMORY_BUSY
 
 
-async def test_who_died_while_waiting_holds_nobody_up(
+async def test_expired_waiter_does_not_block_others(
     ours: MemoryProcess, theirs: MemoryProcess, clock: Clock, record: MemoryRecord
 ) -> None:
     room = Room(record)
@@ -95,7 +95,7 @@ async def test_who_died_while_waiting_holds_nobody_up(
     assert room.entered == ["theirs"]
 
 
-async def test_what_the_dead_have_left_is_cleared_away(
+async def test_expired_claims_are_removed(
     ours: MemoryProcess, theirs: MemoryProcess, clock: Clock, record: MemoryRecord
 ) -> None:
     async with ours.locks.write_lock(record), ours.locks.read_lock(record):
@@ -105,7 +105,7 @@ async def test_what_the_dead_have_left_is_cleared_away(
             assert await count_all(theirs.engine, claims) == 1
 
 
-async def test_who_lives_keeps_the_lock_for_as_long_as_it_likes(
+async def test_renewed_lock_outlives_its_lease(
     start: Start, clock: Clock, record: MemoryRecord
 ) -> None:
     ours, hasty = start(RENEWING), start(HASTY)
@@ -119,9 +119,7 @@ async def test_who_lives_keeps_the_lock_for_as_long_as_it_likes(
         assert not lock.lost.is_set()
 
 
-async def test_a_process_renews_all_that_it_holds_at_once(
-    start: Start, record: MemoryRecord
-) -> None:
+async def test_process_renews_all_claims_together(start: Start, record: MemoryRecord) -> None:
     ours = start(RENEWING)
     entities = [await ours.make(f"m{number}") for number in range(6)]
     async with AsyncExitStack() as held:
@@ -143,7 +141,7 @@ async def ids_of(engine: AsyncEngine) -> list[str]:
         return list(await connection.scalars(select(claims.c.id)))
 
 
-async def test_who_has_lost_a_lock_is_told_and_refused(start: Start, record: MemoryRecord) -> None:
+async def test_lost_lock_is_signalled_and_cannot_commit(start: Start, record: MemoryRecord) -> None:
     ours, room = start(RENEWING), Room(record)
     async with ours.locks.write_lock(record) as lock:
         waiting = asyncio.create_task(room.write(ours, "next"))

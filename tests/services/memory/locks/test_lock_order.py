@@ -10,7 +10,7 @@ from tests.services.memory.builders import MemoryProcess, count_all, turn, until
 from tests.services.memory.locks.lock_helpers import HASTY, Room, Start, noted, refusal
 
 
-async def test_writers_come_in_the_order_in_which_they_asked(
+async def test_writers_are_served_in_order(
     ours: MemoryProcess, theirs: MemoryProcess, record: MemoryRecord
 ) -> None:
     room = Room(record)
@@ -24,7 +24,7 @@ async def test_writers_come_in_the_order_in_which_they_asked(
     assert room.entered == [f"w{number}" for number in range(8)]
 
 
-async def test_five_read_at_once_and_the_others_after_them_in_order(
+async def test_five_readers_at_once_and_others_in_order(
     ours: MemoryProcess, theirs: MemoryProcess, record: MemoryRecord
 ) -> None:
     room, first = Room(record), [AsyncExitStack() for _ in range(5)]
@@ -57,7 +57,7 @@ async def test_a_sixth_reader_is_refused_until_one_leaves(
             pass
 
 
-async def test_readers_and_the_writer_do_not_wait_for_each_other(
+async def test_readers_and_writers_do_not_block_each_other(
     start: Start, record: MemoryRecord
 ) -> None:
     ours, theirs = start(HASTY), start(HASTY)
@@ -74,9 +74,7 @@ async def test_readers_and_the_writer_do_not_wait_for_each_other(
         pass
 
 
-async def test_locks_on_two_memories_have_nothing_to_do_with_each_other(
-    start: Start, record: MemoryRecord
-) -> None:
+async def test_locks_on_two_memories_are_independent(start: Start, record: MemoryRecord) -> None:
     ours = start(HASTY)
     other = await ours.make("other")
     async with ours.locks.write_lock(record), ours.locks.write_lock(other):
@@ -84,9 +82,7 @@ async def test_locks_on_two_memories_have_nothing_to_do_with_each_other(
     assert await ours.locks.being_written([record.id, other.id]) == set()
 
 
-async def test_whoever_waits_too_long_is_told_to_try_again(
-    start: Start, record: MemoryRecord
-) -> None:
+async def test_waiting_too_long_raises_memory_busy(start: Start, record: MemoryRecord) -> None:
     ours, theirs = start(HASTY), start(HASTY)
     async with ours.locks.write_lock(record):
         for process in (ours, theirs):
@@ -99,7 +95,7 @@ async def test_whoever_waits_too_long_is_told_to_try_again(
         pass
 
 
-async def test_a_lock_that_nobody_holds_costs_a_commit_to_take_and_one_to_leave(
+async def test_free_lock_costs_one_commit_to_take_and_one_to_release(
     ours: MemoryProcess, record: MemoryRecord
 ) -> None:
     for taking in (ours.locks.write_lock, ours.locks.read_lock):
@@ -109,9 +105,7 @@ async def test_a_lock_that_nobody_holds_costs_a_commit_to_take_and_one_to_leave(
         assert (len(begins), len(commits)) == (2, 2)
 
 
-async def test_who_waits_for_one_of_the_same_process_leaves_the_database_alone(
-    start: Start, record: MemoryRecord
-) -> None:
+async def test_waiting_behind_own_process_does_not_poll(start: Start, record: MemoryRecord) -> None:
     ours = start(HASTY)
     async with ours.locks.write_lock(record):
         with noted(ours, "begin") as begins:
@@ -120,7 +114,7 @@ async def test_who_waits_for_one_of_the_same_process_leaves_the_database_alone(
         assert len(begins) == 2
 
 
-async def test_only_the_foremost_of_a_process_looks_who_is_before_it(
+async def test_only_the_foremost_waiter_of_a_process_polls(
     ours: MemoryProcess, theirs: MemoryProcess, record: MemoryRecord
 ) -> None:
     room = Room(record)

@@ -64,7 +64,7 @@ async def parent(engine: AsyncEngine) -> AsyncIterator[Parent]:
     await parent.locks.close()
 
 
-async def test_fifty_writers_in_several_processes_write_one_after_the_other(
+async def test_fifty_writers_in_several_processes_are_serialized(
     storage: Storage, parent: Parent
 ) -> None:
     async with AsyncExitStack() as running:
@@ -102,7 +102,7 @@ async def test_processes_that_are_killed_leave_the_memory_to_others(
 
 # Of a process on another machine nobody can tell whether it lives.
 @pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
-async def test_what_a_killed_process_of_this_machine_held_is_free_before_its_lease_ends(
+async def test_lock_of_killed_local_process_is_free_at_once(
     storage: Storage, parent: Parent
 ) -> None:
     instances = Instances.enter(storage.data_dir, Source())
@@ -119,9 +119,7 @@ async def test_what_a_killed_process_of_this_machine_held_is_free_before_its_lea
 
 
 @pytest.mark.soak
-async def test_whoever_is_killed_at_any_moment_loses_nothing_that_was_told(
-    storage: Storage, parent: Parent
-) -> None:
+async def test_killed_writers_lose_no_acknowledged_turn(storage: Storage, parent: Parent) -> None:
     dice = random.Random(5)
     told: list[str] = []
 

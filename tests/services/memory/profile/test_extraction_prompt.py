@@ -51,7 +51,7 @@ def test_a_fact_whose_quote_is_not_in_the_text_is_left_out(quote: str) -> None:
         answer(BERN)[:-2],
     ],
 )
-def test_an_answer_in_any_other_form_is_a_failure_that_shows_nothing(text: str) -> None:
+def test_invalid_answer_fails_without_showing_its_text(text: str) -> None:
     with pytest.raises(GatewayError) as raised:
         extraction_prompt.parse_facts(text, TEXT)
     assert "Bern" not in str(raised.value)
@@ -67,7 +67,7 @@ def test_no_facts_are_a_good_answer() -> None:
     assert extraction_prompt.parse_facts('{"facts": []}', TEXT) == []
 
 
-def test_the_model_sees_what_is_known_and_the_text_and_no_more_than_it_can_read() -> None:
+def test_prompt_holds_known_facts_and_bounded_text() -> None:
     known = [Fact("pets", "dog", "Rex", (), 1)]
     prompt = extraction_prompt.build_prompt(
         "I live in Basel. " + "x" * 100_000 + " I'm vegan.", known

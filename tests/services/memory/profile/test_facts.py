@@ -74,7 +74,7 @@ async def test_what_is_said_later_supersedes_and_nothing_is_erased(engine: Async
     assert await profile.kept() == ["Basel", "Bern"]
 
 
-async def test_withdrawn_turns_take_what_they_alone_say_and_what_was_before_comes_back(
+async def test_withdrawn_fact_restores_the_superseded_one(
     engine: AsyncEngine,
 ) -> None:
     profile = Profile(engine)
@@ -103,7 +103,7 @@ async def test_a_fact_that_another_turn_says_too_stays(engine: AsyncEngine) -> N
 
 
 @ONE_DATABASE
-async def test_a_fact_from_the_middle_falls_and_the_newest_still_counts(
+async def test_withdrawing_a_middle_version_keeps_the_newest(
     engine: AsyncEngine,
 ) -> None:
     profile = Profile(engine)
@@ -153,7 +153,7 @@ async def test_users_do_not_see_or_lose_each_others_facts(engine: AsyncEngine) -
 
 
 @ONE_DATABASE
-async def test_of_too_many_facts_those_not_said_for_longest_do_not_count(
+async def test_least_recently_said_facts_are_left_out(
     engine: AsyncEngine,
 ) -> None:
     profile = Profile(engine)
@@ -222,7 +222,7 @@ def test_a_chain_has_one_end_and_each_links_to_the_next() -> None:
     assert list(supersession_changes([])) == []
 
 
-def test_a_value_said_again_between_others_is_the_neighbours_or_new() -> None:
+def test_restated_value_joins_its_neighbour_or_is_new() -> None:
     chain = [FactVersion("a", "Basel", 10, 0, "b"), FactVersion("b", "Bern", 30, 1, None)]
     assert find_restated(chain, "basel", 20) == "a"
     assert find_restated(chain, "Bern", 20) == "b"

@@ -46,7 +46,7 @@ async def superseded(engine: AsyncEngine, record: MemoryRecord) -> list[list[str
     return [[text_of(message) for message in Turn.FromString(one).messages] for one in found]
 
 
-async def test_looking_for_an_unknown_memory_makes_none(memory: MemoryProcess) -> None:
+async def test_find_does_not_create_a_memory(memory: MemoryProcess) -> None:
     assert await memory.repository.find("ada", "diary") is None
     assert await count_all(memory.engine, memories) == 0
     assert await count_all(memory.engine, owners) == 0
@@ -129,7 +129,7 @@ async def test_turns_are_read_as_they_were_written(memory: MemoryProcess) -> Non
     assert await memory.repository.turns(record.id, 4, 9) == []
 
 
-async def test_the_turn_of_each_message_is_found(memory: MemoryProcess) -> None:
+async def test_turn_of_message_finds_each_message(memory: MemoryProcess) -> None:
     record = await memory.make()
     record = await memory.add(record, turn(2, 2, "look", call("c1"), result("c1"), "done"))
     found = [await memory.repository.turn_of_message(record.id, index) for index in range(7)]
@@ -137,9 +137,7 @@ async def test_the_turn_of_each_message_is_found(memory: MemoryProcess) -> None:
     assert found[5] == found[2]
 
 
-async def test_a_turn_that_goes_on_is_one_turn_and_writes_only_what_is_new(
-    memory: MemoryProcess, clock: Clock
-) -> None:
+async def test_continued_turn_writes_only_new_messages(memory: MemoryProcess, clock: Clock) -> None:
     record = await memory.repository.reserve("ada", "diary", QUOTA)
     messages = [user("look around")]
     for step in range(20):
@@ -176,7 +174,7 @@ async def test_a_turn_is_closed_when_the_user_goes_on_without_results(
     assert cut == replace(waiting, messages=waiting.messages[:2])
 
 
-async def test_a_last_message_that_goes_on_takes_the_place_of_what_it_was(
+async def test_continued_last_message_replaces_the_stored_one(
     memory: MemoryProcess,
 ) -> None:
     record = await memory.make()
@@ -196,7 +194,7 @@ async def test_a_message_that_was_merely_echoed_is_not_written_again(memory: Mem
     assert record.epoch == 0
 
 
-async def test_turns_that_do_not_follow_are_refused_whole(memory: MemoryProcess) -> None:
+async def test_turns_out_of_order_are_refused(memory: MemoryProcess) -> None:
     record = await memory.make()
     odd = {
         "a gap": [turn(3, 2, "q", "a")],

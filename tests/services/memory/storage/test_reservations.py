@@ -65,7 +65,7 @@ async def test_one_too_many_is_refused_and_one_there_is_not(memory: MemoryProces
     assert await counted(memory) == QUOTA
 
 
-async def test_of_many_at_the_edge_of_the_quota_exactly_as_many_get_in(
+async def test_concurrent_reservations_respect_the_quota(
     memory: MemoryProcess, other: MemoryProcess
 ) -> None:
     for number in range(QUOTA - 3):

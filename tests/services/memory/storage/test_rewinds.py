@@ -39,7 +39,7 @@ async def superseded(engine: AsyncEngine, record: MemoryRecord) -> list[list[str
     return [[text_of(message) for message in Turn.FromString(one).messages] for one in found]
 
 
-async def test_a_rewind_between_turns_supersedes_the_rest_and_erases_nothing(
+async def test_rewind_between_turns_supersedes_without_erasing(
     memory: MemoryProcess,
 ) -> None:
     record = await memory.make()
@@ -54,7 +54,7 @@ async def test_a_rewind_between_turns_supersedes_the_rest_and_erases_nothing(
     assert await memory.repository.current(record) == record
 
 
-async def test_a_rewind_into_a_turn_leaves_its_beginning_under_its_number(
+async def test_rewind_into_a_turn_keeps_its_start_and_number(
     memory: MemoryProcess,
 ) -> None:
     record = await memory.make()
@@ -71,7 +71,7 @@ async def test_a_rewind_into_a_turn_leaves_its_beginning_under_its_number(
     assert (await memory.repository.turns(record.id, 2, 2))[0].created_at_ms == 20
 
 
-async def test_a_rewind_to_nothing_leaves_a_memory_that_is_empty(memory: MemoryProcess) -> None:
+async def test_rewind_to_nothing_leaves_an_empty_memory(memory: MemoryProcess) -> None:
     record = await memory.make()
     record, changed = await memory.rewind(record, 0)
     assert changed == 1
@@ -83,21 +83,21 @@ async def test_a_rewind_to_nothing_leaves_a_memory_that_is_empty(memory: MemoryP
     assert await memory.said(record) == ["anew", "yes"]
 
 
-async def test_a_rewind_that_keeps_all_changes_nothing(memory: MemoryProcess) -> None:
+async def test_rewind_that_keeps_all_changes_nothing(memory: MemoryProcess) -> None:
     record = await memory.make()
     rewound, changed = await memory.rewind(record, 2)
     assert changed == 2
     assert rewound == record
 
 
-async def test_a_rewind_keeps_what_there_is(memory: MemoryProcess) -> None:
+async def test_rewind_cannot_keep_more_than_is_stored(memory: MemoryProcess) -> None:
     record = await memory.make()
     for keep in (-1, 3):
         with pytest.raises(ValueError, match=f"cannot keep {keep} of 2"):
             await memory.rewind(record, keep)
 
 
-async def test_a_rewind_takes_back_the_summary_of_what_it_cut(memory: MemoryProcess) -> None:
+async def test_rewind_resets_the_summarised_turn(memory: MemoryProcess) -> None:
     record = await memory.make()
     record = await memory.add(record, *turns(5, 2, 2))
     async with writing(memory.engine) as connection:
@@ -129,7 +129,7 @@ async def test_a_summary_counts_for_the_epoch_it_was_made_in(memory: MemoryProce
     assert await memory.repository.current(record) == replace(record, summarised=2)
 
 
-async def test_keys_are_those_of_the_transcript_wherever_rows_of_them_end(
+async def test_keys_match_the_transcript_across_row_boundaries(
     memory: MemoryProcess,
 ) -> None:
     said = [user(f"m{place}") for place in range(3 * CHUNK)]
@@ -163,14 +163,14 @@ async def test_a_commit_costs_the_same_whatever_the_memory_holds(memory: MemoryP
     assert record.messages == 4006
 
 
-async def test_appends_and_rewinds_in_any_order_leave_what_a_list_would(
+async def test_appends_and_rewinds_behave_like_a_list(
     memory: MemoryProcess,
 ) -> None:
     await _append_and_rewind(memory, steps=80, seed=1)
 
 
 @pytest.mark.soak
-async def test_thousands_of_appends_and_rewinds_leave_what_a_list_would(
+async def test_thousands_of_appends_and_rewinds_behave_like_a_list(
     memory: MemoryProcess,
 ) -> None:
     for seed in range(2, 6):

@@ -128,7 +128,7 @@ def check_all_clients(steps: Sequence[Step], one: Habits, another: Habits, third
 
 @EXAMPLES
 @given(scripts(edits=False), HABITS, HABITS, HABITS)
-def test_full_trimmed_and_newest_only_clients_leave_identical_stores(
+def test_full_trimmed_and_newest_only_clients_store_the_same(
     steps: list[Step], one: Habits, another: Habits, third: Habits
 ) -> None:
     check_all_clients(steps, one, another, third)
@@ -136,7 +136,7 @@ def test_full_trimmed_and_newest_only_clients_leave_identical_stores(
 
 @EXAMPLES
 @given(scripts(edits=True), HABITS, HABITS, HABITS)
-def test_after_edits_a_store_is_as_if_what_was_edited_away_had_never_been(
+def test_edits_leave_no_trace_of_replaced_messages(
     steps: list[Step], one: Habits, another: Habits, third: Habits
 ) -> None:
     check_all_clients(steps, one, another, third)
@@ -145,7 +145,7 @@ def test_after_edits_a_store_is_as_if_what_was_edited_away_had_never_been(
 @pytest.mark.soak
 @settings(max_examples=5000)
 @given(scripts(edits=True), HABITS, HABITS, HABITS)
-def test_long_search_finds_no_conversation_that_clients_store_differently(
+def test_many_random_conversations_are_stored_the_same(
     steps: list[Step], one: Habits, another: Habits, third: Habits
 ) -> None:
     check_all_clients(steps, one, another, third)
@@ -172,9 +172,7 @@ def test_clients_of_different_kinds_can_share_a_memory(
 
 @EXAMPLES
 @given(scripts(edits=False), HABITS)
-def test_a_conversation_that_is_sent_to_an_empty_memory_falls_into_the_same_turns(
-    steps: list[Step], habits: Habits
-) -> None:
+def test_imported_conversation_has_the_same_turns(steps: list[Step], habits: Habits) -> None:
     memory = play(steps, habits)
     history = [step.exchange for step in steps]
     imported = turns.extend_turns(None, 0, normalize(transcript(history, habits)), now_ms=1)

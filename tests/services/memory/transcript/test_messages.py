@@ -102,7 +102,7 @@ def test_the_parts_of_a_message_cannot_pass_for_one_another() -> None:
         assert message_key(twice) != message_key(user(result("1", forged)))
 
 
-def test_arguments_nested_deeper_than_can_be_read_are_compared_as_they_are() -> None:
+def test_too_deeply_nested_arguments_are_compared_as_text() -> None:
     deep = "[" * 100_000
     assert message_key(model(call("1", given=deep))) == message_key(model(call("2", given=deep)))
     assert message_key(model(call("1", given=deep))) != message_key(model(call("1", given="[")))
@@ -113,7 +113,7 @@ def test_numbers_of_any_size_have_a_key() -> None:
         assert message_key(model(call("1", given=f'{{"n": {given_number}}}')))
 
 
-def test_of_a_message_thoughts_cache_marks_and_bytes_are_not_kept() -> None:
+def test_thoughts_cache_marks_and_bytes_are_not_stored() -> None:
     marked = text("See")
     marked.cache_control = b'{"type":"ephemeral"}'
     inner = image(b"inner")
@@ -152,7 +152,7 @@ def test_results_alone_open_no_turn() -> None:
     assert not is_user_turn_start(model("Hello"))
 
 
-def test_results_become_messages_of_their_own_before_what_is_said_beside_them() -> None:
+def test_tool_results_become_messages_before_the_users_text() -> None:
     mixed = user("And?", result("1", "a"), result("2", "b"))
     assert normalize([model(call("1"), call("2")), mixed]) == [
         model(call("1"), call("2")),
@@ -214,7 +214,7 @@ MESSAGES = st.builds(
 
 
 @given(MESSAGES)
-def test_what_is_kept_of_a_message_has_its_key_and_stays_as_it_is(message: Message) -> None:
+def test_stored_form_has_the_same_key_and_is_stable(message: Message) -> None:
     kept = to_storable(message)
     if kept is None:
         assert normalize([message]) == []
@@ -224,7 +224,7 @@ def test_what_is_kept_of_a_message_has_its_key_and_stays_as_it_is(message: Messa
 
 
 @given(st.lists(MESSAGES, max_size=8))
-def test_the_normal_form_is_normal_and_something_is_kept_of_every_message(
+def test_normal_form_is_idempotent_and_never_stored_empty(
     messages: list[Message],
 ) -> None:
     normal = normalize(messages)

@@ -25,7 +25,7 @@ def turn(number: int, messages: int) -> StoredTurn:
 
 
 @pytest.mark.parametrize("is_long", [True, False])
-async def test_what_takes_long_is_done_in_a_thread(is_long: bool) -> None:
+async def test_long_work_runs_in_a_thread(is_long: bool) -> None:
     here = threading.get_ident()
     assert (await offload_if(is_long, threading.get_ident) != here) is is_long
 

@@ -55,7 +55,7 @@ def results(letters: str) -> list[Message]:
 STORED = talk("Hello", "Hi.", "How are you?", "Well.", "Good.", "Yes.")
 
 
-def test_without_a_stored_conversation_what_is_sent_is_the_history() -> None:
+def test_empty_memory_takes_everything_as_new() -> None:
     assert kept([], talk("a", "b", "c")) == (0, 0)
 
 
@@ -66,7 +66,7 @@ def test_results_that_the_open_turn_waits_for_go_behind_it() -> None:
     assert joined(stored, [*replies, user("And?")], frozenset({"c1", "c2"})) == MergePoint(4, 0)
 
 
-def test_awaited_results_go_behind_the_open_turn_though_the_same_were_stored_before() -> None:
+def test_pending_results_are_appended_even_if_seen_before() -> None:
     asked = [user("Weather?"), model(call("c1")), user(result("c1", "sunny")), model("Sunny.")]
     stored = [*asked, user("Now?"), model(call("c2"))]
     assert joined(stored, [user(result("c2", "sunny"))], frozenset({"c2"})) == MergePoint(6, 0)
@@ -82,13 +82,13 @@ def test_results_that_were_stored_before_mean_a_new_answer() -> None:
     assert kept(stored, [user(result("c1", "sunny"))]) == (3, 1)
 
 
-def test_messages_of_the_user_alone_are_the_newest_even_if_they_were_said_before() -> None:
+def test_user_messages_alone_are_new_even_if_said_before() -> None:
     assert kept(STORED, [user("Good.")]) == (6, 0)
     assert kept(STORED, [user("Hello")]) == (6, 0)
     assert kept(STORED, [user("Hello"), user("How are you?")]) == (6, 0)
 
 
-def test_a_whole_conversation_in_which_every_answer_was_empty_is_known() -> None:
+def test_conversation_of_empty_answers_is_recognised() -> None:
     unanswered = [user("Hello"), user("Hello?")]
     assert kept(unanswered, [*unanswered, user("Still there?")]) == (2, 2)
     assert kept(unanswered, unanswered) == (2, 0)
@@ -117,7 +117,7 @@ def test_one_message_in_common_is_not_enough_for_a_transcript() -> None:
 
 
 @pytest.mark.parametrize("head", [1, 2, 3, 4])
-def test_a_transcript_without_its_head_goes_on_where_the_stored_one_ends(head: int) -> None:
+def test_trimmed_transcript_continues_at_the_stored_end(head: int) -> None:
     assert kept(STORED, [*STORED[head:], user("Bye")]) == (6, 6 - head)
 
 
@@ -125,7 +125,7 @@ def test_an_edit_in_a_transcript_without_its_head_rewinds() -> None:
     assert kept(STORED, [*STORED[2:4], user("Bad.")]) == (4, 2)
 
 
-def test_the_longest_prefix_match_counts_and_of_equal_ones_the_latest() -> None:
+def test_latest_of_the_longest_prefix_matches_counts() -> None:
     stored = talk("x", "y", "go", "on", "go", "on", "why", "so", "go", "on", "stop", "no")
     assert kept(stored, talk("go", "on", "why", "so", "hm")) == (8, 4)
     assert kept(stored, talk("go", "on", "hm")) == (10, 2)

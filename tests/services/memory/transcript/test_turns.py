@@ -46,7 +46,7 @@ HELLO = turn(1, 0, user("Hello"), model("Hi."))
 CALLING = turn(2, 2, user("Weather?"), model(call("1"), call("2")), is_open=True)
 
 
-def test_a_message_of_the_user_begins_a_turn_and_the_one_before_stays_unwritten() -> None:
+def test_user_message_starts_a_turn_and_keeps_the_last_one() -> None:
     assert extend_turns(HELLO, 2, [user("So?")], now_ms=9) == [
         StoredTurn(2, (user("So?"),), 9, False, 2)
     ]
@@ -58,7 +58,7 @@ def test_user_messages_one_after_the_other_are_one_turn() -> None:
     assert [(t.number, t.first_message) for t in made] == [(1, 0), (2, 3)]
 
 
-def test_what_stands_before_the_first_user_message_belongs_to_the_first_turn() -> None:
+def test_messages_before_the_first_user_join_the_first_turn() -> None:
     made = extend_turns(
         None, 0, [model("Welcome!"), user("Hello"), model("Hi."), user("b")], now_ms=9
     )
@@ -135,7 +135,7 @@ def test_a_stored_answer_that_goes_on_stays_one_message() -> None:
     assert texts(memory) == [["Go", "One, two, three."]]
 
 
-def test_words_put_behind_a_stored_answer_are_one_message_with_it() -> None:
+def test_prefill_behind_a_stored_answer_is_merged_with_it() -> None:
     memory = Memory()
     memory.take([user("Go")], model("One, "))
     memory.take([model("two, ")], model("three."))
@@ -201,7 +201,7 @@ def test_of_two_calls_with_one_id_one_is_shown() -> None:
     assert to_model_messages(exchange) == [user("a"), model(call("1", "x")), user(result("1"))]
 
 
-def test_a_call_is_left_out_where_another_assistant_speaks_before_its_result() -> None:
+def test_call_is_left_out_when_another_assistant_follows() -> None:
     ann, bob = model("b", call("1"), name="Ann"), model("c", name="Bob")
     shown = to_model_messages([user("a"), ann, bob, user(result("1", "d"))])
     assert shown == [user("a"), model("b", name="Ann"), bob, user("[Result of a tool]", "d")]
@@ -224,7 +224,7 @@ def test_a_late_result_stays_the_newest_thing_said() -> None:
     assert shown[-1] == user("[Result of a tool]", "rain")
 
 
-def test_messages_are_shown_as_they_are_where_nothing_is_wrong_with_them() -> None:
+def test_valid_messages_are_shown_unchanged() -> None:
     exchange = [user("a", image()), model("b", call("1")), user(result("1", "c")), model("d")]
     assert to_model_messages(exchange) == exchange
 
@@ -243,7 +243,7 @@ MESSAGES = st.builds(
 
 
 @given(st.lists(MESSAGES, max_size=10), st.booleans())
-def test_whatever_was_said_a_provider_is_shown_a_valid_conversation(
+def test_shown_conversation_is_valid_for_any_input(
     messages: list[Message], is_normal: bool
 ) -> None:
     """Wrong roles for calls and results aside, which the facade refuses."""

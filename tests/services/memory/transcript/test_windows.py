@@ -22,7 +22,7 @@ def test_without_turns_there_is_nothing() -> None:
     assert (len(view.raw), len(view.summarised), view.due) == (0, 0, None)
 
 
-def test_turns_that_left_the_window_stay_raw_until_they_are_summarised() -> None:
+def test_turns_outside_the_window_stay_raw_until_summarised() -> None:
     view = Windows(10, 5).view(turns=14, summarised=0)
     assert view == TurnRanges(range(1, 1), numbers(1, 4), numbers(5, 14), None)
     assert view.raw == numbers(1, 14)
@@ -39,12 +39,12 @@ def test_of_many_pending_turns_the_oldest_are_due() -> None:
     assert Windows(5, 7).view(turns=100, summarised=14).due == numbers(15, 21)
 
 
-def test_a_larger_window_shows_summarised_turns_raw_again_and_makes_nothing_due() -> None:
+def test_larger_window_shows_summarised_turns_raw_again() -> None:
     view = Windows(20, 5).view(turns=25, summarised=15)
     assert view == TurnRanges(numbers(1, 5), range(6, 6), numbers(6, 25), None)
 
 
-def test_a_window_around_everything_leaves_nothing_to_the_summary() -> None:
+def test_window_over_all_turns_needs_no_summary() -> None:
     view = Windows(30, 5).view(turns=25, summarised=15)
     assert (list(view.summarised), view.raw) == ([], numbers(1, 25))
 
@@ -55,9 +55,7 @@ def test_a_smaller_window_makes_the_turns_it_leaves_pending() -> None:
 
 
 @given(WINDOWS, st.data())
-def test_each_turn_is_in_exactly_one_of_summary_pending_and_window(
-    windows: Windows, data: st.DataObject
-) -> None:
+def test_ranges_partition_the_turns(windows: Windows, data: st.DataObject) -> None:
     turns = data.draw(st.integers(0, 120))
     summarised = data.draw(st.integers(0, turns))
     view = windows.view(turns, summarised)
@@ -73,7 +71,7 @@ def test_each_turn_is_in_exactly_one_of_summary_pending_and_window(
 
 
 @given(st.lists(WINDOWS, min_size=1, max_size=60))
-def test_no_turn_is_ever_summarised_twice_or_left_out_however_windows_change(
+def test_changing_windows_summarise_each_turn_once(
     requests: list[Windows],
 ) -> None:
     batches: list[int] = []

@@ -50,7 +50,7 @@ async def forget(service: MemoryServer, memory_id: str = "diary") -> None:
     await service.call("DeleteMemory", memory_pb2.DeleteMemoryRequest(memory_id=memory_id))
 
 
-async def test_turns_beyond_the_storage_are_refused_before_a_model_is_asked(
+async def test_storage_quota_is_checked_before_the_model_is_asked(
     service: MemoryServer, engine: AsyncEngine
 ) -> None:
     taken, refusal = await fill(service)
@@ -90,7 +90,7 @@ async def test_deleting_a_memory_frees_all_it_took_up(
     assert await stored(engine) == 0
 
 
-async def test_what_is_rewound_stays_charged_until_its_memory_is_deleted(
+async def test_rewound_turns_stay_charged_until_deletion(
     service: MemoryServer, engine: AsyncEngine
 ) -> None:
     await service.say("one")
@@ -130,7 +130,7 @@ async def test_one_who_has_no_room_may_still_read_a_memory(service: MemoryServer
         assert len(holding.context.turns) == 4
 
 
-async def test_a_full_disk_refuses_turns_and_lets_reads_and_deletes_through(
+async def test_full_disk_refuses_turns_but_not_reads_and_deletes(
     service: MemoryServer,
 ) -> None:
     await service.say("there")

@@ -60,7 +60,7 @@ async def test_a_turn_is_seen_by_the_next(service: MemoryServer) -> None:
 
 
 @pytest.mark.parametrize("first", range(3))
-async def test_whoever_sends_all_stores_what_whoever_sends_the_newest_stores(
+async def test_full_and_newest_only_requests_store_the_same(
     service: MemoryServer, first: int
 ) -> None:
     said = [("one", "1"), ("two", "2"), ("three", "3"), ("four", "4"), ("five", "5")]
@@ -189,7 +189,7 @@ async def test_users_share_nothing_but_the_name_of_a_memory(service: MemoryServe
         await service.call("SearchMemory", search, "eve")
 
 
-async def test_old_turns_are_summarised_and_found_again_each_in_one_place(
+async def test_old_turns_are_summarised_and_retrieved_once(
     service: MemoryServer,
 ) -> None:
     await service.say("My boat is called Melusine.", answer="A fine name.")
@@ -234,7 +234,7 @@ async def test_a_summariser_that_never_works_blocks_no_conversation(
         assert "Melusine" in memory.summary
 
 
-async def test_a_profile_holds_what_users_say_and_nothing_that_others_say(
+async def test_profile_holds_only_what_the_user_said(
     service: MemoryServer, engine: AsyncEngine
 ) -> None:
     mine = {"personal_memory": True, "memory_id": ""}
