@@ -32,7 +32,7 @@ RPCS = {
 }
 
 
-class MemoryDesk(memory_pb2_grpc.MemoryServiceServicer):
+class FakeMemoryService(memory_pb2_grpc.MemoryServiceServicer):
     """Notes and answers.
 
     Attributes:
@@ -58,14 +58,14 @@ class MemoryDesk(memory_pb2_grpc.MemoryServiceServicer):
 
 
 def _serving(rpc: str) -> Any:
-    async def serve(self: MemoryDesk, request: Message, context: Any) -> Message:
+    async def serve(self: FakeMemoryService, request: Message, context: Any) -> Message:
         return self.serve(rpc, request)
 
     return serve
 
 
 for _rpc in RPCS:
-    setattr(MemoryDesk, _rpc, _serving(_rpc))
+    setattr(FakeMemoryService, _rpc, _serving(_rpc))
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,11 @@ class Front:
     """A facade and the service behind it."""
 
     url: str
-    desk: MemoryDesk
+    service: FakeMemoryService
     http: aiohttp.ClientSession
 
     async def ask(self, method: str, path: str, **options: Any) -> tuple[Any, Any]:
-        """Send a request whose path is encoded already; give the answer and its JSON."""
+        """Send a request whose path is encoded already; return the answer and its JSON."""
         options.setdefault("headers", A)
         url = URL(self.url + path, encoded=True)
         async with self.http.request(method, url, **options) as answer:
@@ -94,15 +94,15 @@ async def _identify(key: str) -> Caller:
 @asynccontextmanager
 async def memory_facade() -> AsyncIterator[Front]:
     """Run both on free ports."""
-    desk = MemoryDesk()
+    service = FakeMemoryService()
     server = Server(_identify, max_message=80 << 20)
     server.add(accounts_pb2_grpc.add_AccountsServiceServicer_to_server, AccountsServicer(), "a")
-    server.add(memory_pb2_grpc.add_MemoryServiceServicer_to_server, desk, "m")
+    server.add(memory_pb2_grpc.add_MemoryServiceServicer_to_server, service, "m")
     await server.start()
     facade = await Facade.start(server.channel(), "127.0.0.1", 0, parse({}, "test"), Source())
     try:
         async with aiohttp.ClientSession() as http:
-            yield Front(f"http://127.0.0.1:{facade.port}", desk, http)
+            yield Front(f"http://127.0.0.1:{facade.port}", service, http)
     finally:
         await facade.stop()
         await server.stop(0)

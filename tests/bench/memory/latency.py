@@ -97,7 +97,7 @@ def _name(size: int) -> str:
 
 
 def _texts(chance: Random) -> Iterator[str]:
-    """Give texts whose words are as unevenly frequent as those of a language."""
+    """Return texts whose words are as unevenly frequent as those of a language."""
     syllables = [c + v for c in "bcdfglmnprst" for v in "aeiou"]
     lexicon = ["".join(chance.choices(syllables, k=chance.randint(2, 4))) for _ in range(_WORDS)]
     weights = list(accumulate(1 / (rank + 10) for rank in range(_WORDS)))

@@ -48,7 +48,7 @@ class Quality:
     tokens: list[int] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
-        """Give the figures."""
+        """Return the figures."""
         kinds = {kind: self._recall([found]) for kind, found in sorted(self.kinds.items())}
         return {
             "kinds": {**kinds, "all": self._recall(list(self.kinds.values()))},

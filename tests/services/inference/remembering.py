@@ -63,7 +63,7 @@ class Memories:
 
 
 def nothing_more(opening: OpenTurn) -> TurnContext:
-    """Give what was sent, and nothing that was remembered."""
+    """Return what was sent, and nothing that was remembered."""
     newest = max(
         (
             index

@@ -59,7 +59,7 @@ class MemoryProcess:
         return await self.add(record, turn(1, 0, "hello", "hi"))
 
     async def add(self, record: MemoryRecord, *turns: StoredTurn) -> MemoryRecord:
-        """Add turns; give the memory as it is then."""
+        """Add turns; return the memory as it is then."""
         async with (
             self.locks.write_lock(record) as lock,
             self.locks.committing(lock) as (connection, stored),
@@ -68,7 +68,7 @@ class MemoryProcess:
         return stored
 
     async def rewind(self, record: MemoryRecord, keep: int) -> tuple[MemoryRecord, int]:
-        """Rewind; give the memory as it is then, and the first turn that changed."""
+        """Rewind; return the memory as it is then, and the first turn that changed."""
         async with (
             self.locks.write_lock(record) as lock,
             self.locks.committing(lock) as (connection, stored),
@@ -84,7 +84,7 @@ class MemoryProcess:
             await self.repository.delete(connection, stored)
 
     async def said(self, record: MemoryRecord) -> list[str]:
-        """Give the texts of the live transcript."""
+        """Return the texts of the live transcript."""
         turns = await self.repository.turns(record.id, 1, record.turns)
         return [text_of(message) for turn in turns for message in turn.messages]
 
@@ -117,7 +117,7 @@ def role_of(message: Message) -> str:
 
 
 def turn(number: int, first: int, *messages: str | Message, at_ms: int = 1) -> StoredTurn:
-    """Give a turn; of plain texts the user says the first, the assistant the others."""
+    """Return a turn; of plain texts the user says the first, the assistant the others."""
     said = [
         message
         if isinstance(message, Message)
@@ -134,7 +134,7 @@ def turn(number: int, first: int, *messages: str | Message, at_ms: int = 1) -> S
 
 
 def turns(count: int, first_number: int = 1, first_message: int = 0) -> list[StoredTurn]:
-    """Give turns of two messages each, `q1 a1`, `q2 a2` and so on."""
+    """Return turns of two messages each, `q1 a1`, `q2 a2` and so on."""
     return [
         turn(first_number + place, first_message + 2 * place, f"q{place}", f"a{place}")
         for place in range(count)

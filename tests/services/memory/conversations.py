@@ -87,7 +87,7 @@ class Memory:
         return transcript_merge.find_merge_point(sent, StoredTranscript(len(stored), waiting, read))
 
     def begin(self, messages: Sequence[Message]) -> list[StoredTurn]:
-        """Give the turns that come of what a client sends; the last is the present one."""
+        """Return the turns that come of what a client sends; the last is the present one."""
         sent = normalize(messages)
         joined = self.join(sent)
         before = next((t for t in reversed(self.turns) if t.first_message < joined.keep), None)
@@ -102,7 +102,7 @@ class Memory:
         self.commit(self.begin(messages), answer)
 
     def shown(self, begun: Sequence[StoredTurn]) -> list[Message]:
-        """Give what a provider would see of the whole conversation."""
+        """Return what a provider would see of the whole conversation."""
         earlier = self.turns[: begun[0].number - 1]
         return [
             message
@@ -111,7 +111,7 @@ class Memory:
         ]
 
     def content(self) -> list[tuple[int, int, bool, list[bytes]]]:
-        """Give all that must be the same however a client sends: everything but times."""
+        """Return all that must be the same however a client sends: everything but times."""
         return [
             (
                 turn.number,
@@ -194,7 +194,7 @@ class Habits:
 
 
 def transcript(history: Iterable[Exchange], habits: Habits) -> list[Message]:
-    """Give the messages of exchanges as a client keeps them."""
+    """Return the messages of exchanges as a client keeps them."""
     kept: list[Message] = []
     for exchange in history:
         kept += sent(exchange, habits)
@@ -219,7 +219,7 @@ def _put_white_space_around(messages: Sequence[Message]) -> None:
 
 
 def sent(exchange: Exchange, habits: Habits) -> list[Message]:
-    """Give the new messages of a request as a client groups them."""
+    """Return the new messages of a request as a client groups them."""
     messages = [_with_media(message, habits) for message in exchange.sent]
     results = [m for m in messages if has_results(m)]
     if not habits.results_together or not results:
@@ -353,7 +353,7 @@ def scripts(draw: st.DrawFn, *, edits: bool) -> list[Step]:
 
 
 def _editable(history: Sequence[Exchange]) -> list[int]:
-    """Give how many exchanges may be kept, all of them first."""
+    """Return how many exchanges may be kept, all of them first."""
     now = keys(normalize(transcript(history, Habits())))
     places = [len(history)]
     for keep in range(1, len(history)):

@@ -210,7 +210,7 @@ def facts_said(first: int, last: int) -> list[StoredTurn]:
 async def fake_inference(
     timeout_s: float = 20, **chosen: str
 ) -> AsyncIterator[tuple[FakeInference, TaskClient]]:
-    """Serve a fake inference over gRPC; give it and a client of it."""
+    """Serve a fake inference over gRPC; return it and a client of it."""
     fake = FakeInference()
 
     async def nobody(key: str) -> Caller:
@@ -235,7 +235,7 @@ async def rows(engine: AsyncEngine, table: Any) -> list[Any]:
 
 
 async def jobs_left(engine: AsyncEngine) -> list[tuple[str, int, int]]:
-    """Give what is to be done, as kind, first and last turn."""
+    """Return what is to be done, as kind, first and last turn."""
     return sorted(
         (row.kind, row.first_turn, row.last_turn) for row in await rows(engine, jobs_table)
     )
@@ -247,7 +247,7 @@ async def archived_turns(engine: AsyncEngine, record: MemoryRecord) -> list[int]
 
 
 async def summary_rows(engine: AsyncEngine) -> list[tuple[int, int, bool, bool]]:
-    """Give summaries as first and last turn, degraded, superseded."""
+    """Return summaries as first and last turn, degraded, superseded."""
     return sorted(
         (row.first_turn, row.last_turn, row.degraded, row.superseded)
         for row in await rows(engine, summaries_table)

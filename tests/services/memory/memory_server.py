@@ -40,7 +40,7 @@ READ_ONLY = OpenTurn.MODE_READ_ONLY
 
 
 def key_of(name: str) -> str:
-    """Give a user's key; there is a user of every name."""
+    """Return a user's key; there is a user of every name."""
     return f"gw-{name:_<43}"
 
 
@@ -56,7 +56,7 @@ class ClientTurn:
     _call: Any
 
     async def commit(self, answer: Message) -> int:
-        """Add the turn; give its number."""
+        """Add the turn; return its number."""
         await self._call.write(TakeTurnRequest(commit=CommitTurn(answer=answer)))
         number: int = (await _answer(self._call)).committed.turn
         return number
@@ -96,7 +96,7 @@ class MemoryServer:
     async def say(
         self, *messages: Message | str, answer: Message | str = "Noted.", **opening: Any
     ) -> TurnContext:
-        """Take a turn and end it with an answer; give what the model was to see."""
+        """Take a turn and end it with an answer; return what the model was to see."""
         async with self.taking(*messages, **opening) as holding:
             said = model(answer) if isinstance(answer, str) else answer
             await holding.commit(said)
@@ -183,5 +183,5 @@ async def memory_server(
 
 
 def texts(messages: Sequence[Message]) -> list[str]:
-    """Give the texts of messages, one for each."""
+    """Return the texts of messages, one for each."""
     return ["".join(block.text for block in message.blocks) for message in messages]

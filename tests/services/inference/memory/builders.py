@@ -47,7 +47,7 @@ def image(**source: object) -> Block:
 
 
 def request(*messages: Message, memory_id: str = "m", **fields: object) -> GenerateRequest:
-    """Give a request in which the memory of that id takes part; without one, the profile."""
+    """Return a request in which the memory of that id takes part; without one, the profile."""
     memory = Memory(memory_id=memory_id, personal_memory=not memory_id)
     return GenerateRequest(**{"model": "a", "messages": messages, "memory": memory, **fields})
 
@@ -55,7 +55,7 @@ def request(*messages: Message, memory_id: str = "m", **fields: object) -> Gener
 def context(
     *present: Message, turns: Sequence[Sequence[Message]] = (), **fields: object
 ) -> TurnContext:
-    """Give a context whose newest message of the user is the last that is one."""
+    """Return a context whose newest message of the user is the last that is one."""
     newest = max(index for index, one in enumerate(present) if one.role == conversation.ROLE_USER)
     return TurnContext(
         **{
@@ -68,5 +68,5 @@ def context(
 
 
 def texts(messages: Sequence[Message]) -> list[str]:
-    """Give what is said in each message, `-` for what is no text."""
+    """Return what is said in each message, `-` for what is no text."""
     return [" ".join(block.text or "-" for block in one.blocks) for one in messages]

@@ -24,7 +24,7 @@ from tests.services.inference.memory.builders import (
 
 
 def committed(house: House) -> list[list[str]]:
-    """Give what was committed of each turn; none of them is held any more."""
+    """Return what was committed of each turn; none of them is held any more."""
     assert not any(turn.is_held for turn in house.memories.turns)
     return [texts(turn.answers) for turn in house.memories.turns]
 

@@ -43,7 +43,7 @@ BOTH = pytest.mark.parametrize("stream", [False, True])
 
 
 def committed(house: House) -> list[list[str]]:
-    """Give what was committed of each turn; none of them is held any more."""
+    """Return what was committed of each turn; none of them is held any more."""
     assert not any(turn.is_held for turn in house.memories.turns)
     return [texts(turn.answers) for turn in house.memories.turns]
 

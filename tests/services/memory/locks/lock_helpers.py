@@ -52,7 +52,7 @@ class Room:
 
 
 async def refusal(taking: Any) -> GatewayError:
-    """Give what a lock is refused with."""
+    """Return what a lock is refused with."""
     with pytest.raises(GatewayError) as raised:
         async with taking:
             raise AssertionError("the lock was given")

@@ -91,7 +91,7 @@ async def test_unreleased_claim_does_not_block_its_own_process(
 async def _come_and_go(
     processes: list[MemoryProcess], record: MemoryRecord, calls: int, seed: int
 ) -> int:
-    """Let calls come in, of which half are cancelled at some moment; give how many got in."""
+    """Let calls come in, of which half are cancelled at some moment; return how many got in."""
     dice = random.Random(seed)
     loop = asyncio.get_running_loop()
     inside = {"write": 0, "read": 0}

@@ -45,7 +45,7 @@ class Parent:
             await self.repository.append(connection, stored, [said])
 
     async def said(self) -> tuple[list[str], list[int]]:
-        """Give what was said in each turn, and the number of the lock it was said under."""
+        """Return what was said in each turn, and the number of the lock it was said under."""
         record = await self.repository.find(OWNER, NAME)
         assert isinstance(record, MemoryRecord)
         turns = await self.repository.turns(record.id, 1, record.turns)

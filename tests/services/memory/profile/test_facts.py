@@ -60,7 +60,7 @@ class Profile:
         return [fact.value for fact in await self.facts.of(owner)]
 
     async def kept(self) -> list[str]:
-        """Give the values of all facts, superseded ones too."""
+        """Return the values of all facts, superseded ones too."""
         async with reading(self.engine) as connection:
             return sorted(await connection.scalars(select(table.c.value)))
 

@@ -35,7 +35,7 @@ def reason_of(raised: pytest.ExceptionInfo[GatewayError]) -> errors_pb2.Reason.V
 
 
 async def superseded(engine: AsyncEngine, record: MemoryRecord) -> list[list[str]]:
-    """Give the texts of superseded parts, the first of the transcript first."""
+    """Return the texts of superseded parts, the first of the transcript first."""
     query = (
         select(parts.c.content)
         .where(parts.c.entity_id == record.id, parts.c.superseded_at_ms.is_not(None))

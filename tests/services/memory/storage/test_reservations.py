@@ -39,7 +39,7 @@ async def other(
 
 
 async def counted(memory: MemoryProcess, owner_id: str = "ada") -> int:
-    """Give how many memories a user is said to have, which is how many there are."""
+    """Return how many memories a user is said to have, which is how many there are."""
     async with reading(memory.engine) as connection:
         count = await connection.scalar(
             select(owners.c.memories).where(owners.c.owner_id == owner_id)

@@ -28,7 +28,7 @@ from tests.services.memory.builders import (
 
 
 async def superseded(engine: AsyncEngine, record: MemoryRecord) -> list[list[str]]:
-    """Give the texts of superseded parts, the first of the transcript first."""
+    """Return the texts of superseded parts, the first of the transcript first."""
     query = (
         select(parts.c.content)
         .where(parts.c.entity_id == record.id, parts.c.superseded_at_ms.is_not(None))

@@ -38,7 +38,7 @@ def full(before: Sequence[Exchange], step: Step, habits: Habits) -> list[Message
 
 
 def newest(before: Sequence[Exchange], step: Step, habits: Habits) -> list[Message]:
-    """Give the new messages; where there are none the answer that is to go on."""
+    """Return the new messages; where there are none the answer that is to go on."""
     return sent(step.exchange, habits) or normalize(full(before, step, habits))[-1:]
 
 

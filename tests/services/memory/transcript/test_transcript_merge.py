@@ -32,7 +32,7 @@ NONE: frozenset[str] = frozenset()
 
 
 def talk(*words: str) -> list[Message]:
-    """Give messages that user and model say in turn."""
+    """Return messages that user and model say in turn."""
     return [model(said) if place % 2 else user(said) for place, said in enumerate(words)]
 
 
@@ -48,7 +48,7 @@ def kept(stored: Sequence[Message], sent: Sequence[Message]) -> tuple[int, int]:
 
 
 def results(letters: str) -> list[Message]:
-    """Give results of tools, which may repeat in any pattern and stay messages of their own."""
+    """Return results of tools, which may repeat in any pattern and stay messages of their own."""
     return [user(result("1", letter)) for letter in letters]
 
 

@@ -37,7 +37,7 @@ async def stored(engine: AsyncEngine) -> int:
 
 
 async def fill(service: MemoryServer) -> tuple[int, GatewayError]:
-    """Take turns until one is refused; give how many were taken, and the refusal."""
+    """Take turns until one is refused; return how many were taken, and the refusal."""
     for taken in range(100):
         try:
             await service.say(f"{taken} {WORDS}")

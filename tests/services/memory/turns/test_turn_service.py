@@ -28,7 +28,7 @@ def reason_of(error: GatewayError) -> str:
 
 
 async def turns_of(service: MemoryServer, name: str = "ada") -> list[list[str]]:
-    """Give the texts of all turns of the diary, the oldest first."""
+    """Return the texts of all turns of the diary, the oldest first."""
     found: list[list[str]] = []
     token = ""
     while True:
