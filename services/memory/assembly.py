@@ -75,7 +75,7 @@ class MemoryService:
         limits = settings.memory
         metrics = MemoryMetrics(counters)
         tasks = TaskClient(channel, secrets.service_credential, settings.roles, _TASK_TIMEOUT_S)
-        # Whether a process on another machine lives cannot be told.
+        # The death of a process on another machine cannot be detected.
         instances = None
         if is_sqlite(settings.storage):
             instances = Instances.enter(settings.storage.data_dir, source)

@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"\d")
 # A capitalized word within a sentence, which is probably a name.
 _NAME = re.compile(r"(?<![.!?:…] )(?<=[\w,;)] )(?!I\b)[A-ZÀ-ÞА-Я][\w'\u2019-]*")
 _OWN = re.compile(r"\b(?:I|I'm|I'll|I've|I'd|me|my|mine|we|we're|we'll|we've|our|us)\b", re.I)
-_TELLING = re.compile(
+_INFORMATIVE = re.compile(
     r"\b(?:decid\w+|decision|agree\w*|must|will|won't|need\w*|want\w*|prefer\w*|plan\w*|deadline"
     r"|due|always|never|remember|important|because|cho(?:ose|se|ice)|instead|actually|name[ds]?"
     r"|call(?:ed)?|allerg\w+|born|live[sd]?|work[sed]*|moved|budget|cost[s]?|birthday|until|by)\b",
@@ -74,11 +74,11 @@ def extend_summary(before: str, messages: Iterable[Message], max_tokens: int = M
     known = {line.text for line in kept}
     new = [line for line in _weigh(said, first=len(kept)) if line.text not in known]
     sizes = {line.text: estimate_tokens(line.text) + 1 for line in (*kept, *new)}
-    tells = [line for line in new if line.weight > 0] or nlargest(1, new, key=_rank)
-    wanted = sum(sizes[line.text] for line in tells)
+    informative = [line for line in new if line.weight > 0] or nlargest(1, new, key=_rank)
+    wanted = sum(sizes[line.text] for line in informative)
     reserved = min(wanted, max_tokens // _NEW_SHARE)
     chosen, rest = _select_best(kept, sizes, max_tokens - reserved)
-    added, _ = _select_best(tells, sizes, reserved + rest)
+    added, _ = _select_best(informative, sizes, reserved + rest)
     return "\n".join(line.text for line in sorted((*chosen, *added)))
 
 
@@ -86,8 +86,8 @@ def _lines(message: Message) -> list[str]:
     """Return the most informative sentences of a message, with their speaker."""
     is_user = message.role == conversation_pb2.ROLE_USER
     speaker, most = (_USER, _OF_USER) if is_user else (_ASSISTANT, _OF_ASSISTANT)
-    told = (one for block in message.blocks for one in _sentences_of(block))
-    spoken = [f"{speaker}: {one}" for one in islice(told, _MOST_WEIGHED)]
+    said = (one for block in message.blocks for one in _sentences_of(block))
+    spoken = [f"{speaker}: {one}" for one in islice(said, _MOST_WEIGHED)]
     best = nlargest(most, _weigh(spoken), key=_rank)
     return [line.text.removeprefix("- ") for line in sorted(best)]
 
@@ -124,7 +124,7 @@ def _weight(line: str) -> float:
         weight += 4.0 if rules.extract(text) else 1.5 if _OWN.search(text) else 0.0
     weight += min(len(_NUMBER.findall(text)), 1)
     weight += min(len(_NAME.findall(text)) * 0.5, 1.5)
-    weight += min(len(_TELLING.findall(text)) * 0.75, 1.5)
+    weight += min(len(_INFORMATIVE.findall(text)) * 0.75, 1.5)
     if text.endswith(("?", "\uff1f")):
         weight -= 3.0
     if _CHATTER.match(text):

@@ -105,7 +105,7 @@ class JobQueue:
         engine: the database.
         source: ids and clocks.
         lease_s: seconds for which a claim lasts.
-        instances: the processes of this machine, where their deaths can be told.
+        instances: the processes of this machine, where their deaths can be detected.
 
     Attributes:
         lease_s: the same.

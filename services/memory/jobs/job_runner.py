@@ -52,7 +52,7 @@ class JobRunner:
         engine: the database.
         stores: the stores of that database, the queue among them.
         tasks: the models.
-        observer: told of what happens to jobs.
+        observer: receives what happens to jobs.
         poll_s: seconds between two polls for jobs of other processes, on average.
         at_once: jobs that run at a time.
         uniform: random source for jitter.

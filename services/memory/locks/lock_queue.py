@@ -6,7 +6,7 @@ inserted together with its ticket while the queue's row is locked, so a claim ne
 an earlier one: once it is among the first it stays there until it is removed, and nothing is
 written to pass a lock on.
 
-Claims are leased: they expire unless renewed, and whoever waits behind an expired claim removes
+Claims are leased: they expire unless renewed, and a call that waits behind an expired claim removes
 it; those of a process on the same machine are removed as soon as it has died (see `Instances`).
 Expiry depends on the clocks of several machines and so can be wrong. `assert_claimed` makes
 commits safe: within a transaction it checks that a claim is there, and keeps it there.

@@ -111,8 +111,8 @@ class MemoryLocks:
         engine: the database.
         source: ids and clocks.
         limits: bounds on waiting and holding.
-        instances: the processes of this machine, where their deaths can be told: what one held
-            is free when it has died; otherwise once its lease has expired.
+        instances: the processes of this machine, where their deaths can be detected: the locks of
+            a process are then free when it has died, otherwise once their leases expire.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ KEY_SIZE = 8
 _USER = conversation_pb2.ROLE_USER
 _ASSISTANT = conversation_pb2.ROLE_ASSISTANT
 # Kinds of blocks that are ignored; of texts only empty ones. The results of the gateway's own tools
-# are ignored, since the answer tells what matters of them.
+# are ignored, since the answer says what matters of them.
 _IGNORED_KINDS = (
     *("thinking", "redacted_thinking", "text", "refusal", None),
     *("server_tool_use", "server_tool_result"),
