@@ -26,8 +26,8 @@ from pathlib import Path
 from services.common.database import open_engine
 from services.common.ids import Source
 from services.common.settings import Storage
-from tests.services.memory.remembering import Clock
-from tests.services.memory.working import Worker
+from tests.services.memory.builders import Clock
+from tests.services.memory.job_worker import Worker
 
 class Apart(Clock):
     def source(self):
@@ -36,7 +36,7 @@ class Apart(Clock):
 
 class Hanging:
     can_embed = False
-    can_write = sys.argv[2] == "hang"
+    can_summarise = sys.argv[2] == "hang"
     async def summarise(self, user_id, prompt):
         print("asked", flush=True)
         await asyncio.get_running_loop().create_future()
