@@ -37,9 +37,9 @@ from services.inference import servicer as inference
 from services.inference.adaptation.sweeper import ROUNDS
 from services.inference.assembly import Inference
 from services.inference.files import FileStore
-from services.inference.memory.store import MemoryStore
+from services.inference.memory.turn_client import TurnClient
 from services.memory import servicer as memory
-from services.memory.assembly import Memories
+from services.memory.assembly import MemoryService
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Services:
         self._drain_s = drain_s
         self._files: Files | None = None
         self._articles: Articles | None = None
-        self._memory: Memories | None = None
+        self._memory: MemoryService | None = None
         self._inference: Inference | None = None
         self._reserve_watch: asyncio.Task[None] | None = None
 
@@ -147,7 +147,7 @@ class Services:
                 articles.SERVICE_NAME,
             )
         if "memory" in names:
-            services._memory = Memories.start(
+            services._memory = MemoryService.start(
                 settings, database, secrets, source, CollectorRegistry(), channel, for_rows
             )
             server.add(
@@ -162,7 +162,7 @@ class Services:
                 source,
                 CollectorRegistry(),
                 FileStore(channel),
-                MemoryStore(channel),
+                TurnClient(channel),
                 sweeper_lease(
                     database, "conversions", ROUNDS * settings.limits.sweep_every_s, source
                 ),

@@ -1,4 +1,4 @@
-"""`gateway memory`: what operators do with what the server remembers of a user."""
+"""The commands `gateway memory`: show, export and delete what the server remembers of a user."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
     from gateway.memory.v1.memory_pb2 import Memory
     from services.common.settings import Settings
-    from services.memory.management import Management
+    from services.memory.management import MemoryManagement
 
 Result = TypeVar("Result")
 
-# So many are read in one transaction.
+# Rows that are read in one transaction.
 _PAGE = 1000
 
 _UserOption = Annotated[str, typer.Option("--user", metavar="NAME", help="Name of the user.")]
@@ -28,13 +28,13 @@ app = typer.Typer(help="Show, export and forget what is remembered of a user.", 
 
 
 class _Remembered(NamedTuple):
-    """What is remembered of one user."""
+    """The memories and the profile of one user."""
 
-    management: "Management"
+    management: "MemoryManagement"
     owner_id: str
 
     async def names(self, memory: str | None) -> list[str]:
-        """Return the memory that was asked for, or all of them."""
+        """Return the name of the chosen memory, or of all memories."""
         if memory is not None:
             return [memory]
         return [one.memory_id async for one in self.memories()]
@@ -55,7 +55,7 @@ def show(user: _UserOption, memory: _MemoryOption = None) -> None:
 
     async def work(remembered: _Remembered) -> None:
         if memory is not None:
-            one = await remembered.management.describe(remembered.owner_id, memory)
+            one = await remembered.management.get(remembered.owner_id, memory)
             print_table([_HEADING, _row(one)])
             lines = one.summary.splitlines() or ["No summary yet."]
             typer.echo("\n".join(["", *map(_safe, lines)]))
@@ -91,7 +91,7 @@ def export(user: _UserOption, memory: _MemoryOption = None) -> None:
             known = await management.profile(owner_id)
             _print_json({"profile": [_as_dict(fact) for fact in known.facts]})
         for name in await remembered.names(memory):
-            told = _as_dict(await management.describe(owner_id, name))
+            told = _as_dict(await management.get(owner_id, name))
             told["turns"] = turns = []
             token, more = "", True
             while more:
@@ -111,10 +111,10 @@ def remove(user: _UserOption, memory: _MemoryOption = None) -> None:
 
     async def work(remembered: _Remembered) -> None:
         for name in await remembered.names(memory):
-            await remembered.management.forget(remembered.owner_id, name)
+            await remembered.management.delete(remembered.owner_id, name)
             typer.echo(f"Forgot the memory {_safe(name)}.", err=True)
         if memory is None:
-            await remembered.management.forget_profile(remembered.owner_id)
+            await remembered.management.delete_profile(remembered.owner_id)
             typer.echo("Forgot the profile.", err=True)
 
     _for_user(user, work)
@@ -136,7 +136,7 @@ def _row(memory: "Memory") -> tuple[str, ...]:
 
 
 def _safe(text: str) -> str:
-    # What moves the cursor, or turns a line round, must not reach the terminal.
+    # Control characters and bidirectional marks must not reach the terminal.
     return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
 
 
@@ -157,12 +157,12 @@ def _for_user(user: str, work: "Callable[[_Remembered], Awaitable[Result]]") -> 
         from services.accounts.repository import AccountRepository
         from services.common.ids import Source
         from services.memory.assembly import open_locks, open_stores
-        from services.memory.management import Management
+        from services.memory.management import MemoryManagement
 
         owner = await AccountRepository(engine).caller_named(user)
         source = Source()
         locks = open_locks(engine, source, settings.memory)
-        management = Management(engine, open_stores(engine, source), locks, _no_vector)
+        management = MemoryManagement(engine, open_stores(engine, source), locks, _no_vector)
         try:
             return await work(_Remembered(management, owner.user_id))
         finally:
@@ -172,4 +172,4 @@ def _for_user(user: str, work: "Callable[[_Remembered], Awaitable[Result]]") -> 
 
 
 async def _no_vector(owner_id: str, question: str) -> None:
-    """Nothing is searched for here."""
+    """Return no vector, since these commands search nothing."""

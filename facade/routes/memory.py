@@ -1,4 +1,4 @@
-"""The endpoints that look into memories and forget, in the format of the credential."""
+"""The endpoints of memories and the profile, in the format of the credential."""
 
 import grpc
 from aiohttp import web
@@ -38,27 +38,27 @@ def routes() -> list[web.RouteDef]:
 
 
 async def list_memories(request: web.Request) -> web.Response:
-    """List the caller's memories, the one used last first."""
+    """List the caller's memories, the most recently used first."""
     page = memory.parse_page(request.query)
-    wanted = ListMemoriesRequest(limit=page.limit, page_token=page.token)
+    wanted = ListMemoriesRequest(page_size=page.limit, page_token=page.token)
     try:
         listed = await request.app[CONTEXT].memory.ListMemories(wanted, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
-        raise _in_callers_words(error) from None
+        raise _to_caller_error(error) from None
     return _json(
         memory.render_memory_list(listed.memories, listed.next_page_token, _shape(request))
     )
 
 
 async def get_memory(request: web.Request) -> web.Response:
-    """Describe a memory, its summary too."""
+    """Return a memory with its summary."""
     wanted = GetMemoryRequest(memory_id=_memory_id(request))
     found = await request.app[CONTEXT].memory.GetMemory(wanted, metadata=metadata(request))
     return _json(memory.render_memory(found.memory, _shape(request)))
 
 
 async def delete_memory(request: web.Request) -> web.Response:
-    """Forget a memory."""
+    """Delete a memory."""
     memory_id = _memory_id(request)
     wanted = DeleteMemoryRequest(memory_id=memory_id)
     await request.app[CONTEXT].memory.DeleteMemory(wanted, metadata=metadata(request))
@@ -69,17 +69,17 @@ async def list_turns(request: web.Request) -> web.Response:
     """List the turns of a memory, the newest first."""
     page = memory.parse_page(request.query)
     wanted = ListTurnsRequest(
-        memory_id=_memory_id(request), limit=page.limit, page_token=page.token
+        memory_id=_memory_id(request), page_size=page.limit, page_token=page.token
     )
     try:
         listed = await request.app[CONTEXT].memory.ListTurns(wanted, metadata=metadata(request))
     except grpc.aio.AioRpcError as error:
-        raise _in_callers_words(error) from None
+        raise _to_caller_error(error) from None
     return _json(memory.render_turn_list(listed.turns, listed.next_page_token, _shape(request)))
 
 
 async def search(request: web.Request) -> web.Response:
-    """Find archived turns by what they say."""
+    """Search the archived turns of a memory."""
     memory_id = _memory_id(request)
     check_json(request)
     async with ReceivedBody(request, _MAX_SEARCH, "") as held:
@@ -89,21 +89,21 @@ async def search(request: web.Request) -> web.Response:
 
 
 async def get_profile(request: web.Request) -> web.Response:
-    """Return what is known about the caller."""
+    """Return the facts about the caller."""
     service = request.app[CONTEXT].memory
     known = await service.GetProfile(GetProfileRequest(), metadata=metadata(request))
     return _json(memory.render_profile(known.facts, _shape(request)))
 
 
 async def delete_profile(request: web.Request) -> web.Response:
-    """Forget what is known about the caller."""
+    """Delete the facts about the caller."""
     service = request.app[CONTEXT].memory
     await service.DeleteProfile(DeleteProfileRequest(), metadata=metadata(request))
     return _json(memory.render_deleted_profile(_shape(request)))
 
 
-def _in_callers_words(error: grpc.aio.AioRpcError) -> Exception:
-    """Return a failure with the caller's name of what the service calls a page token."""
+def _to_caller_error(error: grpc.aio.AioRpcError) -> Exception:
+    """Return the error of a call, with the query parameter `page` in place of `page_token`."""
     failure = from_rpc_error(error)
     if failure.param == "page_token":
         return invalid("page", "page: takes the next_page of an earlier list")

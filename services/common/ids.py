@@ -69,3 +69,7 @@ class Source:
     new_id: Callable[[str], str] = new_id
     now: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
+
+    def now_ms(self) -> int:
+        """Return the time in Unix milliseconds."""
+        return int(self.now() * 1000)

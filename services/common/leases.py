@@ -1,16 +1,15 @@
-"""Leases in the database: at most one process at a time holds one.
+"""Named leases, for work that one process should do at a time.
 
-A lease is a row with a holder and an end. Whoever holds it renews it while it works; the
-lease of a process that died ends by itself. Clocks of two machines differ, so a lease
-saves work, and what is done under one must stay right when two do it at once.
+What is done under a lease must stay right when two processes do it at once (see `leased_rows`).
 """
 
-from sqlalchemy import BigInteger, Column, String, Table, delete, insert, or_, update
+from sqlalchemy import BigInteger, Column, String, Table, and_, delete, insert, or_
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.database import metadata, writing
 from services.common.ids import Source
+from services.common.leased_rows import LeasedRows
 
 table = Table(
     "leases",
@@ -22,30 +21,26 @@ table = Table(
 
 
 class Lease:
-    """This process's claim to one job."""
+    """The lease of one name, as this process sees it."""
 
     def __init__(self, engine: AsyncEngine, name: str, length_s: float, source: Source) -> None:
         self._engine = engine
         self._name = name
-        self._length_s = length_s
-        self._source = source
+        self._rows = LeasedRows(table, source, length_s)
         self._holder = source.new_id("holder_")
 
     async def take(self) -> bool:
-        """Acquire or renew the lease for its whole length; return whether it is held.
+        """Take or renew the lease for its whole length; return whether this process holds it.
 
         Raises:
             GatewayError: unavailable, when the database does not answer.
         """
-        now_ms = int(self._source.now() * 1000)
-        ours = {"holder": self._holder, "ends_at_ms": now_ms + int(self._length_s * 1000)}
-        free = or_(table.c.holder == self._holder, table.c.ends_at_ms <= now_ms)
+        free = or_(table.c.holder == self._holder, self._rows.has_expired())
         async with writing(self._engine) as connection:
-            taken = await connection.execute(
-                update(table).where(table.c.name == self._name, free).values(**ours)
-            )
-        if taken.rowcount:
-            return True
+            which = and_(table.c.name == self._name, free)
+            if await self._rows.hold(connection, which, holder=self._holder):
+                return True
+        ours = {"holder": self._holder, "ends_at_ms": self._rows.ends_at_ms()}
         try:
             async with writing(self._engine) as connection:
                 await connection.execute(insert(table).values(name=self._name, **ours))

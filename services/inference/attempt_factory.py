@@ -121,7 +121,7 @@ class RequestAttempts:
         media = self._media
         left_out = 0
         if self._conversation is not None:
-            request, media, left_out = self._conversation.seen_by(request, step.target)
+            request, media, left_out = self._conversation.view_for(request, step.target)
             if self._conversation.lacks_thoughts and self._wants_thoughts(request, step):
                 request.ClearField("thinking")
                 dropped = [*dropped, "thinking"]

@@ -35,10 +35,15 @@ from services.inference.fallback.run_context import RunContext
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.files import Files, place_files
 from services.inference.media import MediaRef, find_media
-from services.inference.memory.apart import check_steps, takes_part
-from services.inference.memory.store import Memories
-from services.inference.memory.taking import Taken, place_remembered, take, taking
-from services.inference.memory.telling import Tellings
+from services.inference.memory.commit import AnswerCommitter
+from services.inference.memory.open_turn import (
+    OpenedTurn,
+    open_turn,
+    opened_turn,
+    place_remembered_files,
+)
+from services.inference.memory.split import check_steps, uses_memory
+from services.inference.memory.turn_client import TurnOpener
 from services.inference.metrics import Metrics
 from services.inference.offload import mark, offload
 from services.inference.providers.base import Call, Provider
@@ -119,7 +124,7 @@ class Engine:
         routes: Routes,
         signer: thinking.Signer,
         files: Files,
-        memories: Memories,
+        memories: TurnOpener,
         limits: Limits,
         memory: Memory,
         metrics: Metrics,
@@ -137,7 +142,7 @@ class Engine:
         self._files = files
         self._memories = memories
         self._memory = memory
-        self._tellings = Tellings(memory.leave_drain_s)
+        self._committer = AnswerCommitter(memory.leave_drain_s)
         self.failure_log = FailureLog(monotonic)
         self._attempt_log = AttemptLog(self.breakers, metrics, self.failure_log, monotonic)
         self._adaptation = adaptation
@@ -166,9 +171,9 @@ class Engine:
         admitted = await self._admitted(request)
         if not admitted.is_remembered:
             return await self._whole(await self._ready(request, admitted))
-        async with taking(request, self._memories, self._memory.inject_tokens) as taken:
+        async with opened_turn(request, self._memories, self._memory.inject_tokens) as taken:
             response = await self._whole(await self._ready(request, admitted, taken))
-            await taken.remember(response)
+            await taken.commit(response)
         return response
 
     async def stream(self, given: GenerateRequest | LazyRequest) -> Batches:
@@ -192,7 +197,7 @@ class Engine:
         admitted = await offload(self._admit, request)
         if not admitted.is_remembered:
             return await self._counted(await self._ready(request, admitted, counts=True))
-        async with taking(
+        async with opened_turn(
             request, self._memories, self._memory.inject_tokens, reads_only=True
         ) as taken:
             ready = await self._ready(request, admitted, taken, counts=True)
@@ -202,7 +207,7 @@ class Engine:
 
     async def settle(self, within_s: float) -> None:
         """Wait for answers that are still to be remembered, so many seconds at most."""
-        await self._tellings.settle(within_s)
+        await self._committer.drain(within_s)
 
     async def _whole(self, ready: _Ready) -> GenerateResponse:
         if ready.tools is not None:
@@ -260,10 +265,10 @@ class Engine:
         )
 
     async def _remembered(self, request: GenerateRequest, admitted: _Admitted) -> Batches:
-        taken = await take(request, self._memories, self._memory.inject_tokens)
-        async with taken.ended_by_failure():
+        taken = await open_turn(request, self._memories, self._memory.inject_tokens)
+        async with taken.closing_on_failure():
             batches = self._streamed(await self._ready(request, admitted, taken))
-        async with aclosing(self._tellings.tell(taken, batches)) as told:
+        async with aclosing(self._committer.stream(taken, batches)) as told:
             async for batch in told:
                 yield batch
 
@@ -314,7 +319,7 @@ class Engine:
         plan = plans.of(request)
         has_called = not HISTORY_KINDS.isdisjoint(kinds)
         asks = self._asks_for_tools(request, plan, routes, has_called=has_called)
-        if takes_part(request):
+        if uses_memory(request):
             check_steps(request, plan)
             # The answer is read here, to be remembered.
             request.takes_verbatim = False
@@ -355,7 +360,7 @@ class Engine:
             request.use_built_in_tools = web is not None and web.available.searches
         if not isinstance(given, LazyRequest):
             return given, None
-        if request.use_built_in_tools or takes_part(request):
+        if request.use_built_in_tools or uses_memory(request):
             return given.complete(), None
         return request, given
 
@@ -363,7 +368,7 @@ class Engine:
         self,
         request: GenerateRequest,
         admitted: _Admitted,
-        taken: Taken | None = None,
+        taken: OpenedTurn | None = None,
         *,
         counts: bool = False,
     ) -> _Ready:
@@ -386,7 +391,7 @@ class Engine:
             at_most = self._limits.max_body
             await place_files(named, self._files, at_most=at_most, keep_foreign=keep_foreign)
             targets = [step.target for step in plan.steps]
-            await place_remembered(
+            await place_remembered_files(
                 remembered,
                 self._files,
                 targets,

@@ -1,1 +1,7 @@
-"""The memory service: conversations that the server remembers."""
+"""The memory service: conversations that the server remembers.
+
+Packages, from the top: `turns` opens and commits turns, `jobs` summarises and archives them in the
+background, `archive` indexes old turns, `profile` extracts facts about users, `locks` orders the
+calls on one memory, `storage` keeps memories in the database, and `transcript` holds the pure rules
+of messages and turns.
+"""

@@ -15,29 +15,29 @@ from services.common.secrets import Secrets
 from services.common.settings import Memory, Settings
 from services.common.sweeping import sweeper_lease
 from services.memory.archive.archive import Archive
-from services.memory.context import Contexts
-from services.memory.job_queue import JobQueue
-from services.memory.jobs import Jobs
-from services.memory.locks import LockLimits, Locks
-from services.memory.management import Management
-from services.memory.metrics import Metrics
-from services.memory.profile.facts import Facts
-from services.memory.repository import Repository
-from services.memory.roles import Roles
+from services.memory.jobs.job_queue import JobQueue
+from services.memory.jobs.job_runner import JobRunner
+from services.memory.jobs.stores import Stores
+from services.memory.jobs.summaries import SummaryStore
+from services.memory.jobs.sweeper import MemorySweeper
+from services.memory.jobs.task_client import TaskClient
+from services.memory.locks.locks import LockLimits, MemoryLocks
+from services.memory.management import MemoryManagement
+from services.memory.metrics import MemoryMetrics
+from services.memory.profile.fact_store import FactStore
 from services.memory.servicer import MemoryServicer
-from services.memory.stores import Stores
-from services.memory.summaries import Summaries
-from services.memory.sweeper import MemorySweeper
-from services.memory.taking import Taking
+from services.memory.storage.repository import MemoryRepository
+from services.memory.turns.context import ContextReader
+from services.memory.turns.turn_service import TurnService
 
-# Seconds for which a job is held; whoever works on it renews that.
+# Seconds for which a job is claimed; the claim is renewed while the job runs.
 _JOB_LEASE_S = 30.0
-# A side job's model gets as long; after that the job has failed and is tried again.
-_ROLE_TIMEOUT_S = 60.0
+# Seconds that the model of a job may take; after that the job has failed and is tried again.
+_TASK_TIMEOUT_S = 60.0
 
 
-class Memories:
-    """The memory service of one process, its background work under way.
+class MemoryService:
+    """The memory service of one process, with its background work running.
 
     Attributes:
         servicer: answers calls.
@@ -46,9 +46,9 @@ class Memories:
     def __init__(
         self,
         servicer: MemoryServicer,
-        locks: Locks,
-        jobs: Jobs,
-        roles: Roles,
+        locks: MemoryLocks,
+        jobs: JobRunner,
+        tasks: TaskClient,
         sweeper: MemorySweeper,
         instances: Instances | None,
     ) -> None:
@@ -56,7 +56,7 @@ class Memories:
         self._instances = instances
         self._locks = locks
         self._jobs = jobs
-        self._roles = roles
+        self._tasks = tasks
         self._sweeper = sweeper
         self._running = [asyncio.create_task(jobs.run()), asyncio.create_task(sweeper.run())]
 
@@ -71,36 +71,37 @@ class Memories:
         channel: grpc.aio.Channel,
         reserve: DiskReserve,
     ) -> Self:
-        """Build it over a migrated database; `channel` reaches inference."""
-        chosen = settings.memory
-        metrics = Metrics(counters)
-        roles = Roles(channel, secrets.service_credential, settings.roles, _ROLE_TIMEOUT_S)
-        # Of a process on another machine nobody can tell whether it lives.
+        """Build and start the service over a migrated database; `channel` reaches inference."""
+        limits = settings.memory
+        metrics = MemoryMetrics(counters)
+        tasks = TaskClient(channel, secrets.service_credential, settings.roles, _TASK_TIMEOUT_S)
+        # The death of a process on another machine cannot be detected.
         instances = None
         if is_sqlite(settings.storage):
             instances = Instances.enter(settings.storage.data_dir, source)
         stores = open_stores(database, source, instances)
-        locks = open_locks(database, source, chosen, instances)
-        contexts = Contexts(stores, roles, chosen, metrics)
-        jobs = Jobs(database, stores, roles, metrics, chosen.job_poll_s, instances=instances)
-        taking = Taking(stores, locks, contexts, jobs, chosen, source, metrics, reserve)
+        locks = open_locks(database, source, limits, instances)
+        contexts = ContextReader(stores, tasks, limits, metrics)
+        jobs = JobRunner(database, stores, tasks, metrics, limits.job_poll_s, instances=instances)
+        turns = TurnService(stores, locks, contexts, jobs, limits, source, metrics, reserve)
+        management = MemoryManagement(database, stores, locks, contexts.embed_question)
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "memory", every_s, source)
         return cls(
-            MemoryServicer(taking, Management(database, stores, locks, contexts.embedded)),
+            MemoryServicer(turns, management),
             locks,
             jobs,
-            roles,
+            tasks,
             MemorySweeper(stores.repository, locks, lease, every_s),
             instances,
         )
 
     def reload(self, settings: Settings) -> None:
-        """Take the models that settings choose now."""
-        self._roles.chosen = settings.roles
+        """Use the models that the settings name now."""
+        self._tasks.roles = settings.roles
 
     async def stop(self) -> None:
-        """End the background work; whoever takes it over goes on from where it is."""
+        """Stop the background work; other processes take it over where it is."""
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
@@ -114,19 +115,19 @@ class Memories:
 def open_stores(
     database: AsyncEngine, source: Source, instances: Instances | None = None
 ) -> Stores:
-    """Return what is kept of memories in a migrated database."""
+    """Return the stores of a migrated database."""
     return Stores(
-        Repository(database, source),
-        Summaries(database, source),
+        MemoryRepository(database, source),
+        SummaryStore(database, source),
         Archive(database, source),
-        Facts(database, source),
+        FactStore(database, source),
         JobQueue(database, source, _JOB_LEASE_S, instances),
     )
 
 
 def open_locks(
-    database: AsyncEngine, source: Source, chosen: Memory, instances: Instances | None = None
-) -> Locks:
+    database: AsyncEngine, source: Source, settings: Memory, instances: Instances | None = None
+) -> MemoryLocks:
     """Return this process's locks on memories."""
-    limits = LockLimits(chosen.lock_wait_s, chosen.readers, chosen.lock_lease_s)
-    return Locks(database, source, limits, instances)
+    limits = LockLimits(settings.lock_wait_s, settings.max_readers, settings.lock_lease_s)
+    return MemoryLocks(database, source, limits, instances)

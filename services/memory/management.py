@@ -1,4 +1,4 @@
-"""What users see and do of their memories outside of conversations."""
+"""What users see and do of their memories outside of conversations: list, search, delete."""
 
 from collections.abc import Awaitable, Callable
 
@@ -9,94 +9,96 @@ from gateway.memory.v1 import memory_pb2
 from services.common.database import writing
 from services.common.errors import GatewayError
 from services.common.texts import MAX_NAME
-from services.memory.archive.archive import Embedded
-from services.memory.context import to_proto
-from services.memory.entities import Entity
-from services.memory.locks import Locks
-from services.memory.stores import Stores
-from services.memory.windows import Windows
+from services.memory.archive.archive import QuestionVector
+from services.memory.jobs.stores import Stores
+from services.memory.locks.locks import MemoryLocks
+from services.memory.storage.memory_records import MemoryRecord
+from services.memory.transcript.windows import Windows
+from services.memory.turns.context import turn_to_proto
 
 # Returns the vector of a user's question, None where no model makes one.
-Embed = Callable[[str, str], Awaitable[Embedded | None]]
+EmbedQuestion = Callable[[str, str], Awaitable[QuestionVector | None]]
 
 
-class Management:
-    """Describes memories and forgets them; every method is for one user's own alone.
+class MemoryManagement:
+    """Reads and deletes the memories of one user at a time.
 
-    Methods that take a `memory_id` raise `not_found` when the user has none of that name.
+    Methods that take a `memory_id` raise `not_found` when the user has no such memory.
     """
 
-    def __init__(self, engine: AsyncEngine, stores: Stores, locks: Locks, embed: Embed) -> None:
+    def __init__(
+        self, engine: AsyncEngine, stores: Stores, locks: MemoryLocks, embed: EmbedQuestion
+    ) -> None:
         self._engine = engine
         self._stores = stores
         self._locks = locks
         self._embed = embed
 
     async def page(
-        self, owner_id: str, limit: int, page_token: str
+        self, owner_id: str, page_size: int, page_token: str
     ) -> memory_pb2.ListMemoriesResponse:
-        """Return memories, the one used last first."""
-        found, token = await self._stores.repository.page(owner_id, limit, page_token)
-        written = await self._locks.written([entity.id for entity in found])
+        """Return memories, the most recently used first."""
+        found, token = await self._stores.repository.page(owner_id, page_size, page_token)
+        written = await self._locks.being_written([record.id for record in found])
         return memory_pb2.ListMemoriesResponse(
-            memories=[_described(entity, is_written=entity.id in written) for entity in found],
+            memories=[_to_proto(record, is_written=record.id in written) for record in found],
             next_page_token=token,
         )
 
-    async def describe(self, owner_id: str, memory_id: str) -> memory_pb2.Memory:
-        """Describe one memory, its summary included."""
-        entity = await self._find(owner_id, memory_id)
-        is_written = bool(await self._locks.written([entity.id]))
-        summary = await self._stores.summaries.current(entity.id)
-        described = _described(entity, is_written=is_written)
-        if not is_written and await self._stores.queue.waits(entity.id):
-            described.state = memory_pb2.Memory.STATE_SUMMARISING
-        described.summary = summary.text
-        described.degraded = summary.degraded
-        return described
+    async def get(self, owner_id: str, memory_id: str) -> memory_pb2.Memory:
+        """Return one memory with its summary."""
+        record = await self._find(owner_id, memory_id)
+        is_written = bool(await self._locks.being_written([record.id]))
+        summary = await self._stores.summaries.current(record.id)
+        memory = _to_proto(record, is_written=is_written)
+        if not is_written and await self._stores.queue.has_summaries(record.id):
+            memory.state = memory_pb2.Memory.STATE_SUMMARISING
+        memory.summary = summary.text
+        memory.degraded = summary.degraded
+        return memory
 
     async def turns(
-        self, owner_id: str, memory_id: str, limit: int, page_token: str
+        self, owner_id: str, memory_id: str, page_size: int, page_token: str
     ) -> memory_pb2.ListTurnsResponse:
         """Return turns of a memory, the newest first."""
-        entity = await self._find(owner_id, memory_id)
-        found, token = await self._stores.repository.turn_page(entity, limit, page_token)
+        record = await self._find(owner_id, memory_id)
+        found, token = await self._stores.repository.turn_page(record, page_size, page_token)
         return memory_pb2.ListTurnsResponse(
-            turns=[to_proto(turn) for turn in found], next_page_token=token
+            turns=[turn_to_proto(turn) for turn in found], next_page_token=token
         )
 
     async def search(
         self, owner_id: str, memory_id: str, query: str, limit: int
     ) -> memory_pb2.SearchMemoryResponse:
-        """Find archived turns."""
-        entity = await self._find(owner_id, memory_id)
+        """Return archived turns that match a query, the best first."""
+        record = await self._find(owner_id, memory_id)
         found = await self._stores.archive.search(
             owner_id,
-            entity.id,
+            record.id,
             query,
-            before_turn=entity.turns + 1,
+            before_turn=record.turns + 1,
             limit=limit,
-            embedded=await self._embed(owner_id, query),
+            vector=await self._embed(owner_id, query),
         )
         return memory_pb2.SearchMemoryResponse(
             snippets=[memory_pb2.Snippet(**snippet._asdict()) for snippet in found]
         )
 
-    async def forget(self, owner_id: str, memory_id: str) -> None:
-        """Forget a memory, once nobody writes to it.
+    async def delete(self, owner_id: str, memory_id: str) -> None:
+        """Delete a memory, once nobody writes to it.
 
         Raises:
-            GatewayError: memory_busy, when somebody does for too long.
+            GatewayError: memory_busy, when a call writes to it for too long.
         """
-        entity = await self._find(owner_id, memory_id)
+        record = await self._find(owner_id, memory_id)
         async with (
-            self._locks.writing(entity) as lock,
-            self._stores.repository.committing(lock) as (connection, current),
+            self._locks.write_lock(record) as lock,
+            self._locks.committing(lock) as (connection, current),
         ):
-            await self._stores.forget(connection, current)
+            await self._stores.delete(connection, current)
 
     async def profile(self, owner_id: str) -> memory_pb2.GetProfileResponse:
-        """Return what is known about a user."""
+        """Return the facts about a user."""
         facts = await self._stores.facts.of(owner_id)
         ids = {source.entity_id for fact in facts for source in fact.sources}
         names = await self._stores.repository.names(owner_id, ids)
@@ -117,33 +119,33 @@ class Management:
             ]
         )
 
-    async def forget_profile(self, owner_id: str) -> None:
-        """Forget what is known about a user, and what was still to be looked through."""
+    async def delete_profile(self, owner_id: str) -> None:
+        """Delete the facts about a user, and the jobs that would extract more."""
         async with writing(self._engine) as connection:
-            await self._stores.forget_profile(connection, owner_id)
+            await self._stores.delete_profile(connection, owner_id)
 
-    async def _find(self, owner_id: str, memory_id: str) -> Entity:
-        # Memories of older rules have unprintable characters in their names.
-        known = len(memory_id) <= MAX_NAME and "\0" not in memory_id
-        entity = await self._stores.repository.find(owner_id, memory_id) if known else None
-        if entity is None:
+    async def _find(self, owner_id: str, memory_id: str) -> MemoryRecord:
+        # Memories made under older rules may have unprintable characters in their names.
+        is_possible = len(memory_id) <= MAX_NAME and "\0" not in memory_id
+        record = await self._stores.repository.find(owner_id, memory_id) if is_possible else None
+        if record is None:
             raise GatewayError(
                 errors_pb2.REASON_NOT_FOUND,
                 "memory_id: you have no memory of that name; GET /beta/v1/memories lists yours",
                 param="memory_id",
             )
-        return entity
+        return record
 
 
-def _described(entity: Entity, *, is_written: bool) -> memory_pb2.Memory:
-    view = Windows().view(entity.turns, entity.summarised)
+def _to_proto(record: MemoryRecord, *, is_written: bool) -> memory_pb2.Memory:
+    view = Windows().view(record.turns, record.summarised)
     state = memory_pb2.Memory.STATE_WRITING if is_written else memory_pb2.Memory.STATE_IDLE
     return memory_pb2.Memory(
-        memory_id=entity.memory_id,
-        created_at_ms=entity.created_at_ms,
-        updated_at_ms=entity.updated_at_ms,
-        turns=entity.turns,
-        summarised=entity.summarised,
+        memory_id=record.memory_id,
+        created_at_ms=record.created_at_ms,
+        updated_at_ms=record.updated_at_ms,
+        turns=record.turns,
+        summarised=record.summarised,
         pending=len(view.pending),
         state=state,
     )

@@ -1,15 +1,15 @@
-"""What the memory service counts, shown by /metrics."""
+"""Metrics of the memory service, exposed by /metrics."""
 
 from prometheus_client import CollectorRegistry
 
 from services.common.metrics import Counter, Gauge, Histogram
-from services.memory.job_queue import Backlog, Kind
+from services.memory.jobs.job_queue import Backlog, JobKind
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
-class Metrics:
-    """The counters of one process; those of the queue tell of all processes."""
+class MemoryMetrics:
+    """The metrics of one process; those of the job queue cover all processes."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.jobs = Gauge(
@@ -44,10 +44,10 @@ class Metrics:
         )
 
     def backlog(self, backlog: Backlog) -> None:
-        """Show how much there is to do."""
+        """Record the jobs that are due."""
         self.jobs.set(backlog.jobs)
         self.oldest_job_s.set(backlog.oldest_s)
 
-    def ended(self, kind: Kind, outcome: str) -> None:
+    def ended(self, kind: JobKind, outcome: str) -> None:
         """Count an attempt at a job."""
         self.ended_jobs.labels(kind.value, outcome).inc()

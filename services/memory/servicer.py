@@ -1,4 +1,4 @@
-"""The MemoryService: checks, calls, converts."""
+"""The gRPC servicer of MemoryService: validates, calls, converts."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -10,10 +10,10 @@ from gateway.memory.v1.memory_pb2 import OpenTurn, TakeTurnRequest, TakeTurnResp
 from services.common.authentication import caller
 from services.common.errors import GatewayError, invalid
 from services.common.texts import MAX_NAME
-from services.memory.entities import is_memory_id
-from services.memory.management import Management
-from services.memory.taking import Taking
-from services.memory.windows import SMALLEST_WINDOW
+from services.memory.management import MemoryManagement
+from services.memory.storage.memory_records import is_memory_id
+from services.memory.transcript.windows import SMALLEST_WINDOW
+from services.memory.turns.turn_service import TurnService
 
 SERVICE_NAME = memory_pb2.DESCRIPTOR.services_by_name["MemoryService"].full_name
 
@@ -23,52 +23,52 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
-    """Serves what `memory.proto` promises; failures are raised as GatewayError."""
+    """Serves the RPCs of `memory.proto`; failures are raised as GatewayError."""
 
-    def __init__(self, taking: Taking, management: Management) -> None:
-        self._taking = taking
+    def __init__(self, turns: TurnService, management: MemoryManagement) -> None:
+        self._turns = turns
         self._management = management
 
     async def TakeTurn(
         self, request_iterator: AsyncIterator[TakeTurnRequest], context: Context
     ) -> AsyncIterator[TakeTurnResponse]:
-        """Take part in one turn."""
+        """Open one turn, and commit it if the caller asks for that."""
         steps = aiter(request_iterator)
         first = await anext(steps, TakeTurnRequest())
         if not first.HasField("open"):
             raise _out_of_order("open")
         _check_opening(first.open)
-        async with self._taking.take(caller.get(), first.open) as taken:
-            yield TakeTurnResponse(context=taken.context)
+        async with self._turns.open(caller.get(), first.open) as turn:
+            yield TakeTurnResponse(context=turn.context)
             second = await anext(steps, None)
             if second is None:
                 return
             if not second.HasField("commit"):
                 raise _out_of_order("commit")
-            turn = await taken.commit(second.commit.answer)
-            yield TakeTurnResponse(committed=memory_pb2.Committed(turn=turn))
+            number = await turn.commit(second.commit.answer)
+            yield TakeTurnResponse(committed=memory_pb2.Committed(turn=number))
 
     async def ListMemories(
         self, request: memory_pb2.ListMemoriesRequest, context: Context
     ) -> memory_pb2.ListMemoriesResponse:
         """List the caller's memories."""
-        limit = _limit(request, default=20, most=1000)
-        return await self._management.page(caller.get().user_id, limit, request.page_token)
+        page_size = _count(request, "page_size", default=20, largest=1000)
+        return await self._management.page(caller.get().user_id, page_size, request.page_token)
 
     async def GetMemory(
         self, request: memory_pb2.GetMemoryRequest, context: Context
     ) -> memory_pb2.GetMemoryResponse:
-        """Describe one memory."""
-        memory = await self._management.describe(caller.get().user_id, request.memory_id)
+        """Return one memory."""
+        memory = await self._management.get(caller.get().user_id, request.memory_id)
         return memory_pb2.GetMemoryResponse(memory=memory)
 
     async def ListTurns(
         self, request: memory_pb2.ListTurnsRequest, context: Context
     ) -> memory_pb2.ListTurnsResponse:
         """List the turns of a memory."""
-        limit = _limit(request, default=20, most=1000)
+        page_size = _count(request, "page_size", default=20, largest=1000)
         return await self._management.turns(
-            caller.get().user_id, request.memory_id, limit, request.page_token
+            caller.get().user_id, request.memory_id, page_size, request.page_token
         )
 
     async def SearchMemory(
@@ -77,29 +77,29 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
         """Find archived turns."""
         if not 1 <= len(request.query) <= _MAX_QUERY:
             raise invalid("query", f"query: takes 1 to {_MAX_QUERY} characters")
-        limit = _limit(request, default=8, most=100)
+        top_k = _count(request, "top_k", default=8, largest=100)
         return await self._management.search(
-            caller.get().user_id, request.memory_id, request.query, limit
+            caller.get().user_id, request.memory_id, request.query, top_k
         )
 
     async def DeleteMemory(
         self, request: memory_pb2.DeleteMemoryRequest, context: Context
     ) -> memory_pb2.DeleteMemoryResponse:
-        """Forget a memory."""
-        await self._management.forget(caller.get().user_id, request.memory_id)
+        """Delete a memory."""
+        await self._management.delete(caller.get().user_id, request.memory_id)
         return memory_pb2.DeleteMemoryResponse()
 
     async def GetProfile(
         self, request: memory_pb2.GetProfileRequest, context: Context
     ) -> memory_pb2.GetProfileResponse:
-        """Return what is known about the caller."""
+        """Return the facts about the caller."""
         return await self._management.profile(caller.get().user_id)
 
     async def DeleteProfile(
         self, request: memory_pb2.DeleteProfileRequest, context: Context
     ) -> memory_pb2.DeleteProfileResponse:
-        """Forget what is known about the caller."""
-        await self._management.forget_profile(caller.get().user_id)
+        """Delete the facts about the caller."""
+        await self._management.delete_profile(caller.get().user_id)
         return memory_pb2.DeleteProfileResponse()
 
 
@@ -114,11 +114,11 @@ def _check_opening(opening: OpenTurn) -> None:
             raise invalid(path, f"{path}: must be at least {SMALLEST_WINDOW}")
 
 
-def _limit(request: Any, *, default: int, most: int) -> int:
-    limit: int = request.limit if request.HasField("limit") else default
-    if not 1 <= limit <= most:
-        raise invalid("limit", f"limit: takes 1 to {most}")
-    return limit
+def _count(request: Any, field: str, *, default: int, largest: int) -> int:
+    count: int = getattr(request, field) if request.HasField(field) else default
+    if not 1 <= count <= largest:
+        raise invalid(field, f"{field}: takes 1 to {largest}")
+    return count
 
 
 def _out_of_order(expected: str) -> GatewayError:

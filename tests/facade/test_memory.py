@@ -19,7 +19,7 @@ from gateway.conversation.v1.conversation_pb2 import (
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1 import memory_pb2 as pb
 from services.common.errors import GatewayError, invalid
-from tests.facade.memory_desk import ANTHROPIC, A, B, running_desk
+from tests.facade.memory_facade import ANTHROPIC, A, B, memory_facade
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -67,7 +67,7 @@ ONE = f"{MEMORIES}/trip%2Foslo"
 OPERATIONS = {
     "listMemories": (
         ("GET", MEMORIES),
-        pb.ListMemoriesRequest(limit=20),
+        pb.ListMemoriesRequest(page_size=20),
         pb.ListMemoriesResponse(memories=[MEMORY]),
     ),
     "getMemory": (
@@ -82,12 +82,12 @@ OPERATIONS = {
     ),
     "listMemoryTurns": (
         ("GET", f"{ONE}/turns"),
-        pb.ListTurnsRequest(memory_id="trip/oslo", limit=20),
+        pb.ListTurnsRequest(memory_id="trip/oslo", page_size=20),
         pb.ListTurnsResponse(turns=[TURN], next_page_token="MjA"),
     ),
     "searchMemory": (
         ("POST", f"{ONE}/search"),
-        pb.SearchMemoryRequest(memory_id="trip/oslo", **SEARCH),
+        pb.SearchMemoryRequest(memory_id="trip/oslo", query=SEARCH["query"], top_k=SEARCH["limit"]),
         pb.SearchMemoryResponse(
             snippets=[pb.Snippet(turn=3, text=SUMMARY, created_at_ms=DAY_MS, score=0.0328)]
         ),
@@ -104,13 +104,13 @@ OPERATIONS["getMemory"][2].memory.summary = SUMMARY
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running():
-    async with running_desk() as front:
+    async with memory_facade() as front:
         yield front
 
 
 @pytest.fixture
 def front(running):
-    running.desk.clear()
+    running.service.clear()
     return running
 
 
@@ -131,11 +131,11 @@ def schema(of):
 @pytest.mark.parametrize("headers", [A, B, ANTHROPIC])
 @pytest.mark.parametrize("name", OPERATIONS)
 async def test_every_endpoint_answers_as_the_document_shows(front, name, headers):
-    (method, path), asked, front.desk.answer = OPERATIONS[name]
+    (method, path), asked, front.service.answer = OPERATIONS[name]
     options = {"json": SEARCH} if method == "POST" else {}
     answer, told = await front.ask(method, path, headers=headers, **options)
     assert answer.status == 200
-    assert front.desk.calls == [asked]
+    assert front.service.calls == [asked]
     assert told == ANSWERS[name][headers is not A]
     content = described(name)["responses"]["200"]["content"]["application/json"]
     schema(content["schema"]).validate(told)
@@ -161,10 +161,10 @@ async def test_the_example_of_a_search_fits_the_document():
 @pytest.mark.parametrize("written", NAMES)
 async def test_a_name_is_read_with_its_encoding_undone(front, written):
     for path in ("", "/turns"):
-        front.desk.failure = GatewayError(errors_pb2.REASON_NOT_FOUND, "there is none")
+        front.service.failure = GatewayError(errors_pb2.REASON_NOT_FOUND, "there is none")
         answer, _ = await front.ask("GET", f"{MEMORIES}/{written}{path}")
         assert answer.status == 404
-    assert [call.memory_id for call in front.desk.calls] == [NAMES[written]] * 2
+    assert [call.memory_id for call in front.service.calls] == [NAMES[written]] * 2
 
 
 @pytest.mark.parametrize("written", ["a%0Ab", "%00", "a" * 257, "%C2%85"])
@@ -172,20 +172,22 @@ async def test_a_name_is_read_with_its_encoding_undone(front, written):
 async def test_a_name_that_no_memory_can_have_is_refused(front, method, written):
     answer, told = await front.ask(method, f"{MEMORIES}/{written}")
     assert (answer.status, told["error"]["param"]) == (400, "memory_id")
-    assert not front.desk.calls
+    assert not front.service.calls
 
 
 async def test_a_list_goes_on_at_its_next_page(front):
-    front.desk.answer = pb.ListMemoriesResponse(memories=[MEMORY], next_page_token="abc-_1")
+    front.service.answer = pb.ListMemoriesResponse(memories=[MEMORY], next_page_token="abc-_1")
     _, told = await front.ask("GET", f"{MEMORIES}?limit=1")
     assert (told["has_more"], told["next_page"]) == (True, "abc-_1")
     await front.ask("GET", f"{MEMORIES}?limit=1&page={told['next_page']}")
-    assert front.desk.calls[-1] == pb.ListMemoriesRequest(limit=1, page_token="abc-_1")
-    front.desk.answer = pb.ListTurnsResponse()
+    assert front.service.calls[-1] == pb.ListMemoriesRequest(page_size=1, page_token="abc-_1")
+    front.service.answer = pb.ListTurnsResponse()
     _, told = await front.ask("GET", f"{MEMORIES}/m/turns?limit=1000&page=x")
     assert told["data"] == []
     assert (told["first_id"], told["last_id"], told["has_more"]) == (None, None, False)
-    assert front.desk.calls[-1] == pb.ListTurnsRequest(memory_id="m", limit=1000, page_token="x")
+    assert front.service.calls[-1] == pb.ListTurnsRequest(
+        memory_id="m", page_size=1000, page_token="x"
+    )
 
 
 @pytest.mark.parametrize("path", [MEMORIES, f"{MEMORIES}/m/turns"])
@@ -196,12 +198,12 @@ async def test_a_list_goes_on_at_its_next_page(front):
 async def test_a_wrong_page_is_refused(front, path, query, param):
     answer, told = await front.ask("GET", f"{path}?{query}")
     assert (answer.status, told["error"]["param"]) == (400, param)
-    assert not front.desk.calls
+    assert not front.service.calls
 
 
 @pytest.mark.parametrize("path", [MEMORIES, f"{MEMORIES}/m/turns"])
 async def test_a_page_that_the_service_refuses_has_the_callers_name(front, path):
-    front.desk.failure = invalid("page_token", "page_token: is none")
+    front.service.failure = invalid("page_token", "page_token: is none")
     answer, told = await front.ask("GET", f"{path}?page=x")
     assert (answer.status, told["error"]["param"]) == (400, "page")
     assert told["error"]["message"].startswith("page: ")
@@ -222,12 +224,12 @@ async def test_a_page_that_the_service_refuses_has_the_callers_name(front, path)
 async def test_a_wrong_search_is_refused(front, body, param):
     answer, told = await front.ask("POST", f"{MEMORIES}/m/search", json=body)
     assert (answer.status, told["error"]["param"]) == (400, param)
-    assert not front.desk.calls
+    assert not front.service.calls
 
 
 async def test_a_search_without_a_limit_asks_for_eight(front):
     await front.ask("POST", f"{MEMORIES}/m/search", json={"query": "x"})
-    assert front.desk.calls[0].limit == 8
+    assert front.service.calls[0].top_k == 8
 
 
 async def test_messages_are_shown_with_all_they_hold(front):
@@ -256,7 +258,7 @@ async def test_messages_are_shown_with_all_they_hold(front):
             Message(role=conversation.ROLE_USER, blocks=[Block(tool_result=result)]),
         ],
     )
-    front.desk.answer = pb.ListTurnsResponse(turns=[turn])
+    front.service.answer = pb.ListTurnsResponse(turns=[turn])
     _, told = await front.ask("GET", f"{MEMORIES}/m/turns")
     assert told["data"][0]["open"] is True
     assert told["data"][0]["messages"] == [
@@ -321,7 +323,7 @@ FAILURES = [
 async def test_failures_of_memory_have_their_status_and_code(front, failure):
     reason, status, code, *types = failure
     waits = 3 if status != 403 else None
-    front.desk.failure = GatewayError(reason, "it is so", retry_after_s=waits)
+    front.service.failure = GatewayError(reason, "it is so", retry_after_s=waits)
     for headers, kind in ((A, types[0]), (B, types[1])):
         answer, told = await front.ask("DELETE", f"{MEMORIES}/m", headers=headers)
         assert answer.status == status
@@ -332,7 +334,7 @@ async def test_failures_of_memory_have_their_status_and_code(front, failure):
 async def test_the_version_is_needed_with_an_api_key(front):
     answer, told = await front.ask("GET", MEMORIES, headers={"x-api-key": B["x-api-key"]})
     assert (answer.status, told["error"]["param"]) == (400, "compat-version")
-    assert not front.desk.calls
+    assert not front.service.calls
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -340,4 +342,4 @@ async def test_nobody_gets_in_without_a_key(front, name):
     (method, path), _, _ = OPERATIONS[name]
     answer, _ = await front.ask(method, path, headers={})
     assert answer.status == 401
-    assert not front.desk.calls
+    assert not front.service.calls

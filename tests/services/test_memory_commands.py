@@ -16,8 +16,8 @@ from services.common.database import migrate, open_engine, writing
 from services.common.ids import Source
 from services.common.settings import Memory, Storage
 from services.memory.assembly import open_locks, open_stores
-from services.memory.profile.wording import Found
-from services.memory.turns import StoredTurn
+from services.memory.profile.facts import ExtractedFact
+from services.memory.transcript.turns import StoredTurn
 
 AT_MS = 1_793_232_000_000
 
@@ -41,15 +41,15 @@ async def _fill(folder: Path) -> None:
     ):
         await accounts.create_key(user)
         owner_id = (await accounts.caller_named(user)).user_id
-        entity = await stores.repository.reserve(owner_id, memory_id, 10)
+        record = await stores.repository.reserve(owner_id, memory_id, 10)
         async with (
-            locks.writing(entity) as lock,
-            stores.repository.committing(lock) as (connection, current),
+            locks.write_lock(record) as lock,
+            locks.committing(lock) as (connection, current),
         ):
             turns = [_turn(number, f"{user} {number}") for number in range(1, count + 1)]
             await stores.repository.append(connection, current, turns)
         async with writing(engine) as connection:
-            found = [Found("work", "employer", f"{user}'s\nemployer")]
+            found = [ExtractedFact("work", "employer", f"{user}'s\nemployer")]
             await stores.facts.put(connection, owner_id, found, None, AT_MS)
     await locks.close()
     await engine.dispose()
@@ -109,7 +109,7 @@ def test_one_memory_is_forgotten(tmp_path: Path) -> None:
     run(tmp_path, "show", "--user", "ada", "--memory", "trip/oslo", status=1)
 
 
-def test_all_that_is_remembered_of_a_user_is_forgotten_and_nothing_of_others(
+def test_rm_deletes_everything_of_one_user_only(
     tmp_path: Path,
 ) -> None:
     run(tmp_path, "rm", "--user", "ada")

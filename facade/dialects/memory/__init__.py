@@ -1,7 +1,7 @@
-"""Memories, their turns and the profile: protobuf ⇄ JSON, alike in both formats.
+"""Translation between protobuf and JSON of memories, turns and profiles.
 
-Format A names what an object is in `object` and gives times in Unix seconds, Format B in
-`type` and as RFC 3339.
+Both formats have the same fields, but format A has the kind of an object in `object` and times in
+Unix seconds, format B in `type` and as RFC 3339.
 """
 
 from facade.dialects.memory.answers import (

@@ -1,4 +1,4 @@
-"""What is told of memories, in the format of the credential."""
+"""JSON of memories, turns, snippets and profiles, in the format of the credential."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ _STATES: Mapping[Memory.State.ValueType, str] = {
 
 
 def render_memory(memory: Memory, shape: Format) -> bytes:
-    """Write one memory, its summary too."""
+    """Return the JSON of one memory with its summary."""
     return orjson.dumps(
         {
             **_memory(memory, shape),
@@ -29,43 +29,43 @@ def render_memory(memory: Memory, shape: Format) -> bytes:
 
 
 def render_memory_list(memories: Sequence[Memory], next_page: str, shape: Format) -> bytes:
-    """Write a page of memories."""
+    """Return the JSON of a page of memories."""
     return _list([_memory(memory, shape) for memory in memories], next_page, shape)
 
 
 def render_deleted_memory(memory_id: str, shape: Format) -> bytes:
-    """Write that a memory is forgotten."""
+    """Return the JSON that confirms the deletion of a memory."""
     if shape is ApiFormat.OPENAI:
         return orjson.dumps({"object": "memory", "id": memory_id, "deleted": True})
     return orjson.dumps({"id": memory_id, "type": "memory_deleted"})
 
 
 def render_turn_list(turns: Sequence[Turn], next_page: str, shape: Format) -> bytes:
-    """Write a page of turns."""
+    """Return the JSON of a page of turns."""
     return _list([_turn(turn, shape) for turn in turns], next_page, shape)
 
 
 def render_snippets(snippets: Iterable[Snippet], shape: Format) -> bytes:
-    """Write what a search found, the best first."""
+    """Return the JSON of the results of a search, the best first."""
     return _list([_snippet(snippet, shape) for snippet in snippets], "", shape)
 
 
 def render_profile(facts: Iterable[Fact], shape: Format) -> bytes:
-    """Write what is known about the caller."""
+    """Return the JSON of the caller's profile."""
     return orjson.dumps(
         {**_kind("memory.profile", shape), "facts": [_fact(fact, shape) for fact in facts]}
     )
 
 
 def render_deleted_profile(shape: Format) -> bytes:
-    """Write that nothing is known about the caller any more."""
+    """Return the JSON that confirms the deletion of the caller's profile."""
     if shape is ApiFormat.OPENAI:
         return orjson.dumps({"object": "memory.profile", "deleted": True})
     return orjson.dumps({"type": "memory_profile_deleted"})
 
 
 def _list(items: Sequence[Mapping[str, Any]], next_page: str, shape: Format) -> bytes:
-    """Write a list; what its items are named by is their `id`."""
+    """Return the JSON of a list, whose items have an `id`."""
     return orjson.dumps(
         {
             **({"object": "list"} if shape is ApiFormat.OPENAI else {}),

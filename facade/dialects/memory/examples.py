@@ -1,4 +1,4 @@
-"""An answer of each endpoint in either format, as the OpenAPI document shows it."""
+"""Example responses of each endpoint in both formats, for the OpenAPI document."""
 
 from typing import Any
 

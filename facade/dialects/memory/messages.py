@@ -1,4 +1,4 @@
-"""Messages of a turn, for people and programs that look into a memory.
+"""JSON of the messages of a turn.
 
 They come in one shape, whichever dialect they were said in: a role, and a list of parts.
 """
@@ -24,7 +24,7 @@ _MEDIA: Mapping[MediaKind.ValueType, str] = {
 
 
 def message_object(message: Message) -> dict[str, Any]:
-    """Return a message: `role`, `content` and, where the speaker has one, `name`."""
+    """Return the JSON object of a message: `role`, `content` and, if there is one, `name`."""
     written: dict[str, Any] = {"role": _ROLES[message.role], "content": _parts(message.blocks)}
     if message.name:
         written["name"] = message.name
@@ -58,7 +58,7 @@ def _part(block: Block) -> dict[str, Any]:
 
 
 def _medium(media: Media) -> dict[str, Any]:
-    """Return a medium: what it is, and what of `sha256`, `url` and `file_id` stands for it."""
+    """Return the JSON object of a medium: its type, and its `sha256`, `url` or `file_id`."""
     written: dict[str, Any] = {"type": _MEDIA[media.kind]}
     if media.sha256:
         written["sha256"] = media.sha256.hex()

@@ -73,7 +73,7 @@ _FACT = {
 
 
 def paths(compat_version: dict[str, Any], errors: dict[str, Any]) -> dict[str, Any]:
-    """Return the paths; they share the version header and the shapes of failures."""
+    """Return the paths, which share the version header and the error responses."""
 
     def operation(name: str, summary: str, *parameters: dict[str, Any]) -> dict[str, Any]:
         in_a, in_b = ANSWERS[name]
@@ -113,7 +113,7 @@ def paths(compat_version: dict[str, Any], errors: dict[str, Any]) -> dict[str, A
 
 
 def schemas() -> dict[str, Any]:
-    """Return the schemas that the paths name."""
+    """Return the schemas that the paths refer to."""
     named = {f"{_PREFIX}Search": SearchBody.model_json_schema()}
     for letter in "AB":
         for name, schema in _answers(letter).items():

@@ -1,4 +1,4 @@
-"""What callers ask of their memories."""
+"""Parsing and validation of requests to the memory endpoints."""
 
 from collections.abc import Mapping
 from typing import Annotated, NamedTuple
@@ -20,7 +20,7 @@ _MAX_ID = 256
 
 
 class Page(NamedTuple):
-    """Which part of a list is wanted: so many items, from where `token` goes on."""
+    """A page of a list: its size, and the token of its start."""
 
     limit: int
     token: str
@@ -43,10 +43,10 @@ _SEARCH: TypeAdapter[SearchBody] = TypeAdapter(SearchBody)
 
 
 def parse_memory_id(name: str) -> str:
-    """Check the name of a memory in a path, percent-encoding undone.
+    """Return the name of a memory in a path, percent-decoded, after validation.
 
     Raises:
-        GatewayError: invalid, when no memory can have that name.
+        GatewayError: invalid, when the name is not valid.
     """
     if len(name) > _MAX_ID:
         raise invalid("memory_id", f"memory_id: must have at most {_MAX_ID} characters")
@@ -55,7 +55,7 @@ def parse_memory_id(name: str) -> str:
 
 
 def parse_page(query: Mapping[str, str]) -> Page:
-    """Read the query of a list: `limit` (1 to 1000; 20 when absent) and `page`.
+    """Parse the query of a list: `limit` (1 to 1000; 20 when absent) and `page`.
 
     Raises:
         GatewayError: invalid, naming the parameter.
@@ -68,10 +68,10 @@ def parse_page(query: Mapping[str, str]) -> Page:
 
 
 def parse_search(body: bytes, memory_id: str) -> SearchMemoryRequest:
-    """Read the body of a search.
+    """Parse the body of a search.
 
     Raises:
         GatewayError: invalid, naming the field.
     """
     wanted = read(_SEARCH, body)
-    return SearchMemoryRequest(memory_id=memory_id, query=wanted.query, limit=wanted.limit)
+    return SearchMemoryRequest(memory_id=memory_id, query=wanted.query, top_k=wanted.limit)

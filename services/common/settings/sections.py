@@ -235,9 +235,9 @@ class Memory(Section):
     lock_lease_s: Annotated[float, Field(ge=1, le=30)] = 25
     sync_wait_s: Annotated[float, Field(ge=0)] = 30
     leave_drain_s: Annotated[float, Field(ge=0)] = 120
-    readers: Annotated[int, Field(ge=1)] = 5
+    max_readers: Annotated[int, Field(ge=1)] = 5
     inject_tokens: Annotated[int, Field(ge=0)] = 4000
-    retrieve: Annotated[int, Field(ge=0, le=100)] = 8
+    retrieve_top_k: Annotated[int, Field(ge=0, le=100)] = 8
     retrieve_tokens: Annotated[int, Field(ge=0)] = 2000
     embed_wait_s: Annotated[float, Field(gt=0)] = 2
     job_poll_s: Annotated[float, Field(gt=0)] = 2

@@ -1,7 +1,7 @@
-"""The server's memory in an answer: what is told to it, what a model sees of it, what it keeps.
+"""The server's memory in generation: split requests, open turns, commit answers.
 
-A request is taken apart (`apart`); Memory is asked for what it remembers (`store`); for
-each model that is tried the two are put together (`conversation`, `injected`); the answer
-that wins is committed before the caller reads its end, also where the caller has left
-(`telling`).
+`split` divides a request into what Memory receives and what stays here; `open_turn` opens a turn of
+Memory through `turn_client`; `conversation` and `memory_notes` assemble the request that each model
+sees; `commit` streams the answer, and commits it before its end reaches the caller, also where the
+caller has left.
 """

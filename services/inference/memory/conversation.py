@@ -1,9 +1,9 @@
-"""A conversation with what is remembered of it, as each model is to see it. Pure.
+"""A conversation and what is remembered of it, as each model sees them. Pure.
 
-In this order: the caller's instructions, the gateway's notes (profile and summary, the same
-for many turns, so that providers' caches hold), earlier turns, quotations that bear on the
-user's newest message, that message. Memory alone never makes a request too long for a
-model: the oldest turns are left out of it.
+The order is: the caller's instructions, the gateway's notes (profile and summary, the same for many
+turns, so that the prompt caches of providers hit), earlier turns, quotations relevant to the user's
+newest message, that message. Memory alone never makes a request too long for a model: the oldest
+turns are left out.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,26 +22,21 @@ from services.inference.adaptation.rules import DOCUMENT, IMAGE, adapts, is_plai
 from services.inference.estimate import MESSAGE, estimate_input_tokens, estimate_messages
 from services.inference.fallback.step_request import copied
 from services.inference.media import MediaRef, media_blocks
-from services.inference.memory import injected
-from services.inference.memory.apart import (
-    Apart,
-    call_ids,
-    instructions,
-    media_key,
-)
+from services.inference.memory import memory_notes
+from services.inference.memory.split import SplitRequest, call_ids, instructions, media_key
 from services.inference.providers.base import Target
 
-# What a caller reads as the path of a medium that its own request does not hold.
+# The path that a caller reads for a medium that is not in its own request.
 _MEMORY = "memory_id"
-# Documents that readers of documents read; of what comes by reference the type may be unknown.
+# Types that models which read documents accept; that of a reference may be unknown.
 _READ_AS_THEY_ARE = frozenset({"", "application/pdf"})
-# The part of a model's window that goes beside the turns at most, and that an answer is
-# left which nobody bounds.
+# The fraction of a model's window that notes and quotations may take, and that is left for an
+# answer without a limit of its own.
 _PART = 4
 
 
-class Seen(NamedTuple):
-    """A request as one model is to see it, the caller's media in it, and the turns left out."""
+class ModelView(NamedTuple):
+    """A request as one model sees it, the caller's media in it, and the count of turns left out."""
 
     request: GenerateRequest
     media: list[MediaRef]
@@ -49,12 +44,12 @@ class Seen(NamedTuple):
 
 
 class _Part:
-    """Messages that go together.
+    """Messages that are shown or left out together.
 
     Attributes:
         messages: the messages.
-        paths: of each medium in reading order, its path in the caller's request; None for one
-            that the request does not hold.
+        paths: the path of each medium in the caller's JSON, in reading order; None for a medium
+            that is not in the caller's request.
     """
 
     def __init__(self, messages: Sequence[Message], paths: Sequence[str | None]) -> None:
@@ -64,7 +59,7 @@ class _Part:
 
     @property
     def tokens(self) -> int:
-        """Estimated once: after all media that can be had are in their places."""
+        """Estimated size, computed once all available media are in place."""
         if self._tokens is None:
             self._tokens = estimate_messages(self.messages)
         return self._tokens
@@ -75,46 +70,46 @@ class _Part:
 
 
 class Conversation:
-    """What was sent, and what is remembered.
+    """A conversation that was sent, with what is remembered of it.
 
     Args:
-        apart: what was sent; what it holds is used up.
-        context: what Memory gave; it is changed.
-        memory: what the request says of it.
+        split: the parts of the request; their messages are moved into the conversation.
+        context: the context from Memory; it is changed.
+        memory: the request's options for memory.
         inject_tokens: tokens of notes and quotations together, at most.
 
     Attributes:
-        lacks_thoughts: whether it goes on from calls of tools whose thoughts are not at hand.
+        lacks_thoughts: whether it continues from tool calls whose thoughts are missing.
     """
 
     def __init__(
-        self, apart: Apart, context: TurnContext, memory: Memory, inject_tokens: int
+        self, split: SplitRequest, context: TurnContext, memory: Memory, inject_tokens: int
     ) -> None:
         self._memory = memory
         self._context = context
         self._inject_tokens = inject_tokens
-        self._before = _instructed(apart.instructions)
+        self._before = _instructed(split.instructions)
         self._turns: list[_Part] = []
         self.lacks_thoughts = False
-        if apart.kept is None:
-            self._recall(apart)
+        if split.kept is None:
+            self._recall(split)
         else:
-            self._present = _Part(*apart.kept)
+            self._present = _Part(*split.kept)
         parts = (self._before, *self._turns, self._present)
         self._media = [medium for part in parts for medium in part.media()]
 
-    def _recall(self, apart: Apart) -> None:
-        """Put what was sent into what Memory gave."""
+    def _recall(self, split: SplitRequest) -> None:
+        """Merge what was sent into the context from Memory."""
         context = self._context
         self._turns = [
-            _Part(turn.messages, _put_back(turn.messages, apart, is_present=False))
+            _Part(turn.messages, _put_back(turn.messages, split, is_present=False))
             for turn in context.turns
         ]
         for message in context.messages:
-            if thoughtful := apart.thoughtful.get(call_ids(message)):
-                # Providers want a call's thoughts beside its results, and Memory has none.
+            if thoughtful := split.thoughtful.get(call_ids(message)):
+                # Providers require the thoughts of a call beside its results, and Memory has none.
                 message.CopyFrom(thoughtful)
-        paths = _put_back(context.messages, apart, is_present=True)
+        paths = _put_back(context.messages, split, is_present=True)
         self._present = _Part(context.messages, paths)
         said = [one for one in context.messages if one.role == conversation_pb2.ROLE_ASSISTANT]
         self.lacks_thoughts = (
@@ -128,13 +123,13 @@ class Conversation:
         return bool(self._media)
 
     def callers_media(self) -> list[MediaRef]:
-        """Return the media that the caller's request holds, in all places where they are used."""
+        """Return the media of the caller's request, wherever they occur."""
         return [MediaRef(path, block) for path, block in self._media if path is not None]
 
     def remembered_files(self) -> dict[str, list[MediaRef]]:
-        """Return where files are named that the caller's request does not name, the newest first.
+        """Return the media by file id that are not in the caller's request, the newest first.
 
-        A place without a file any more is left without a source that can be read.
+        A medium whose file is gone is left without a readable source.
         """
         files: dict[str, list[MediaRef]] = {}
         for path, block in reversed(self._media):
@@ -142,13 +137,13 @@ class Conversation:
                 files.setdefault(block.media.file_id, []).append(MediaRef(_MEMORY, block))
         return files
 
-    def seen_by(self, request: GenerateRequest, target: Target) -> Seen:
-        """Put a request together for one model.
+    def view_for(self, request: GenerateRequest, target: Target) -> ModelView:
+        """Return the request for one model.
 
         Args:
             request: without messages, or with other instructions for this model; it is
                 not changed.
-            target: the model. Where its window is not known nothing is left out.
+            target: the model. Where its window is unknown nothing is left out.
         """
         seen = copied(request)
         del seen.messages[:]
@@ -170,19 +165,19 @@ class Conversation:
         paths = chain.from_iterable(part.paths for part in (before, *turns, self._present))
         blocks = zip(paths, media_blocks(seen.messages), strict=True)
         media = _shown(blocks, target, request.multimodal)
-        return Seen(seen, media, len(self._turns) - len(turns))
+        return ModelView(seen, media, len(self._turns) - len(turns))
 
     def _injected(self, target: Target, room: int | None) -> tuple[str, str]:
-        """Return notes and quotations; turns get half of the room there is, if it is little."""
+        """Return notes and quotations, which take at most half of the room."""
         limit = self._inject_tokens
         if room is not None:
             limit = min(limit, target.context_window // _PART, room // 2)
-        # The notes keep their bound whatever is quoted, and so their text.
-        notes = injected.notes(self._context.profile, self._context.summary, limit // 2)
-        return notes, injected.quotes(self._context.snippets, limit - estimate_tokens(notes))
+        # The bound of the notes, and so their text, does not depend on the quotations.
+        notes = memory_notes.notes(self._context.profile, self._context.summary, limit // 2)
+        return notes, memory_notes.quotes(self._context.snippets, limit - estimate_tokens(notes))
 
     def _fitting(self, room: int | None) -> Sequence[_Part]:
-        """Return the newest turns that there is room for."""
+        """Return the newest turns that fit."""
         if room is None:
             return self._turns
         first = len(self._turns)
@@ -192,9 +187,9 @@ class Conversation:
         return self._turns[first:]
 
     def _present_with(self, quotes: str) -> Iterator[Message]:
-        """Return the present turn, the quotations before what the user says in it."""
+        """Return the present turn, with the quotations before the user's newest message."""
         for index, message in enumerate(self._present.messages):
-            if quotes and index == self._context.newest:
+            if quotes and index == self._context.newest_user_message_index:
                 yield Message(role=message.role, blocks=[Block(text=quotes)])
             yield message
 
@@ -204,22 +199,24 @@ def _instructed(messages: Sequence[Message]) -> _Part:
 
 
 def _describe(block: Block) -> None:
-    """Put words in the place of a medium that cannot be shown."""
+    """Replace a medium that cannot be shown by a description."""
     text = wording.gone(block.media)
     block.ClearField("extra")
     block.text = text
 
 
-def _put_back(messages: Iterable[Message], apart: Apart, *, is_present: bool) -> list[str | None]:
-    """Put the caller's media in their places; return the paths of the media there are then.
+def _put_back(
+    messages: Iterable[Message], split: SplitRequest, *, is_present: bool
+) -> list[str | None]:
+    """Restore the caller's media in messages; return the paths of the media that remain.
 
-    A file may still be had from the store, what was said of an image may still be known by its
-    hash, and an address of the present turn is some moments old. What was at an older one may
-    be gone, and would fail every request.
+    A file may still be in the store, a description of an image may still be cached by its hash,
+    and a URL of the present turn is recent. Older URLs may be dead and would fail every request,
+    so they become descriptions.
     """
     paths: list[str | None] = []
     for block in list(media_blocks(messages)):
-        path, itself = apart.media.get(media_key(block.media), (None, None))
+        path, itself = split.media.get(media_key(block.media), (None, None))
         if itself is not None:
             paths.append(path)
             if itself.HasField("data"):
@@ -234,7 +231,7 @@ def _put_back(messages: Iterable[Message], apart: Apart, *, is_present: bool) ->
 def _shown(
     media: Iterable[tuple[str | None, Block]], target: Target, multimodal: Multimodal
 ) -> list[MediaRef]:
-    """Return the media of a conversation; put words in the places of those nobody can show."""
+    """Return the media that a model can be shown; replace the others by descriptions."""
     found: list[MediaRef] = []
     for path, block in media:
         if path is None and not _can_be_shown(block.media, target, multimodal):
@@ -245,9 +242,9 @@ def _shown(
 
 
 def _can_be_shown(media: Media, target: Target, multimodal: Multimodal) -> bool:
-    """Return whether a remembered medium is there, and read or converted for a model."""
+    """Return whether a remembered medium is available, and read by a model or converted for it."""
     if media.HasField("sha256"):
-        # What a model has said of it may still be known.
+        # A description of it may still be cached.
         return media.sha256 != b"" and media.kind == IMAGE and adapts(multimodal, IMAGE)
     if adapts(multimodal, media.kind) or is_plain_text(media):
         return True
@@ -257,7 +254,7 @@ def _can_be_shown(media: Media, target: Target, multimodal: Multimodal) -> bool:
 
 
 def _room(request: GenerateRequest, target: Target, taken: int) -> int | None:
-    """Return the tokens that memory may add for a model, None where its window is not known."""
+    """Return the tokens that memory may add for a model, None where its window is unknown."""
     window = target.context_window
     if not window:
         return None
@@ -268,6 +265,6 @@ def _room(request: GenerateRequest, target: Target, taken: int) -> int | None:
 
 
 def _noted(notes: str, before: Sequence[Message]) -> Message:
-    """Return the message of the notes, in the instructions' role: some models take one alone."""
+    """Return the message of the notes, in the role of the instructions: some models accept one."""
     role = before[-1].role if before else conversation_pb2.ROLE_SYSTEM
     return Message(role=role, blocks=[Block(text=notes)])

@@ -1,4 +1,4 @@
-"""The archives of all memories of a database, as the memory service uses them.
+"""The archives of all memories in a database.
 
 ::
 
@@ -18,47 +18,47 @@ from services.common.ids import Source
 from services.memory.archive import dates, index, ranking, words
 from services.memory.archive.index import ArchivedTurn
 from services.memory.archive.lookup import Lookup
-from services.memory.archive.snippets import cut
+from services.memory.archive.snippets import cut_to_budget
 
 LIMIT = 8
 MAX_TOKENS = 2000
 
-# Of a question that long, the characters and terms that are looked at: half of them from
-# its beginning, half from its end.
+# Characters and terms of a long question that are used: half from its beginning, half from its
+# end.
 _MAX_QUESTION = 4000
 _MAX_TERMS = 512
-# Turns that each way of looking brings into the ranking, at least.
+# Turns that each ranking contributes, at least.
 _CANDIDATES = 50
-# What share of its neighbour's score a turn gets: an answer need not repeat the question.
-_BESIDE = 0.4
-# What the newest turn gains over the first, and where the newest is asked for.
+# The share of its neighbour's score that a turn gets: an answer need not repeat the question.
+_NEIGHBOUR_SHARE = 0.4
+# The bonus of the newest turn over the first, and that where the question asks for the newest.
 _RECENCY = 0.1
-_LATEST = 1.0
+_LATEST_RECENCY = 1.0
 
 
 def excerpt(question: str) -> str:
-    """Return what is looked for of a question: its beginning and its end where it is long."""
+    """Return the beginning and the end of a long question, or all of a short one."""
     half = _MAX_QUESTION // 2
     if len(question) <= _MAX_QUESTION:
         return question
     return f"{question[:half]} {question[-half:]}"
 
 
-class Embedded(NamedTuple):
-    """A question's vector, and the embedding model that gave it."""
+class QuestionVector(NamedTuple):
+    """The vector of a question, and the embedding model that made it."""
 
     model: str
     values: Sequence[float]
 
 
 class Snippet(NamedTuple):
-    """A turn that was found.
+    """A turn that a search found.
 
     Attributes:
-        turn: its number.
-        text: what was said, possibly cut, with "…" at each cut.
+        turn: number of the turn.
+        text: its text, possibly truncated, with "…" at each cut.
         created_at_ms: Unix milliseconds.
-        score: how well it fits; comparable within one answer alone.
+        score: its relevance, comparable within one search only.
     """
 
     turn: int
@@ -68,7 +68,7 @@ class Snippet(NamedTuple):
 
 
 class Archive:
-    """Archived turns of all memories.
+    """The archived turns of all memories.
 
     Every method raises `unavailable` when the database does not answer.
     """
@@ -90,11 +90,11 @@ class Archive:
     async def remove_from(
         self, connection: AsyncConnection, entity_id: str, first_turn: int
     ) -> None:
-        """Take away a turn and all after it, in the caller's transaction."""
+        """Remove a turn and all later ones, in the caller's transaction."""
         await index.remove_from(connection, entity_id, first_turn)
 
     async def remove(self, connection: AsyncConnection, entity_id: str) -> None:
-        """Take away all of a memory, in the caller's transaction."""
+        """Remove all of a memory, in the caller's transaction."""
         await index.remove(connection, entity_id)
 
     async def add_vectors(
@@ -104,20 +104,20 @@ class Archive:
         model: str,
         vectors: Mapping[int, Sequence[float]],
     ) -> None:
-        """Keep vectors of archived turns, in the caller's transaction; see `index.add_vectors`."""
+        """Store vectors of archived turns, in the caller's transaction; see `index.add_vectors`."""
         await index.add_vectors(connection, entity_id, model, vectors)
 
     async def without_vectors(
         self, owner_id: str, entity_id: str, model: str, *, after_turn: int, limit: int
     ) -> list[ArchivedTurn]:
-        """Return archived turns that a model has not embedded yet, the oldest first.
+        """Return archived turns that a model has not vector yet, the oldest first.
 
         Args:
             owner_id: the user.
             entity_id: the memory.
             model: name of the embedding model.
-            after_turn: only later turns, so that asking in steps reads each turn once.
-            limit: how many to give.
+            after_turn: return only later turns.
+            limit: how many to return at most.
         """
         async with reading(self._engine) as connection:
             lookup = Lookup(connection, owner_id, entity_id)
@@ -132,18 +132,18 @@ class Archive:
         before_turn: int,
         limit: int = LIMIT,
         max_tokens: int = MAX_TOKENS,
-        embedded: Embedded | None = None,
+        vector: QuestionVector | None = None,
     ) -> list[Snippet]:
-        """Find the archived turns that bear on a question, the best first.
+        """Return the archived turns that are relevant to a question, the best first.
 
         Args:
-            owner_id: the user; a memory of another's has nothing to find.
+            owner_id: the user; nothing is found in the memory of another user.
             entity_id: the memory.
             question: any text. Dates in it ("last week") count from now.
-            before_turn: that turn and later ones are left out, as they go out whole.
-            limit: how many turns to give.
-            max_tokens: for the texts together; long ones are cut.
-            embedded: the question's vector, where an embedding model is configured.
+            before_turn: that turn and later ones are left out.
+            limit: how many turns to return at most.
+            max_tokens: for all texts together; long ones are truncated.
+            vector: the question's vector, where an embedding model is configured.
         """
         question = excerpt(question)
         terms = self._terms(question)
@@ -155,35 +155,35 @@ class Archive:
             most = max(_CANDIDATES, limit)
             found = []
             if terms:
-                fitting = lookup.fitting(
-                    [words.key(term) for term in sorted(terms)],
+                by_terms = lookup.rank_by_terms(
+                    [words.term_key(term) for term in sorted(terms)],
                     collection,
                     before_turn=before_turn,
-                    beside=_BESIDE,
-                    recency=_LATEST if dates.asks_for_latest(question) else _RECENCY,
+                    neighbour_share=_NEIGHBOUR_SHARE,
+                    recency=_LATEST_RECENCY if dates.asks_for_latest(question) else _RECENCY,
                     most=most,
                 )
-                found.append(await fitting)
-            if embedded is not None:
-                alike = lookup.alike(
-                    embedded.model, embedded.values, before_turn=before_turn, most=most
+                found.append(await by_terms)
+            if vector is not None:
+                by_vector = lookup.rank_by_vector(
+                    vector.model, vector.values, before_turn=before_turn, most=most
                 )
-                found.append(await alike)
-            scores = ranking.fused(found)
-            said = await lookup.said(scores)
-            best = ranking.ranked(scores, said)[:limit]
+                found.append(await by_vector)
+            scores = ranking.reciprocal_rank_fusion(found)
+            times = await lookup.times(scores)
+            best = ranking.rank_with_sessions(scores, times)[:limit]
             texts = await lookup.texts(turn for turn, _ in best)
-        cuts = cut([texts[turn] for turn, _ in best], terms, max_tokens)
+        cuts = cut_to_budget([texts[turn] for turn, _ in best], terms, max_tokens)
         return [
-            Snippet(turn, text, said[turn].created_at_ms, score)
+            Snippet(turn, text, times[turn].created_at_ms, score)
             for (turn, score), text in zip(best, cuts, strict=True)
             if text
         ]
 
     def _terms(self, question: str) -> frozenset[str]:
-        """Return the terms to look for, dates among them."""
-        said = list(dict.fromkeys(words.terms(question)))
-        if len(said) > _MAX_TERMS:
-            said = said[: _MAX_TERMS // 2] + said[-_MAX_TERMS // 2 :]
-        asked = dates.asked(question, int(self._source.now() * 1000))
-        return frozenset(said + asked)
+        """Return the terms of a question, dates included."""
+        terms = list(dict.fromkeys(words.terms(question)))
+        if len(terms) > _MAX_TERMS:
+            terms = terms[: _MAX_TERMS // 2] + terms[-_MAX_TERMS // 2 :]
+        named = dates.dates_in_question(question, self._source.now_ms())
+        return frozenset(terms + named)

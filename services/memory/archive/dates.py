@@ -1,8 +1,8 @@
-"""The dates of turns as terms, and those that a question names, in English or as ISO 8601.
+"""Dates as search terms: those of turns, and those that a question names. Pure.
 
-A turn is indexed under its day, its month and its month of the year beside its words. A question
-for "last week" asks for seven days, one "in March" for that month of any year. Days are
-those of UTC: where its user lives is not known.
+A turn is indexed by its day, its month and its month of any year beside its words. A question about
+"last week" asks for seven days, one about "in March" for that month of any year. Questions are read
+in English or with ISO 8601 dates. Days are those of UTC, as the user's time zone is not known.
 """
 
 import re
@@ -18,15 +18,15 @@ _NUMBERS = {word: n for n, word in enumerate("a two three four five six seven".s
 _MONTH = "|".join(MONTHS)
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
 _COUNT = rf"(\d{{1,3}}|{'|'.join(_NUMBERS)})"
-# "may" and "march" are verbs too: they need a word before them that leads to a date.
+# "may" and "march" are verbs too, and count as months only after one of these words.
 _LEADS = "in|of|since|during|last|this|early|late|mid|back in"
 _LATEST = re.compile(r"\b(?:most recent(?:ly)?|latest|lately|last time|(?:right )?now|currently)\b")
 
 
-def marks(at_ms: int) -> list[str]:
-    """Return the terms of the time at which something was said, in Unix milliseconds.
+def date_terms(at_ms: int) -> list[str]:
+    """Return the date terms of a time in Unix milliseconds.
 
-    No word of a text is such a term. A time outside of the years 1 to 9999 has none.
+    No word of a text is a date term. A time outside of the years 1 to 9999 has none.
     """
     try:
         day = datetime.fromtimestamp(at_ms / 1000, UTC).date()
@@ -35,12 +35,12 @@ def marks(at_ms: int) -> list[str]:
     return [_day(day), _month_of(day), _month(day.month)]
 
 
-def asked(question: str, now_ms: int) -> list[str]:
-    """Return the terms of the dates that a question names, each once, in order.
+def dates_in_question(question: str, now_ms: int) -> list[str]:
+    """Return the date terms of the dates that a question names, each once, in order.
 
     Args:
         question: any text.
-        now_ms: when it is asked, in Unix milliseconds; "yesterday" is the day before.
+        now_ms: time of the question, in Unix milliseconds.
     """
     today = datetime.fromtimestamp(now_ms / 1000, UTC).date()
     text = question.casefold()
@@ -50,14 +50,14 @@ def asked(question: str, now_ms: int) -> list[str]:
             try:
                 found.update(dict.fromkeys(dated(match, today)))
             except (ValueError, OverflowError):
-                continue  # such as February 30th: no date after all
-        # What one form has read is not there for the next: a day is not also its month.
+                continue  # an impossible date, such as February 30th
+        # What one pattern has matched is hidden from the next: a day is not also its month.
         text = pattern.sub(" ", text)
     return list(found)
 
 
 def asks_for_latest(question: str) -> bool:
-    """Return whether a question wants the last of several things that were said."""
+    """Return whether a question asks for the newest of several mentions."""
     return _LATEST.search(question.casefold()) is not None
 
 
@@ -82,7 +82,7 @@ def _iso(match: re.Match[str], _today: date) -> list[str]:
 
 
 def _named(day: int, month: str, year: str | None, today: date) -> list[str]:
-    """Return a day of a year, or of the twelve months up to today."""
+    """Return a day of a year, or without one, of the twelve months up to today."""
     number = MONTHS.index(month) + 1
     if year:
         return [_day(date(int(year), number, day))]
@@ -95,7 +95,7 @@ def _month_of_year(match: re.Match[str], _today: date) -> list[str]:
 
 
 def _weekday(match: re.Match[str], today: date) -> list[str]:
-    """Return the last such day before today."""
+    """Return the last such weekday before today."""
     back = (today.weekday() - WEEKDAYS.index(match[1]) - 1) % 7 + 1
     return [_day(today - timedelta(back))]
 
@@ -118,7 +118,7 @@ def _period(match: re.Match[str], today: date) -> list[str]:
 
 
 def _ago(match: re.Match[str], today: date) -> list[str]:
-    """Return the day so long ago, and those beside it where people count roughly."""
+    """Return the day so long ago, or the days around it for counts of weeks and months."""
     count = _NUMBERS.get(match[1]) or int(match[1])
     match match[2]:
         case "day":

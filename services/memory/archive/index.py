@@ -1,4 +1,4 @@
-"""Writes the index of archived turns, inside the caller's transaction."""
+"""Changes to the index of archived turns, in the caller's transaction."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -9,20 +9,21 @@ from sqlalchemy import Row, Table, cast, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.common.database import execute_many, insert_into
-from services.memory.archive import dates, postings, signatures, tables, words
+from services.memory.archive import binary_quantization, dates, postings, tables, words
+from services.memory.storage.upserts import insert_if_absent
 
 # A pause longer than this ends a session.
 SESSION_PAUSE_MS = 3_600_000
-# Characters of a turn that are kept and indexed, from its beginning: some 5,000 tokens,
-# more than twice what a search may give for all it finds.
+# Characters of a turn that are stored and indexed, from its beginning: about 5,000 tokens, more
+# than twice the budget of a search.
 MAX_TEXT = 20_000
 
 
 class ArchivedTurn(NamedTuple):
-    """A turn as it is archived.
+    """A turn to archive.
 
     Attributes:
-        number: of the turn, below 2³².
+        number: number of the turn, below 2³².
         text: what user and assistant said.
         created_at_ms: Unix milliseconds.
     """
@@ -35,23 +36,24 @@ class ArchivedTurn(NamedTuple):
 async def add(
     connection: AsyncConnection, owner_id: str, entity_id: str, turns: Sequence[ArchivedTurn]
 ) -> None:
-    """Index turns; those that are there already stay as they are.
+    """Index turns; those that are indexed already stay as they are.
 
-    The text of a turn is kept up to `MAX_TEXT`; a NUL in it becomes U+FFFD, as
-    PostgreSQL keeps none.
+    The text of a turn is truncated to `MAX_TEXT`; a NUL in it becomes U+FFFD, as PostgreSQL
+    accepts none.
 
     Raises:
         ValueError: the memory is another user's.
     """
     archives = tables.archives
     empty = {"entity_id": entity_id, "owner_id": owner_id, "turns": 0, "terms": 0}
-    made = insert_into(connection, archives).values(empty).on_conflict_do_nothing()
-    await connection.execute(made)
-    if await _hold(connection, entity_id) != owner_id:
+    await insert_if_absent(connection, archives, empty)
+    if await _lock_archive(connection, entity_id) != owner_id:
         raise ValueError(f"{entity_id} is another user's")
     numbers = [turn.number for turn in turns]
     there = await connection.scalars(
-        _of(tables.turns, entity_id, tables.turns.c.turn).where(tables.turns.c.turn.in_(numbers))
+        _select(tables.turns, entity_id, tables.turns.c.turn).where(
+            tables.turns.c.turn.in_(numbers)
+        )
     )
     known = set(there)
     new = sorted({turn.number: turn for turn in turns if turn.number not in known}.values())
@@ -59,9 +61,9 @@ async def add(
         return
     session = await _session_before(connection, entity_id, new[0].number)
     # In a thread, since stemming the words of a few turns may take a tenth of a second.
-    rows, blocks = await asyncio.to_thread(_indexed, entity_id, new, session)
+    rows, blocks = await asyncio.to_thread(_index_rows, entity_id, new, session)
     await connection.execute(insert_into(connection, tables.turns), rows)
-    await _append(connection, tables.postings.c.postings, blocks)
+    await _append_to_blocks(connection, tables.postings.c.postings, blocks)
     await connection.execute(
         update(archives)
         .where(archives.c.entity_id == entity_id)
@@ -72,15 +74,15 @@ async def add(
     )
 
 
-def _indexed(
+def _index_rows(
     entity_id: str, turns: Sequence[ArchivedTurn], session: "_Session"
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the rows of turns, and those of their postings.
+    """Return the rows of turns and of their postings.
 
     Args:
         entity_id: the memory.
         turns: in order.
-        session: the one before the first of them.
+        session: the session before the first of them.
     """
     rows: list[dict[str, Any]] = []
     packed = defaultdict[tuple[int, int], bytes](bytes)
@@ -88,9 +90,9 @@ def _indexed(
         text = turn.text[:MAX_TEXT].replace("\0", "\ufffd")
         found = Counter(words.terms(text))
         length = found.total()
-        found.update(dates.marks(turn.created_at_ms))
+        found.update(dates.date_terms(turn.created_at_ms))
         for term, count in found.items():
-            place = words.key(term), turn.number // postings.BLOCK
+            place = words.term_key(term), turn.number // postings.BLOCK
             packed[place] += postings.pack(turn.number, count, length)
         session = session.of(turn)
         rows.append(
@@ -116,24 +118,26 @@ async def add_vectors(
     model: str,
     vectors: Mapping[int, Sequence[float]],
 ) -> None:
-    """Keep what an embedding model gave for archived turns, by their numbers.
+    """Store the vectors of an embedding model for archived turns, by their numbers.
 
-    A turn that is not archived, or has a vector of that model, is passed over.
+    Turns that are not archived, or have a vector of that model, are skipped.
     """
-    await _hold(connection, entity_id)
+    await _lock_archive(connection, entity_id)
     archived, kept = tables.turns.c.turn, tables.vectors.c
     there = await connection.scalars(
-        _of(tables.turns, entity_id, archived).where(archived.in_(list(vectors)))
+        _select(tables.turns, entity_id, archived).where(archived.in_(list(vectors)))
     )
     known = await connection.scalars(
-        _of(tables.vectors, entity_id, kept.turn).where(
+        _select(tables.vectors, entity_id, kept.turn).where(
             kept.model == model, kept.turn.in_(list(vectors))
         )
     )
     missing = sorted(set(there) - set(known))
     if not missing:
         return
-    packed, signed = await asyncio.to_thread(_signed, {turn: vectors[turn] for turn in missing})
+    packed, signed = await asyncio.to_thread(
+        _pack_vectors, {turn: vectors[turn] for turn in missing}
+    )
     await connection.execute(
         insert_into(connection, tables.vectors),
         [
@@ -141,7 +145,7 @@ async def add_vectors(
             for turn, vector in packed.items()
         ],
     )
-    await _append(
+    await _append_to_blocks(
         connection,
         tables.signatures.c.signatures,
         [
@@ -157,43 +161,45 @@ async def add_vectors(
     )
 
 
-def _signed(
+def _pack_vectors(
     vectors: Mapping[int, Sequence[float]],
 ) -> tuple[dict[int, bytes], dict[tuple[int, int], bytes]]:
-    """Return vectors by their turns, packed, and their signatures by dimensions and block."""
-    packed = {turn: signatures.pack(vector) for turn, vector in vectors.items()}
+    """Return packed vectors by turn, and quantized vectors by dimensions and block."""
+    packed = {turn: binary_quantization.pack(vector) for turn, vector in vectors.items()}
     signed = defaultdict[tuple[int, int], bytes](bytes)
     for turn, vector in packed.items():
-        place = len(vectors[turn]), turn // signatures.BLOCK
-        signed[place] += signatures.sign(turn, vector)
+        place = len(vectors[turn]), turn // binary_quantization.BLOCK
+        signed[place] += binary_quantization.quantize(turn, vector)
     return packed, signed
 
 
 async def remove_from(connection: AsyncConnection, entity_id: str, first_turn: int) -> None:
-    """Take away a turn and all after it."""
-    await _hold(connection, entity_id)
+    """Remove a turn and all later ones."""
+    await _lock_archive(connection, entity_id)
     gone = tables.turns.c.turn >= first_turn
     counted = await connection.execute(
-        _of(tables.turns, entity_id, func.count(), func.sum(tables.turns.c.terms)).where(gone)
+        _select(tables.turns, entity_id, func.count(), func.sum(tables.turns.c.terms)).where(gone)
     )
     turns, terms = counted.one()
     if not turns:
         return
-    await connection.execute(_drop(tables.vectors, entity_id, tables.vectors.c.turn >= first_turn))
-    await connection.execute(_drop(tables.turns, entity_id, gone))
-    await _shorten(
+    await connection.execute(
+        _delete(tables.vectors, entity_id, tables.vectors.c.turn >= first_turn)
+    )
+    await connection.execute(_delete(tables.turns, entity_id, gone))
+    await _truncate_blocks(
         connection,
         tables.postings.c.postings,
         entity_id,
         first_turn // postings.BLOCK,
-        lambda row: postings.before(row.postings, first_turn),
+        lambda row: postings.keep_before(row.postings, first_turn),
     )
-    await _shorten(
+    await _truncate_blocks(
         connection,
         tables.signatures.c.signatures,
         entity_id,
-        first_turn // signatures.BLOCK,
-        lambda row: signatures.before(row.signatures, row.dimensions, first_turn),
+        first_turn // binary_quantization.BLOCK,
+        lambda row: binary_quantization.keep_before(row.signatures, row.dimensions, first_turn),
     )
     await connection.execute(
         update(tables.archives)
@@ -203,7 +209,7 @@ async def remove_from(connection: AsyncConnection, entity_id: str, first_turn: i
 
 
 async def remove(connection: AsyncConnection, entity_id: str) -> None:
-    """Take away all that is archived of a memory."""
+    """Remove the archive of a memory."""
     for table in (
         tables.signatures,
         tables.postings,
@@ -211,7 +217,7 @@ async def remove(connection: AsyncConnection, entity_id: str) -> None:
         tables.turns,
         tables.archives,
     ):
-        await connection.execute(_drop(table, entity_id))
+        await connection.execute(_delete(table, entity_id))
 
 
 class _Session(NamedTuple):
@@ -219,7 +225,7 @@ class _Session(NamedTuple):
     ended_at_ms: int
 
     def of(self, turn: ArchivedTurn) -> "_Session":
-        """Return the session that the next turn is in."""
+        """Return the session of the next turn."""
         paused = turn.created_at_ms - self.ended_at_ms > SESSION_PAUSE_MS
         first = turn.number if paused or not self.first else self.first
         return _Session(first, turn.created_at_ms)
@@ -228,7 +234,7 @@ class _Session(NamedTuple):
 async def _session_before(connection: AsyncConnection, entity_id: str, number: int) -> _Session:
     turn = tables.turns.c
     found = await connection.execute(
-        _of(tables.turns, entity_id, turn.session, turn.created_at_ms)
+        _select(tables.turns, entity_id, turn.session, turn.created_at_ms)
         .where(turn.turn < number)
         .order_by(turn.turn.desc())
         .limit(1)
@@ -237,22 +243,22 @@ async def _session_before(connection: AsyncConnection, entity_id: str, number: i
     return _Session(row.session, row.created_at_ms) if row else _Session(0, 0)
 
 
-async def _hold(connection: AsyncConnection, entity_id: str) -> str | None:
-    """Keep other writers of an index out until the transaction ends; return whose it is."""
+async def _lock_archive(connection: AsyncConnection, entity_id: str) -> str | None:
+    """Lock an archive until the transaction ends; return its owner's id."""
     owner_id: str | None = await connection.scalar(
-        _of(tables.archives, entity_id, tables.archives.c.owner_id).with_for_update()
+        _select(tables.archives, entity_id, tables.archives.c.owner_id).with_for_update()
     )
     return owner_id
 
 
-async def _append(
+async def _append_to_blocks(
     connection: AsyncConnection, packed: Any, rows: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Add records to the blocks that they belong to."""
+    """Append records to the blocks that they belong to."""
     table = packed.table
     statement = insert_into(connection, table)
     both = packed.op("||")(statement.excluded[packed.name])
-    # SQLite takes the two together for text.
+    # In SQLite the operator || returns text.
     joined = {packed.name: cast(both, packed.type)}
     appending = statement.on_conflict_do_update(
         index_elements=table.primary_key.columns, set_=joined
@@ -260,28 +266,28 @@ async def _append(
     await execute_many(connection, appending, rows)
 
 
-async def _shorten(
+async def _truncate_blocks(
     connection: AsyncConnection,
     packed: Any,
     entity_id: str,
     block: int,
     kept: Callable[[Row[Any]], bytes],
 ) -> None:
-    """Drop the blocks after one, and leave in that one what is to be kept."""
+    """Delete the blocks after one, and truncate that one."""
     table = packed.table
-    await connection.execute(_drop(table, entity_id, table.c.block > block))
+    await connection.execute(_delete(table, entity_id, table.c.block > block))
     rows = (
-        await connection.execute(_of(table, entity_id, table).where(table.c.block == block))
+        await connection.execute(_select(table, entity_id, table).where(table.c.block == block))
     ).all()
-    await connection.execute(_drop(table, entity_id, table.c.block == block))
+    await connection.execute(_delete(table, entity_id, table.c.block == block))
     left = [dict(row._mapping) | {packed.name: kept(row)} for row in rows]
     if left := [row for row in left if row[packed.name]]:
         await connection.execute(insert_into(connection, table), left)
 
 
-def _of(table: Table, entity_id: str, *columns: Any) -> Any:
+def _select(table: Table, entity_id: str, *columns: Any) -> Any:
     return select(*columns).where(table.c.entity_id == entity_id)
 
 
-def _drop(table: Table, entity_id: str, *where: Any) -> Any:
+def _delete(table: Table, entity_id: str, *where: Any) -> Any:
     return delete(table).where(table.c.entity_id == entity_id, *where)

@@ -1,4 +1,4 @@
-"""Reads the index of archived turns of one memory, for one user, over one connection."""
+"""Queries on the index of one memory, for one user, over one connection."""
 
 import asyncio
 from collections import defaultdict
@@ -8,19 +8,19 @@ from typing import Any
 from sqlalchemy import Select, Table, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.memory.archive import postings, signatures, tables
+from services.memory.archive import binary_quantization, postings, tables
 from services.memory.archive.index import ArchivedTurn
 from services.memory.archive.postings import Collection
-from services.memory.archive.ranking import Said
+from services.memory.archive.ranking import TurnTime
 
-# Postings that are read for a question, about; the rarest terms come first.
+# About how many postings are read for a question; the rarest terms come first.
 _MAX_POSTINGS = 30_000
-# Turns whose vectors are compared exactly.
-_SECOND_LOOK = 256
+# Nearest turns by quantized vectors whose whole vectors are compared.
+_RESCORED = 256
 
 
 class Lookup:
-    """What one user may read of one memory; every query says so itself."""
+    """Queries on one memory; each of them checks that the memory is the user's."""
 
     def __init__(self, connection: AsyncConnection, owner_id: str, entity_id: str) -> None:
         self._connection = connection
@@ -28,7 +28,7 @@ class Lookup:
         self._entity_id = entity_id
 
     async def collection(self) -> Collection | None:
-        """Return how much is archived; None where nothing is."""
+        """Return the size of the archive; None when it is empty."""
         archives = tables.archives
         found = await self._connection.execute(
             self._select(archives, archives.c.turns, archives.c.terms)
@@ -36,17 +36,17 @@ class Lookup:
         row = found.one_or_none()
         return Collection(row.turns, row.terms) if row and row.turns else None
 
-    async def fitting(
+    async def rank_by_terms(
         self,
         terms: Sequence[int],
         collection: Collection,
         *,
         before_turn: int,
-        beside: float,
+        neighbour_share: float,
         recency: float,
         most: int,
     ) -> list[int]:
-        """Return the turns that fit terms best, by their keys; see `postings.best`."""
+        """Return the turns that match terms best, given by their keys; see `postings.rank_bm25`."""
         table = tables.postings
         counted = await self._connection.execute(
             self._select(table, table.c.term, func.sum(func.length(table.c.postings)))
@@ -54,28 +54,28 @@ class Lookup:
             .group_by(table.c.term)
         )
         found = {term: int(size) // postings.SIZE for term, size in counted}
-        chosen = postings.rarest(found, _MAX_POSTINGS)
+        chosen = postings.select_rarest(found, _MAX_POSTINGS)
         blocks = defaultdict[int, list[bytes]](list)
         read = await self._connection.execute(
             self._select(table, table.c.term, table.c.postings).where(table.c.term.in_(chosen))
         )
         for term, block in read:
             blocks[term].append(block)
-        # In a thread, as all that uses numpy, whose import takes a tenth of a second.
+        # In a thread, like everything with numpy, whose import takes a tenth of a second.
         return await asyncio.to_thread(
-            postings.best,
+            postings.rank_bm25,
             [blocks[term] for term in chosen],
             collection,
             before_turn=before_turn,
-            beside=beside,
+            neighbour_share=neighbour_share,
             recency=recency,
             most=most,
         )
 
-    async def alike(
+    async def rank_by_vector(
         self, model: str, values: Sequence[float], *, before_turn: int, most: int
     ) -> list[int]:
-        """Return the turns nearest to a vector among those of its model, the nearest first."""
+        """Return the turns with the vectors nearest to one of the same model, the nearest first."""
         signed, kept = tables.signatures, tables.vectors
         blocks = await self._connection.scalars(
             self._select(signed, signed.c.signatures)
@@ -83,7 +83,11 @@ class Lookup:
             .order_by(signed.c.block)
         )
         near = await asyncio.to_thread(
-            signatures.near, list(blocks), values, before_turn=before_turn, most=_SECOND_LOOK
+            binary_quantization.nearest_by_hamming,
+            list(blocks),
+            values,
+            before_turn=before_turn,
+            most=_RESCORED,
         )
         vectors = await self._connection.execute(
             self._select(kept, kept.c.turn, kept.c.vector)
@@ -91,20 +95,20 @@ class Lookup:
             .order_by(kept.c.turn)
         )
         packed = {turn: vector for turn, vector in vectors}
-        return await asyncio.to_thread(signatures.nearest, packed, values, most)
+        return await asyncio.to_thread(binary_quantization.nearest_by_cosine, packed, values, most)
 
-    async def said(self, turns: Iterable[int]) -> dict[int, Said]:
-        """Return when turns were said; those that are not archived are left out."""
+    async def times(self, turns: Iterable[int]) -> dict[int, TurnTime]:
+        """Return the times of turns; those that are not archived are left out."""
         table = tables.turns
         found = await self._connection.execute(
             self._select(table, table.c.turn, table.c.created_at_ms, table.c.session).where(
                 table.c.turn.in_(list(turns))
             )
         )
-        return {turn: Said(created_at_ms, session) for turn, created_at_ms, session in found}
+        return {turn: TurnTime(created_at_ms, session) for turn, created_at_ms, session in found}
 
     async def texts(self, turns: Iterable[int]) -> dict[int, str]:
-        """Return what was said in turns."""
+        """Return the texts of turns."""
         table = tables.turns
         found = await self._connection.execute(
             self._select(table, table.c.turn, table.c.text).where(table.c.turn.in_(list(turns)))

@@ -1,19 +1,19 @@
-"""Cuts the texts of turns so that together they stay within a budget of tokens."""
+"""Truncation of texts to a common budget of tokens. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 from services.common.tokens import estimate_tokens
-from services.memory.archive.words import words
+from services.memory.archive.words import split_words
 
 CUT = "…"
 
 
-def cut(texts: Sequence[str], asked: frozenset[str], max_tokens: int) -> list[str]:
-    """Return the texts, long ones cut to where they fit a question best.
+def cut_to_budget(texts: Sequence[str], asked: frozenset[str], max_tokens: int) -> list[str]:
+    """Return the texts, long ones cut to the part that matches a question best.
 
-    Short texts stay whole, long ones share what is left evenly. A text for which no word
-    is left becomes empty.
+    Short texts stay whole, long ones share the rest of the budget evenly. A text for which no
+    word is left becomes empty.
 
     Args:
         texts: the texts.
@@ -23,13 +23,13 @@ def cut(texts: Sequence[str], asked: frozenset[str], max_tokens: int) -> list[st
     sizes = [estimate_tokens(text) for text in texts]
     share = _share(sizes, max_tokens)
     return [
-        text if size <= share else _around(text, asked, share)
+        text if size <= share else _cut_around_terms(text, asked, share)
         for text, size in zip(texts, sizes, strict=True)
     ]
 
 
 def _share(sizes: Sequence[int], total: int) -> int:
-    """Return the size to cut each to, so that all come to at most the total."""
+    """Return the size to cut each text to, so that all together stay within the total."""
     left = total
     for place, size in enumerate(sorted(sizes)):
         share = max(0, left) // (len(sizes) - place)
@@ -39,9 +39,9 @@ def _share(sizes: Sequence[int], total: int) -> int:
     return max(sizes, default=0)
 
 
-def _around(text: str, asked: frozenset[str], max_tokens: int) -> str:
-    """Cut a text to as many words around those asked for as the tokens allow."""
-    found = list(words(text))
+def _cut_around_terms(text: str, asked: frozenset[str], max_tokens: int) -> str:
+    """Return as many words around the terms of a question as the tokens allow."""
+    found = list(split_words(text))
     hits = [
         (place, term) for place, word in enumerate(found) for term in asked.intersection(word.terms)
     ]
@@ -81,10 +81,9 @@ def _marked(text: str, start: int, end: int) -> str:
 
 
 def _first(hits: Sequence[tuple[int, str]], places: int, size: int) -> int:
-    """Return the first of the `size` places in a row that hold most of the question.
+    """Return the start of the window of `size` words with most distinct terms of the question.
 
-    A term counts once however often it is repeated. What was found stands in the middle,
-    with as much before it as after.
+    The matches are centred in the window.
     """
     held: Counter[str] = Counter()
     most, middle = 0, 0

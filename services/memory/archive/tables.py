@@ -1,7 +1,6 @@
 """The tables of the archive: turns, the postings of their terms, their vectors.
 
-Every row belongs to one memory. `archives` alone names the user: each query that reads
-for a user goes through it.
+Every row belongs to one memory. Only `archives` has the user's id: queries for a user join it.
 """
 
 from sqlalchemy import (
@@ -18,7 +17,7 @@ from sqlalchemy import (
 
 from services.common.database import metadata
 
-# What ranking needs to know of a memory as a whole: how many turns, of how many terms.
+# The counts of a memory's archive that BM25 needs.
 archives = Table(
     "memory_archives",
     metadata,
@@ -28,7 +27,7 @@ archives = Table(
     Column("terms", BigInteger, nullable=False),
 )
 
-# A turn, its number of terms, and the first turn of the session that it was said in.
+# A turn, its count of terms, and the first turn of its session.
 turns = Table(
     "memory_archive_turns",
     metadata,
@@ -40,7 +39,7 @@ turns = Table(
     Column("text", Text, nullable=False),
 )
 
-# The turns of a block in which a term comes up, as `postings` packs them.
+# The postings of a term in a block of turns, as `postings` packs them.
 postings = Table(
     "memory_archive_postings",
     metadata,
@@ -51,7 +50,7 @@ postings = Table(
     sqlite_with_rowid=False,
 )
 
-# The vector that a model gave for a turn, of length 1, as 32-bit floats.
+# The vector of a turn by a model, normalized to length 1, as 32-bit floats.
 vectors = Table(
     "memory_archive_vectors",
     metadata,
@@ -66,7 +65,7 @@ vectors = Table(
     ),
 )
 
-# The signs of the vectors of a block of turns, as `signatures` packs them, for a first look.
+# The quantized vectors of a block of turns, as `binary_quantization` packs them.
 signatures = Table(
     "memory_archive_signatures",
     metadata,

@@ -1,13 +1,11 @@
-"""Cuts text of any script into the terms that the archive is searched by.
+"""Tokenizer: extracts search terms from text of any script. Pure.
 
-A word is a run of letters, digits and the marks on them. It is brought to one form
-(NFKC, case folded) and, where its script tells which rules to take, to its stem. Scripts
-that set no space between words are cut into overlapping pairs of characters instead;
-ideographs count by themselves too, since many a word is only one.
-Words that stand in every other sentence say nothing and are left out.
+A word is a run of letters, digits and combining marks. It is normalized (NFKC, case folded) and
+stemmed where its script determines the stemmer. Scripts without spaces between words are divided
+into overlapping bigrams instead; ideographs are terms by themselves too, since many words have only
+one. Stop words are left out.
 
-The terms of archived turns are stored: a change here takes a migration that indexes
-them anew.
+The terms of archived turns are stored, so a change here needs a migration that rebuilds the index.
 """
 
 import re
@@ -35,7 +33,7 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
-# The first letter of each script that is stemmed, what follows its last, and the rules.
+# The first letter of each stemmed script, the one after its last, and the stemmer.
 _SCRIPTS = (
     ("a", "\u0370", "english"),
     ("\u0370", "\u0400", "greek"),
@@ -47,7 +45,7 @@ _SCRIPTS = (
 )
 _IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _STARTS = [start for start, _, _ in _SCRIPTS]
-# Longer ones are keys, hashes or data, and are found by their beginning.
+# Longer words are keys, hashes or data, and are found by their prefix.
 _MAX_WORD = 40
 _REMEMBERED_WORDS = 20_000
 
@@ -68,7 +66,7 @@ STOP_WORDS = frozenset(
 
 
 class Word(NamedTuple):
-    """A word where it stands in a text: from `start` to before `end`, with its terms."""
+    """A word of a text, from `start` to before `end`, with its terms."""
 
     start: int
     end: int
@@ -79,34 +77,34 @@ class _Stemmer(Protocol):
     def stemWord(self, word: str) -> str: ...
 
 
-def words(text: str) -> Iterator[Word]:
-    """Yield the words of a text in order, stop words among them without terms."""
+def split_words(text: str) -> Iterator[Word]:
+    """Yield the words of a text in order; stop words have no terms."""
     for match in _WORD.finditer(text):
         if match[0].isascii() or not _UNSPACED.search(match[0]):
             yield _word(text, 0, match.start(), match.end())
         else:
-            yield from _parted(match[0], match.start())
+            yield from _split_unspaced(match[0], match.start())
 
 
 def terms(text: str) -> list[str]:
-    """Return the terms of a text in order, as often as they come up."""
+    """Return the terms of a text in order, with repetitions."""
     whole = normalized("NFKC", text)
-    return [term for word in words(whole) for term in word.terms]
+    return [term for word in split_words(whole) for term in word.terms]
 
 
-def key(term: str) -> int:
-    """Return the 63 bits that stand for a term in the database."""
+def term_key(term: str) -> int:
+    """Return the 63-bit hash by which a term is stored."""
     return int.from_bytes(blake2b(term.encode(), digest_size=8).digest()) >> 1
 
 
-def _parted(run: str, start: int) -> Iterator[Word]:
-    """Yield each character of a script without spaces by itself, and what else is in the run."""
+def _split_unspaced(run: str, start: int) -> Iterator[Word]:
+    """Yield the words of a run: single characters of scripts without spaces, else whole words."""
     at = 0
     for match in _UNSPACED.finditer(run):
         if at < match.start():
             yield _word(run, start, at, match.start())
         for at in range(match.start(), match.end()):
-            yield Word(start + at, start + at + 1, _characters(match[0], at - match.start()))
+            yield Word(start + at, start + at + 1, _bigrams(match[0], at - match.start()))
         at = match.end()
     if at < len(run):
         yield _word(run, start, at, len(run))
@@ -116,15 +114,15 @@ def _word(run: str, start: int, at: int, end: int) -> Word:
     return Word(start + at, start + end, _terms(run[at : min(end, at + _MAX_WORD)]))
 
 
-def _characters(run: str, at: int) -> tuple[str, ...]:
-    """Return the pair that begins at a character, and the character where it may be a word."""
+def _bigrams(run: str, at: int) -> tuple[str, ...]:
+    """Return the bigram that begins at a character, and an ideograph by itself."""
     if len(run) == 1:
         return (run,)
     pair = (run[at : at + 2],) if at + 1 < len(run) else ()
     return (*pair, run[at]) if _IDEOGRAPH.match(run[at]) else pair
 
 
-# Pure, and the same words come up over and over: stemming one takes 20 µs.
+# The same words occur over and over, and stemming one takes 20 µs.
 @lru_cache(_REMEMBERED_WORDS)
 def _terms(word: str) -> tuple[str, ...]:
     folded = unicodedata.normalize("NFKC", word).casefold()
@@ -142,7 +140,7 @@ def _stem(word: str) -> list[str]:
 
 @lru_cache
 def _stemmer(algorithm: str) -> _Stemmer:
-    # It loads the rules of thirty languages, 3 MB of them.
+    # The import loads stemmers of thirty languages, 3 MB.
     import snowballstemmer
 
     stemmer: _Stemmer = snowballstemmer.stemmer(algorithm)

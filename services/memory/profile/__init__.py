@@ -1,7 +1,7 @@
-"""What is known about users, from what they said themselves.
+"""Profiles: facts about users, from what they say themselves.
 
-Facts come from a model where one is configured (`asking`), else from rules for English:
-`statements` finds where a user states something, `patterns` says what, and `rules` makes
-facts of it. `facts` keeps them: each cites the turns it was said in, and falls with them;
-`chains` says which supersedes which, and `wording` how they are written.
+Facts are extracted by a model where one is configured (`extraction_prompt`), else by rules for
+English: `statements` finds sentences in which a user states something, `patterns` and `rules` make
+facts of them. `fact_store` stores facts with the turns that they cite, `fact_versions` determines
+which fact supersedes which, and `facts` normalizes them.
 """

@@ -1,9 +1,8 @@
-"""What people write when they state something of themselves, in English.
+"""Patterns of English sentences in which people state facts about themselves. Pure.
 
-A pattern is a regular expression in which `<NAME>` and the like stand for what follows
-here. Its groups make the topic, sub-topic and value of what is found. Where a sentence
-has no capitals at all, as some people write, a name is a word or two up to the end of
-the clause.
+A pattern is a regular expression with placeholders such as `<NAME>`. Its groups give topic,
+sub-topic and value of a fact. In a sentence without any capitals, as some people write, a name is
+a word or two up to the end of the clause.
 """
 
 import re
@@ -14,14 +13,14 @@ from services.memory.profile import vocabulary as words
 
 
 class Pattern(NamedTuple):
-    """One way to state something.
+    """A pattern of statements.
 
     Attributes:
-        topic: of the fact.
-        sub_topic: with `{group}` for what a group matched.
-        value: the same.
-        expression: with placeholders. A group `each` lists several things that could be
-            `x`, and makes a fact for each.
+        topic: the topic of the fact.
+        sub_topic: its sub-topic, with `{group}` for the text of a group.
+        value: its value, likewise.
+        expression: the expression with placeholders. A group `each` matches a list, and makes a
+            fact with each item as `x`.
     """
 
     topic: str
@@ -39,7 +38,7 @@ def compiled(pattern: Pattern, *, in_small: bool) -> re.Pattern[str]:
 
 
 def has_name(pattern: Pattern) -> bool:
-    """Return whether a name is part of what a pattern finds."""
+    """Return whether a pattern contains a name."""
     return "<NAME>" in pattern.expression or "<PLACE>" in pattern.expression
 
 
@@ -47,13 +46,13 @@ def _any(choices: Iterable[str]) -> str:
     return "|".join(sorted(map(re.escape, choices), key=len, reverse=True))
 
 
-# Where a thing ends.
+# The end of a thing.
 _END = (
     r"(?=\s*(?:[.,;:!?()\u2026]|$)|\s+(?:[-\u2013\u2014]\s|(?:and|or|but|so|because|since|with|for"
     r"|at|in|on|from|who|which|that|where|when|while|as|though|over|than|rather|now|too|if|until"
     r"|after|before|by|i|we|not)\b))"
 )
-# A word with a capital that belongs to it, "I" not among them.
+# A capitalized word other than "I".
 _CAPITAL = (
     r"(?-i:(?:(?:St|Mt)\. )?(?!I\b)[A-Z\u00c0-\u00de\u0410-\u042f](?:[\w.-]*\w)?)"
     r"(?:'(?!s\b)\w+)?(?![^\W\d_])"

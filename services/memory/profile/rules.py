@@ -1,12 +1,13 @@
-"""Finds facts about users in their own words by rules, without a model; for English."""
+"""Extraction of facts from English text by rules, without a model. Pure."""
 
 import re
 from collections.abc import Iterator
 from functools import cache
 
-from services.memory.profile import wording
+from services.memory.profile import facts
+from services.memory.profile.facts import ExtractedFact
 from services.memory.profile.patterns import PATTERNS, Pattern, compiled, has_name
-from services.memory.profile.statements import is_meant, statements
+from services.memory.profile.statements import is_asserted, statements
 from services.memory.profile.vocabulary import (
     LANGUAGES,
     MONTHS,
@@ -15,7 +16,6 @@ from services.memory.profile.vocabulary import (
     NO_THING,
     WEEKDAYS,
 )
-from services.memory.profile.wording import Found
 
 _TIMES = frozenset((*MONTHS, *WEEKDAYS, "today", "tomorrow"))
 _LANGUAGE = re.compile(rf"\b(?:{'|'.join(LANGUAGES)})\b", re.IGNORECASE)
@@ -28,19 +28,19 @@ _LAST = re.compile(
 )
 
 
-def extract(text: str) -> list[Found]:
-    """Return what a user's text says of the user, in the order in which it says so."""
+def extract(text: str) -> list[ExtractedFact]:
+    """Return the facts that a user's text states of the user, in the order of the text."""
     found = [one for sentence in statements(text) for one in _of_sentence(sentence)]
     return list(dict.fromkeys(found))
 
 
-def _of_sentence(sentence: str) -> list[Found]:
+def _of_sentence(sentence: str) -> list[ExtractedFact]:
     in_small = sentence.replace("I", "i").islower()
-    found: list[tuple[int, Found]] = []
+    found: list[tuple[int, ExtractedFact]] = []
     for pattern, expression in _compiled(in_small):
         for match in expression.finditer(sentence):
-            if is_meant(sentence, match.start(), match.end()):
-                found += [(match.start(), one) for one in _made(pattern, match, in_small)]
+            if is_asserted(sentence, match.start(), match.end()):
+                found += [(match.start(), one) for one in _to_facts(pattern, match, in_small)]
     return [one for _, one in sorted(found, key=lambda placed: placed[0])]
 
 
@@ -49,24 +49,24 @@ def _compiled(in_small: bool) -> list[tuple[Pattern, re.Pattern[str]]]:
     return [(pattern, compiled(pattern, in_small=in_small)) for pattern in PATTERNS]
 
 
-def _made(pattern: Pattern, match: re.Match[str], in_small: bool) -> Iterator[Found]:
+def _to_facts(pattern: Pattern, match: re.Match[str], in_small: bool) -> Iterator[ExtractedFact]:
     groups = match.groupdict()
     listed = groups.pop("each", None)
-    things = [groups.get("x", "")] if listed is None else _things(pattern, listed)
+    things = [groups.get("x", "")] if listed is None else _list_items(pattern, listed)
     for thing in things:
         words = {**groups, "x": _LAST.sub("", thing.strip(" .'"))}
-        if "{x}" in pattern.sub_topic + pattern.value and not _may_be(
+        if "{x}" in pattern.sub_topic + pattern.value and not _is_plausible(
             pattern, words["x"], in_small
         ):
             continue
-        sub_topic = wording.topic(pattern.sub_topic.format(**words))
-        value = wording.value(pattern.value.format(**words))
+        sub_topic = facts.normalize_topic(pattern.sub_topic.format(**words))
+        value = facts.normalize_value(pattern.value.format(**words))
         if sub_topic and value:
-            yield Found(pattern.topic, sub_topic, value)
+            yield ExtractedFact(pattern.topic, sub_topic, value)
 
 
-def _things(pattern: Pattern, listed: str) -> Iterator[str]:
-    """Yield the items of a list, up to where something else begins."""
+def _list_items(pattern: Pattern, listed: str) -> Iterator[str]:
+    """Yield the items of a list, up to the start of a new clause."""
     if pattern.topic == "languages":
         yield from _LANGUAGE.findall(listed)
         return
@@ -76,8 +76,8 @@ def _things(pattern: Pattern, listed: str) -> Iterator[str]:
         yield item
 
 
-def _may_be(pattern: Pattern, thing: str, in_small: bool) -> bool:
-    """Return whether a thing is one, or a name."""
+def _is_plausible(pattern: Pattern, thing: str, in_small: bool) -> bool:
+    """Return whether a text can be the thing or name of a pattern."""
     if not thing:
         return False
     first = thing.split()[0].casefold()

@@ -1,18 +1,17 @@
-"""Finds where people state something of themselves: not asked, supposed, quoted or denied.
+"""Detection of sentences in which a user asserts something of themselves. Pure.
 
-Rather too little is taken than too much: a fact that is missed can be said again, one
-that is wrong stays.
+Precision counts more than recall: a fact that is missed can be said again, a wrong one stays.
 """
 
 import re
 from collections.abc import Iterator
 
-from services.memory.sentences import prose, sentences
+from services.memory.profile.sentences import split_sentences, strip_non_prose
 
-# Characters of a sentence that are looked at; what is longer is a list, or no prose.
+# Characters of a sentence that are used; longer ones are lists, or no prose.
 _MAX_SENTENCE = 500
 
-# What follows is material to work on, and says nothing of the user.
+# The text that follows is material for a task, and says nothing of the user.
 _MATERIAL = re.compile(
     r"\b(?:translat|rewrit|re-?write|proof-?read|paraphras|summari[sz]|correct|fix|improv|edit"
     r"|rephras|polish|shorten|repl(?:y|ies)|respond|answer|writ|draft|compos|generat|creat|act as"
@@ -26,13 +25,13 @@ _QUOTED = re.compile(
 _MAX_QUOTED_WORDS = 3
 _OWN_WORD = re.compile(r"\b(?:i|i'm|my|me|we)\b", re.IGNORECASE)
 
-# From here on the user may speak as somebody else.
+# After this the user may speak as somebody else.
 _PRETENDED = re.compile(
     r"(?:now |please |so |ok(?:ay)?,? )*(?:you are|you're|you will be|act as|behave as|act like"
     r"|(?:let's )?(?:pretend|imagine|suppose|assume|role-?play)|let's say)\b",
     re.IGNORECASE,
 )
-# Before a statement, anywhere in its sentence: it is supposed, told, or somebody else's.
+# Anywhere before a statement in its sentence: it is supposed, reported, or somebody else's.
 _UNREAL = re.compile(
     r"\b(?:if|unless|whether|suppos\w+|imagin\w+|assum\w+|pretend\w*|let's say|hypothetical\w*"
     r"|wish\w*|dream\w*|as though|stor(?:y|ies)|novel|character|song|lyrics|poem|example|e\.g"
@@ -41,7 +40,7 @@ _UNREAL = re.compile(
     r"|replied|believes?)\b",
     re.IGNORECASE,
 )
-# The same, within its clause.
+# The same, within the clause of the statement.
 _UNSURE = re.compile(
     r"\b(?:would|could|might|may|maybe|perhaps|probably|should|can't wait|will|not|never|nobody"
     r"|neither|nor|doubt\w*|how|why|who|whose|where|when|what|which|do|does|did|am|is|are)\b|n't\b",
@@ -50,7 +49,7 @@ _UNSURE = re.compile(
 _CLAUSE = re.compile(
     r"[,;:()]|\s[-\u2013\u2014]\s|\b(?:and|but|so|because|since|though)\b", re.IGNORECASE
 )
-# Behind it: it is over, or was long ago.
+# After a statement: it no longer holds.
 _OVER = re.compile(
     r"\s*(?:no (?:more|longer)|when i was|as a (?:child|kid|teenager)|years ago|back then"
     r"|for a (?:while|year|semester|summer)|until (?:last|\d{4}))\b",
@@ -59,19 +58,19 @@ _OVER = re.compile(
 
 
 def statements(text: str) -> Iterator[str]:
-    """Yield the sentences of a text that are the user's own and not questions."""
+    """Yield the sentences of a text that are the user's own words and no questions."""
     text = text.replace("\u2019", "'")
     if material := _MATERIAL.search(text):
         text = text[: material.start()]
-    for sentence in sentences(_QUOTED.sub(_unquoted, prose(text))):
+    for sentence in split_sentences(_QUOTED.sub(_unquoted, strip_non_prose(text))):
         if _PRETENDED.match(sentence):
             return
         if not sentence.endswith("?"):
             yield sentence[:_MAX_SENTENCE]
 
 
-def is_meant(sentence: str, begin: int, end: int) -> bool:
-    """Return whether what stands in a part of a sentence holds of the user now."""
+def is_asserted(sentence: str, begin: int, end: int) -> bool:
+    """Return whether a part of a sentence is asserted of the user now."""
     before = sentence[:begin]
     if _UNREAL.search(before) or _OVER.match(sentence, end):
         return False
@@ -80,7 +79,7 @@ def is_meant(sentence: str, begin: int, end: int) -> bool:
 
 
 def _unquoted(quoted: re.Match[str]) -> str:
-    """Return a word or name without its quotes; of longer quotes a mark that one was there."""
+    """Return a quoted word or name without its quotes, and an ellipsis for longer quotes."""
     words = quoted[1]
     if len(words.split()) > _MAX_QUOTED_WORDS or _OWN_WORD.search(words):
         return "\u2026"

@@ -1,4 +1,4 @@
-"""The tables of what is known about users."""
+"""The tables of facts about users."""
 
 from sqlalchemy import (
     BigInteger,
@@ -12,13 +12,12 @@ from sqlalchemy import (
 )
 
 from services.common.database import metadata
-
-MAX_TOPIC = 64
+from services.memory.profile.facts import MAX_TOPIC
 
 _LIVE = text("superseded_by IS NULL")
 
-# Of the facts with one topic and sub-topic each is superseded by the next, in the order
-# in which they were last said; `place` decides between those of one time.
+# Of the facts with one topic and sub-topic each is superseded by the next, in the order in which
+# they were last said; `place` orders those of one time.
 facts = Table(
     "memory_facts",
     metadata,
@@ -41,7 +40,7 @@ facts = Table(
     Index("ix_memory_facts_owner_id", "owner_id", "topic", "sub_topic"),
 )
 
-# Where a fact was said: the turn of a memory, or "" and 0 outside of any.
+# The turns in which facts were said; "" and 0 outside of any memory.
 sources = Table(
     "memory_fact_sources",
     metadata,

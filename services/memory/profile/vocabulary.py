@@ -1,4 +1,4 @@
-"""Words that the rules for facts go by."""
+"""Vocabulary of the rules that extract facts."""
 
 ROLES = """
     engineer developer programmer designer teacher lecturer professor researcher scientist analyst
@@ -24,7 +24,7 @@ RELATIVES = """
     godmother godfather
 """.split()
 
-# What one can have several of.
+# Relatives that one can have several of.
 CHILDREN = """
     kids kid children child sons son daughters daughter brothers brother sisters sister siblings
     sibling grandchildren grandchild twins
@@ -60,7 +60,7 @@ DIETS = (
     *("coeliac", "celiac", "diabetic"),
 )
 
-# What cannot begin a thing that somebody likes, has or works on.
+# Words that cannot begin a thing that somebody likes, has or works on.
 NO_THING = frozenset(
     """
     it this that these those you your yours him her his them their they he she how what when where
@@ -69,7 +69,7 @@ NO_THING = frozenset(
     with without of on at in into about than then
     """.split()
 )
-# Of several things, what cannot begin any but the first: there a new clause begins.
+# Words that cannot begin a later item of a list, since they begin a new clause.
 NO_FURTHER_THING = NO_THING | frozenset(
     """
     am is are was were be been have has had do does did can could will would should must may might
@@ -78,7 +78,7 @@ NO_FURTHER_THING = NO_THING | frozenset(
     but because since although though would've i'm i've i'd i'll it's that's
     """.split()
 )
-# What cannot be a name where capitals do not tell.
+# Words that cannot be a name in text without capitals.
 NO_NAME = NO_THING | frozenset(
     """
     a an and or but late back later tomorrow today tonight asap soon maybe crazy if on in at hard

@@ -178,7 +178,7 @@ class _Maker:
 
 
 def _times(random: Random) -> list[int]:
-    """Give when each turn was said: sessions of some minutes, over most of a year."""
+    """Return when each turn was said: sessions of some minutes, over most of a year."""
     lengths: list[int] = []
     while sum(lengths) < TURNS:
         lengths.append(random.randint(*_A_SESSION))

@@ -33,7 +33,7 @@ class Embedder:
         self._directions = directions[:_DIMENSIONS].T
 
     def __call__(self, text: str) -> list[float]:
-        """Give the vector of a text."""
+        """Return the vector of a text."""
         weighed = _unit(_counts(text)[None] * self._rarity)
         vector: list[float] = (weighed @ self._directions)[0].tolist()
         return vector

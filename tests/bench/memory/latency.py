@@ -14,7 +14,7 @@ import numpy as np
 from services.common.database import migrate, open_engine, writing
 from services.common.ids import Source
 from services.common.settings import Storage
-from services.memory.archive.archive import Archive, Embedded
+from services.memory.archive.archive import Archive, QuestionVector
 from services.memory.archive.index import ArchivedTurn
 from tests.bench import processes
 from tests.bench.load import percentile
@@ -70,7 +70,7 @@ async def measure(database_url: str, sizes: Sequence[int]) -> list[Latency]:
                     )
         questions = [" ".join(next(texts).split()[:_ASKED]) for _ in range(_SEARCHES)]
         points = spread.standard_normal((_SEARCHES, _DIMENSIONS)).tolist()
-        vectors = [Embedded(_MODEL, point) for point in points]
+        vectors = [QuestionVector(_MODEL, point) for point in points]
         figures = []
         for size in sizes:
             for way, embedded in (("lexical", [None] * _SEARCHES), ("fused", vectors)):
@@ -81,12 +81,12 @@ async def measure(database_url: str, sizes: Sequence[int]) -> list[Latency]:
 
 
 async def _timed(
-    archive: Archive, size: int, way: str, asked: Sequence[tuple[str, Embedded | None]]
+    archive: Archive, size: int, way: str, asked: Sequence[tuple[str, QuestionVector | None]]
 ) -> Latency:
     times = []
     for question, embedded in asked:
         began = time.perf_counter()
-        await archive.search(_OWNER, _name(size), question, before_turn=size + 1, embedded=embedded)
+        await archive.search(_OWNER, _name(size), question, before_turn=size + 1, vector=embedded)
         times.append((time.perf_counter() - began) * 1000)
     rss_mb = processes.memory([os.getpid()]).rss
     return Latency(size, way, percentile(times, 0.5), percentile(times, 0.95), rss_mb)
@@ -97,7 +97,7 @@ def _name(size: int) -> str:
 
 
 def _texts(chance: Random) -> Iterator[str]:
-    """Give texts whose words are as unevenly frequent as those of a language."""
+    """Return texts whose words are as unevenly frequent as those of a language."""
     syllables = [c + v for c in "bcdfglmnprst" for v in "aeiou"]
     lexicon = ["".join(chance.choices(syllables, k=chance.randint(2, 4))) for _ in range(_WORDS)]
     weights = list(accumulate(1 / (rank + 10) for rank in range(_WORDS)))

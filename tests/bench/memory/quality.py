@@ -12,7 +12,7 @@ from services.common.database import migrate, open_engine, writing
 from services.common.ids import Source
 from services.common.settings import Storage
 from services.common.tokens import estimate_tokens
-from services.memory.archive.archive import LIMIT, Archive, Embedded, Snippet
+from services.memory.archive.archive import LIMIT, Archive, QuestionVector, Snippet
 from tests.bench.load import percentile
 from tests.bench.memory.conversations import NOW_MS, TURNS, Conversation, Question
 from tests.bench.memory.embedder import NAME, Embedder
@@ -48,7 +48,7 @@ class Quality:
     tokens: list[int] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
-        """Give the figures."""
+        """Return the figures."""
         kinds = {kind: self._recall([found]) for kind, found in sorted(self.kinds.items())}
         return {
             "kinds": {**kinds, "all": self._recall(list(self.kinds.values()))},
@@ -84,7 +84,7 @@ async def measure(conversations: Sequence[Conversation]) -> dict[str, Quality]:
                 await archive.add(connection, OWNER, f"mem_{place}", conversation.turns)
                 await archive.add_vectors(connection, f"mem_{place}", NAME, vectors)
             asked += [
-                (f"mem_{place}", question, Embedded(NAME, embed(question.text)))
+                (f"mem_{place}", question, QuestionVector(NAME, embed(question.text)))
                 for question in conversation.questions
             ]
         for memory, question, embedded in asked:
@@ -95,11 +95,15 @@ async def measure(conversations: Sequence[Conversation]) -> dict[str, Quality]:
 
 
 async def _ask(
-    archive: Archive, memory: str, question: Question, embedded: Embedded | None, found: Quality
+    archive: Archive,
+    memory: str,
+    question: Question,
+    embedded: QuestionVector | None,
+    found: Quality,
 ) -> None:
     async def search(limit: int) -> list[Snippet]:
         return await archive.search(
-            OWNER, memory, question.text, before_turn=TURNS + 1, limit=limit, embedded=embedded
+            OWNER, memory, question.text, before_turn=TURNS + 1, limit=limit, vector=embedded
         )
 
     began = time.perf_counter()

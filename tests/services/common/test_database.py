@@ -32,10 +32,10 @@ from services.common.errors import GatewayError
 from services.common.migrations import snapshot
 from services.common.settings import SettingsError, Storage
 from services.files import repository as files
-from services.memory import jobs_tables as background
-from services.memory import tables as memories
 from services.memory.archive import tables as archive
+from services.memory.jobs import tables as background
 from services.memory.profile import tables as profile
+from services.memory.storage import tables as memories
 
 TABLES = {
     repository.teams,

@@ -56,14 +56,14 @@ class Memories:
         self.refusal: GatewayError | None = None
         self.ended = asyncio.Semaphore(0)
 
-    async def take(self, opening: OpenTurn) -> Turn:
+    async def open(self, opening: OpenTurn) -> Turn:
         turn = Turn(self, opening, self.context(opening))
         self.turns.append(turn)
         return turn
 
 
 def nothing_more(opening: OpenTurn) -> TurnContext:
-    """Give what was sent, and nothing that was remembered."""
+    """Return what was sent, and nothing that was remembered."""
     newest = max(
         (
             index
@@ -73,4 +73,4 @@ def nothing_more(opening: OpenTurn) -> TurnContext:
         ),
         default=0,
     )
-    return TurnContext(messages=opening.messages, newest=newest)
+    return TurnContext(messages=opening.messages, newest_user_message_index=newest)

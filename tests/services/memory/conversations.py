@@ -11,10 +11,16 @@ from hypothesis import strategies as st
 
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Media, Message, Thinking, ToolUse
-from services.memory import joining, turns
-from services.memory.joining import Joined, Transcript
-from services.memory.messages import as_one, has_results, message_key, normalised, says_nothing
-from services.memory.turns import StoredTurn
+from services.memory.transcript import transcript_merge, turns
+from services.memory.transcript.messages import (
+    has_results,
+    is_ignored,
+    merge_messages,
+    message_key,
+    normalize,
+)
+from services.memory.transcript.transcript_merge import MergePoint, StoredTranscript
+from services.memory.transcript.turns import StoredTurn
 
 USER = conversation.ROLE_USER
 ASSISTANT = conversation.ROLE_ASSISTANT
@@ -71,39 +77,41 @@ class Memory:
     def messages(self) -> list[Message]:
         return [message for turn in self.turns for message in turn.messages]
 
-    def join(self, sent: Sequence[Message]) -> Joined:
+    def join(self, sent: Sequence[Message]) -> MergePoint:
         """Join messages in normal form; the keys are read only where they must be."""
         stored = self.messages
         is_open = bool(self.turns) and self.turns[-1].open
-        waiting = turns.awaited(self.turns[-1].messages) if is_open else frozenset()
-        needed = joining.needs_keys(sent, len(stored), waiting)
+        waiting = turns.pending_call_ids(self.turns[-1].messages) if is_open else frozenset()
+        needed = transcript_merge.needs_keys(sent, len(stored), waiting)
         read = b"".join(keys(stored)) if needed else b""
-        return joining.join(sent, Transcript(len(stored), waiting, read))
+        return transcript_merge.find_merge_point(sent, StoredTranscript(len(stored), waiting, read))
 
     def begin(self, messages: Sequence[Message]) -> list[StoredTurn]:
-        """Give the turns that come of what a client sends; the last is the present one."""
-        sent = normalised(messages)
+        """Return the turns that come of what a client sends; the last is the present one."""
+        sent = normalize(messages)
         joined = self.join(sent)
         before = next((t for t in reversed(self.turns) if t.first_message < joined.keep), None)
         self.now_ms += 1
-        return turns.extended(before, joined.keep, sent[joined.known :], self.now_ms)
+        return turns.extend_turns(before, joined.keep, sent[joined.known :], self.now_ms)
 
     def commit(self, begun: Sequence[StoredTurn], answer: Message) -> None:
-        written = turns.committed(begun, answer)
+        written = turns.complete_turns(begun, answer)
         self.turns[written[0].number - 1 :] = written
 
     def take(self, messages: Sequence[Message], answer: Message) -> None:
         self.commit(self.begin(messages), answer)
 
     def shown(self, begun: Sequence[StoredTurn]) -> list[Message]:
-        """Give what a provider would see of the whole conversation."""
+        """Return what a provider would see of the whole conversation."""
         earlier = self.turns[: begun[0].number - 1]
         return [
-            message for turn in (*earlier, *begun) for message in turns.replayable(turn.messages)
+            message
+            for turn in (*earlier, *begun)
+            for message in turns.to_model_messages(turn.messages)
         ]
 
     def content(self) -> list[tuple[int, int, bool, list[bytes]]]:
-        """Give all that must be the same however a client sends: everything but times."""
+        """Return all that must be the same however a client sends: everything but times."""
         return [
             (
                 turn.number,
@@ -118,12 +126,14 @@ class Memory:
 def check_memory(memory: Memory) -> None:
     """Check what holds for every store."""
     messages = memory.messages
-    assert normalised(messages) == messages
+    assert normalize(messages) == messages
     first = 0
     for number, turn in enumerate(memory.turns, start=1):
         assert (turn.number, turn.first_message) == (number, first)
         assert turn.messages
-        assert turn.open == (turn is memory.turns[-1] and bool(turns.awaited(turn.messages)))
+        assert turn.open == (
+            turn is memory.turns[-1] and bool(turns.pending_call_ids(turn.messages))
+        )
         first += len(turn.messages)
 
 
@@ -131,7 +141,7 @@ def check_valid(messages: Sequence[Message], *, answer_goes_on: bool = False) ->
     """Check that every provider takes the messages: calls and results pair up, nobody is silent."""
     for message in messages:
         assert message.blocks
-        assert not any(says_nothing(block) for block in message.blocks)
+        assert not any(is_ignored(block) for block in message.blocks)
     runs = [(role, list(run)) for role, run in groupby(messages, key=lambda m: m.role)]
     assert runs[0][0] == USER
     assert runs[-1][0] == (ASSISTANT if answer_goes_on else USER)
@@ -184,7 +194,7 @@ class Habits:
 
 
 def transcript(history: Iterable[Exchange], habits: Habits) -> list[Message]:
-    """Give the messages of exchanges as a client keeps them."""
+    """Return the messages of exchanges as a client keeps them."""
     kept: list[Message] = []
     for exchange in history:
         kept += sent(exchange, habits)
@@ -192,7 +202,7 @@ def transcript(history: Iterable[Exchange], habits: Habits) -> list[Message]:
         if not answer.blocks:
             continue
         if habits.prefills_joined and kept[-1].role == ASSISTANT:
-            kept[-1] = _with_texts_joined(as_one([kept[-1], answer]))
+            kept[-1] = _with_texts_joined(merge_messages([kept[-1], answer]))
         else:
             kept.append(answer)
     if habits.white_space:
@@ -209,7 +219,7 @@ def _put_white_space_around(messages: Sequence[Message]) -> None:
 
 
 def sent(exchange: Exchange, habits: Habits) -> list[Message]:
-    """Give the new messages of a request as a client groups them."""
+    """Return the new messages of a request as a client groups them."""
     messages = [_with_media(message, habits) for message in exchange.sent]
     results = [m for m in messages if has_results(m)]
     if not habits.results_together or not results:
@@ -298,8 +308,8 @@ def _answer(draw: st.DrawFn, taken: list[int], *, silent: bool = True) -> Messag
 
 
 def _exchange(draw: st.DrawFn, before: Sequence[Exchange], taken: list[int]) -> Exchange:
-    said = normalised(transcript(before, Habits()))
-    waiting = sorted(turns.awaited(said))
+    said = normalize(transcript(before, Habits()))
+    waiting = sorted(turns.pending_call_ids(said))
     kinds = ["user", "user", "prefill"]
     if waiting:
         kinds = ["results", "results", "some results", "results and user", "user"]
@@ -343,11 +353,11 @@ def scripts(draw: st.DrawFn, *, edits: bool) -> list[Step]:
 
 
 def _editable(history: Sequence[Exchange]) -> list[int]:
-    """Give how many exchanges may be kept, all of them first."""
-    now = keys(normalised(transcript(history, Habits())))
+    """Return how many exchanges may be kept, all of them first."""
+    now = keys(normalize(transcript(history, Habits())))
     places = [len(history)]
     for keep in range(1, len(history)):
-        kept = normalised(transcript(history[:keep], Habits()))
+        kept = normalize(transcript(history[:keep], Habits()))
         # An answer that went on later is not what was kept of it.
         is_still_there = in_common(now, keys(kept)) == len(kept)
         if is_still_there and any(message.role == ASSISTANT for message in kept):

@@ -19,10 +19,10 @@ from services.accounts.repository import AccountRepository
 from services.common.channels import call_metadata, open_channel
 from services.common.database import migrate, open_engine
 from services.common.settings import Storage
-from services.memory.windows import Windows
+from services.memory.transcript.windows import Windows
+from tests.services.memory.builders import Clock, text_of
 from tests.services.memory.conversations import model, user
-from tests.services.memory.remembering import Clock, text_of
-from tests.services.memory.working import Worker, archived_turns, inference, summary_rows
+from tests.services.memory.job_worker import Worker, archived_turns, fake_inference, summary_rows
 from tests.services.processes import serving
 
 # A killed process holds what it held for this long; jobs are looked for often.
@@ -122,26 +122,26 @@ async def _until_killed(
 
 async def _assert_consistent(engine: AsyncEngine, key: str, known: Known) -> None:
     """Check a memory against what its caller knows, and its parts against each other."""
-    async with inference() as (_, roles):
-        worker = Worker(engine, Clock(), roles)
+    async with fake_inference() as (_, tasks):
+        worker = Worker(engine, Clock(), tasks)
         owner = await AccountRepository(engine).identify(key)
-        entity = await worker.repository.find(owner.user_id, known.memory_id)
-        if entity is None:
+        record = await worker.repository.find(owner.user_id, known.memory_id)
+        if record is None:
             assert known.told == []
             return
-        turns = await worker.repository.turns(entity.id, 1, entity.turns)
+        turns = await worker.repository.turns(record.id, 1, record.turns)
         told = [text_of(turn.messages[0]) for turn in turns]
         if told[len(known.told) :] == [known.doubtful]:
             known.told.append(known.doubtful)  # it was durable before anybody heard of it
         assert told == known.told
         assert [len(turn.messages) for turn in turns] == [_EXCHANGE] * len(turns)
         assert [turn.number for turn in turns] == list(range(1, len(turns) + 1))
-        summary = await worker.stores.summaries.current(entity.id)
-        assert summary.last_turn == entity.summarised
-        assert await archived_turns(engine, entity) == list(range(1, entity.summarised + 1))
-        view = Windows().view(entity.turns, entity.summarised)
-        everywhere = [*range(1, entity.summarised + 1), *view.pending, *view.window]
-        assert everywhere == list(range(1, entity.turns + 1))
+        summary = await worker.stores.summaries.current(record.id)
+        assert summary.last_turn == record.summarised
+        assert await archived_turns(engine, record) == list(range(1, record.summarised + 1))
+        view = Windows().view(record.turns, record.summarised)
+        everywhere = [*range(1, record.summarised + 1), *view.pending, *view.window]
+        assert everywhere == list(range(1, record.turns + 1))
 
 
 async def _kill_often(times: int, seed: int) -> None:
@@ -164,5 +164,5 @@ async def test_ten_kills_lose_no_turn_and_leave_none_half_there() -> None:
 
 
 @pytest.mark.soak
-async def test_two_hundred_kills_lose_no_turn_and_leave_none_half_there() -> None:
+async def test_two_hundred_kills_lose_and_tear_no_turn() -> None:
     await _kill_often(200, seed=2)

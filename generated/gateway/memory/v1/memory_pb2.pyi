@@ -4,9 +4,9 @@ isort:skip_file
 Conversations the server remembers, and facts about the people in them.
 
 A memory belongs to one user and has a name of the caller's choice. It holds
-turns: one or more messages of the user and all that follows up to the next real
-one (results of tools open no turn). The newest turns are given back as they were
-said; older ones become a summary, and are found again by what they say.
+turns: one or more messages of the user and all messages up to the user's next
+(tool results alone open no turn). The newest turns are returned verbatim; older
+ones are summarised, archived, and retrieved by their content.
 """
 
 from collections import abc as _abc
@@ -28,7 +28,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class TakeTurnRequest(_message.Message):
-    """A step of the caller's in a turn."""
+    """A message of the caller in a turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -40,7 +40,7 @@ class TakeTurnRequest(_message.Message):
 
     @_builtins.property
     def commit(self) -> Global___CommitTurn:
-        """At most once, after the context came."""
+        """At most once, after the context."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ Global___TakeTurnRequest: _TypeAlias = TakeTurnRequest  # noqa: Y015
 
 @_typing.final
 class OpenTurn(_message.Message):
-    """What the caller was sent, and how it is to be remembered."""
+    """The conversation that the caller received, and how to remember it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -73,19 +73,19 @@ class OpenTurn(_message.Message):
         MODE_UNSPECIFIED: OpenTurn._Mode.ValueType  # 0
         """READ_WRITE."""
         MODE_READ_WRITE: OpenTurn._Mode.ValueType  # 1
-        """Reads it and adds to it."""
+        """The turn may be committed."""
         MODE_READ_ONLY: OpenTurn._Mode.ValueType  # 2
-        """Reads it."""
+        """The turn cannot be committed."""
 
     class Mode(_Mode, metaclass=_ModeEnumTypeWrapper):
-        """What a call does with what is remembered."""
+        """Whether a turn may be committed."""
 
     MODE_UNSPECIFIED: OpenTurn.Mode.ValueType  # 0
     """READ_WRITE."""
     MODE_READ_WRITE: OpenTurn.Mode.ValueType  # 1
-    """Reads it and adds to it."""
+    """The turn may be committed."""
     MODE_READ_ONLY: OpenTurn.Mode.ValueType  # 2
-    """Reads it."""
+    """The turn cannot be committed."""
 
     MEMORY_ID_FIELD_NUMBER: _builtins.int
     MODE_FIELD_NUMBER: _builtins.int
@@ -98,16 +98,17 @@ class OpenTurn(_message.Message):
     mode: Global___OpenTurn.Mode.ValueType
     """Optional."""
     history_window: _builtins.int
-    """Optional, at least 5; 10 when absent. Turns given back as they were said."""
+    """Optional, at least 5; 10 when absent. Turns that are returned verbatim."""
     summary_window: _builtins.int
-    """Optional, at least 5; 5 when absent. Turns outside of that which start a summary."""
+    """Optional, at least 5; 5 when absent. Turns outside of the history window that are summarised
+    at a time.
+    """
     personal_memory: _builtins.bool
-    """Optional. Whether facts about the user take part."""
+    """Optional. Whether facts about the user are extracted and returned."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Message]:
         """Required, at least one. All of the conversation or its newest part, without
-        messages of the roles SYSTEM and DEVELOPER. Media have no `data`: their `sha256`
-        stands for it.
+        messages of the roles SYSTEM and DEVELOPER. Media have a `sha256` in place of `data`.
         """
 
     def __init__(
@@ -137,15 +138,15 @@ Global___OpenTurn: _TypeAlias = OpenTurn  # noqa: Y015
 
 @_typing.final
 class CommitTurn(_message.Message):
-    """The answer that ends the caller's part."""
+    """Commits the turn with the model's answer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ANSWER_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def answer(self) -> _conversation_pb2.Message:
-        """Required. The assistant's answer; where the last message sent is the assistant's
-        too it continues that one. Thinking in it is not remembered.
+        """Required. The assistant's message, which continues the last message sent if that is
+        the assistant's too. Thinking in it is not stored.
         """
 
     def __init__(
@@ -163,7 +164,7 @@ Global___CommitTurn: _TypeAlias = CommitTurn  # noqa: Y015
 
 @_typing.final
 class TakeTurnResponse(_message.Message):
-    """A step of the service's in a turn."""
+    """A message of the service in a turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -195,10 +196,9 @@ Global___TakeTurnResponse: _TypeAlias = TakeTurnResponse  # noqa: Y015
 
 @_typing.final
 class TurnContext(_message.Message):
-    """What a model is to see of a conversation, in the order in which it is to see it:
-    profile and summary, turns, and the messages of the present turn, with the snippets
-    before the newest of the user's. All but the messages comes to 4,000 tokens at most
-    beside the turns.
+    """What a model is to see of a conversation, in this order: profile and summary, turns,
+    and the messages of the present turn, with the snippets before the user's newest
+    message. Profile, summary and snippets come to 4,000 tokens at most.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -208,26 +208,26 @@ class TurnContext(_message.Message):
     TURNS_FIELD_NUMBER: _builtins.int
     SNIPPETS_FIELD_NUMBER: _builtins.int
     MESSAGES_FIELD_NUMBER: _builtins.int
-    NEWEST_FIELD_NUMBER: _builtins.int
+    NEWEST_USER_MESSAGE_INDEX_FIELD_NUMBER: _builtins.int
     profile: _builtins.str
     """Optional. Facts about the user, as text."""
     summary: _builtins.str
-    """Optional. What was said before `turns`, summarised."""
-    newest: _builtins.int
-    """Required. Index in `messages` of the user's newest real message."""
+    """Optional. Summary of the conversation before `turns`."""
+    newest_user_message_index: _builtins.int
+    """Required. Index in `messages` of the user's newest message that is not a tool result."""
     @_builtins.property
     def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___Turn]:
-        """Optional. Earlier turns, oldest first, each valid by itself: may be left out from
-        the oldest on.
+        """Optional. Earlier turns, oldest first, each valid by itself, so that the oldest may
+        be left out.
         """
 
     @_builtins.property
     def snippets(self) -> _containers.RepeatedCompositeFieldContainer[Global___Snippet]:
-        """Optional. Archived turns that bear on the newest message, the best first."""
+        """Optional. Archived turns that are relevant to the newest message, the best first."""
 
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Message]:
-        """Required. The present turn up to now: what was remembered of it and what was sent."""
+        """Required. The present turn so far: its stored messages and those sent."""
 
     def __init__(
         self,
@@ -237,11 +237,11 @@ class TurnContext(_message.Message):
         turns: _abc.Iterable[Global___Turn] | None = ...,
         snippets: _abc.Iterable[Global___Snippet] | None = ...,
         messages: _abc.Iterable[_conversation_pb2.Message] | None = ...,
-        newest: _builtins.int = ...,
+        newest_user_message_index: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages", "newest", b"newest", "profile", b"profile", "snippets", b"snippets", "summary", b"summary", "turns", b"turns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages", "newest_user_message_index", b"newest_user_message_index", "profile", b"profile", "snippets", b"snippets", "summary", b"summary", "turns", b"turns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -258,14 +258,14 @@ class Turn(_message.Message):
     CREATED_AT_MS_FIELD_NUMBER: _builtins.int
     OPEN_FIELD_NUMBER: _builtins.int
     number: _builtins.int
-    """Required, from 1, without gaps. A turn that replaces another has its number."""
+    """Required, from 1, without gaps. A turn that replaces another takes its number."""
     created_at_ms: _builtins.int
     """Required. Unix milliseconds when its first message was committed."""
     open: _builtins.bool
     """Required. Whether results of tools are still to come."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Message]:
-        """Required, at least one. A medium whose bytes are not kept has a `sha256`, and a
+        """Required, at least one. Media whose bytes are not stored have a `sha256`, and a
         `description` where there is one.
         """
 
@@ -287,7 +287,7 @@ Global___Turn: _TypeAlias = Turn  # noqa: Y015
 
 @_typing.final
 class Snippet(_message.Message):
-    """An archived turn that was found."""
+    """An archived turn that was retrieved."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -298,11 +298,11 @@ class Snippet(_message.Message):
     turn: _builtins.int
     """Required. Number of the turn."""
     text: _builtins.str
-    """Required. What user and assistant said, possibly cut."""
+    """Required. Text of user and assistant, possibly truncated."""
     created_at_ms: _builtins.int
     """Required. Unix milliseconds."""
     score: _builtins.float
-    """Required. How well it fits; comparable within one answer alone."""
+    """Required. Relevance, comparable within one response only."""
     def __init__(
         self,
         *,
@@ -321,7 +321,7 @@ Global___Snippet: _TypeAlias = Snippet  # noqa: Y015
 
 @_typing.final
 class Committed(_message.Message):
-    """A commit is durable."""
+    """Confirms that a commit is durable."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -343,35 +343,35 @@ Global___Committed: _TypeAlias = Committed  # noqa: Y015
 
 @_typing.final
 class ListMemoriesRequest(_message.Message):
-    """Asks for memories."""
+    """Request of ListMemories."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    LIMIT_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
-    limit: _builtins.int
+    page_size: _builtins.int
     """Optional, 1 to 1,000; 20 when absent."""
     page_token: _builtins.str
     """Optional. `next_page_token` of the page before."""
     def __init__(
         self,
         *,
-        limit: _builtins.int | None = ...,
+        page_size: _builtins.int | None = ...,
         page_token: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "page_size", b"page_size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
-    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
+    _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
+    _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__page_size) -> _WhichOneofReturnType__page_size | None: ...
 
 Global___ListMemoriesRequest: _TypeAlias = ListMemoriesRequest  # noqa: Y015
 
 @_typing.final
 class ListMemoriesResponse(_message.Message):
-    """Some memories."""
+    """A page of memories."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -414,21 +414,21 @@ class Memory(_message.Message):
         STATE_IDLE: Memory._State.ValueType  # 1
         """Nothing."""
         STATE_WRITING: Memory._State.ValueType  # 2
-        """A turn is being taken."""
+        """A call holds the write lock."""
         STATE_SUMMARISING: Memory._State.ValueType  # 3
-        """Older turns wait to be summarised, or are being."""
+        """Older turns are being summarised, or are due to be."""
 
     class State(_State, metaclass=_StateEnumTypeWrapper):
-        """What happens with it now."""
+        """What is being done with the memory."""
 
     STATE_UNSPECIFIED: Memory.State.ValueType  # 0
     """Never sent."""
     STATE_IDLE: Memory.State.ValueType  # 1
     """Nothing."""
     STATE_WRITING: Memory.State.ValueType  # 2
-    """A turn is being taken."""
+    """A call holds the write lock."""
     STATE_SUMMARISING: Memory.State.ValueType  # 3
-    """Older turns wait to be summarised, or are being."""
+    """Older turns are being summarised, or are due to be."""
 
     MEMORY_ID_FIELD_NUMBER: _builtins.int
     CREATED_AT_MS_FIELD_NUMBER: _builtins.int
@@ -440,24 +440,24 @@ class Memory(_message.Message):
     SUMMARY_FIELD_NUMBER: _builtins.int
     DEGRADED_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
-    """Required. The caller's name of it."""
+    """Required. The name that the caller gave it."""
     created_at_ms: _builtins.int
     """Required. Unix milliseconds."""
     updated_at_ms: _builtins.int
     """Required. Unix milliseconds of the last commit."""
     turns: _builtins.int
-    """Required. Turns there are."""
+    """Required. Count of turns."""
     summarised: _builtins.int
-    """Required. Turns that the summary covers, from the first on."""
+    """Required. Count of turns that the summary covers, from the first on."""
     pending: _builtins.int
-    """Required. Turns that wait for a summary."""
+    """Required. Count of turns outside of the history window that no summary covers yet."""
     state: Global___Memory.State.ValueType
     """Required."""
     summary: _builtins.str
-    """Optional. The summary. GetMemory alone gives it."""
+    """Optional. The summary, in the response of GetMemory only."""
     degraded: _builtins.bool
-    """Optional. Whether the summary was made without the model that is configured for it,
-    and is going to be made again.
+    """Optional. Whether the summary was made without the configured model, and will be
+    made again.
     """
     def __init__(
         self,
@@ -482,7 +482,7 @@ Global___Memory: _TypeAlias = Memory  # noqa: Y015
 
 @_typing.final
 class GetMemoryRequest(_message.Message):
-    """Asks for one memory."""
+    """Request of GetMemory."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -504,7 +504,7 @@ Global___GetMemoryRequest: _TypeAlias = GetMemoryRequest  # noqa: Y015
 
 @_typing.final
 class GetMemoryResponse(_message.Message):
-    """One memory."""
+    """Response of GetMemory."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -528,16 +528,16 @@ Global___GetMemoryResponse: _TypeAlias = GetMemoryResponse  # noqa: Y015
 
 @_typing.final
 class ListTurnsRequest(_message.Message):
-    """Asks for turns."""
+    """Request of ListTurns."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     MEMORY_ID_FIELD_NUMBER: _builtins.int
-    LIMIT_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """Required."""
-    limit: _builtins.int
+    page_size: _builtins.int
     """Optional, 1 to 1,000; 20 when absent."""
     page_token: _builtins.str
     """Optional. `next_page_token` of the page before."""
@@ -545,22 +545,22 @@ class ListTurnsRequest(_message.Message):
         self,
         *,
         memory_id: _builtins.str = ...,
-        limit: _builtins.int | None = ...,
+        page_size: _builtins.int | None = ...,
         page_token: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "page_size", b"page_size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit", "memory_id", b"memory_id", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "memory_id", b"memory_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
-    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
+    _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
+    _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__page_size) -> _WhichOneofReturnType__page_size | None: ...
 
 Global___ListTurnsRequest: _TypeAlias = ListTurnsRequest  # noqa: Y015
 
 @_typing.final
 class ListTurnsResponse(_message.Message):
-    """Some turns."""
+    """A page of turns."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -588,39 +588,39 @@ Global___ListTurnsResponse: _TypeAlias = ListTurnsResponse  # noqa: Y015
 
 @_typing.final
 class SearchMemoryRequest(_message.Message):
-    """Asks what archived turns say about something."""
+    """Request of SearchMemory."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     MEMORY_ID_FIELD_NUMBER: _builtins.int
     QUERY_FIELD_NUMBER: _builtins.int
-    LIMIT_FIELD_NUMBER: _builtins.int
+    TOP_K_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """Required."""
     query: _builtins.str
     """Required, 1 to 10,000 characters."""
-    limit: _builtins.int
-    """Optional, 1 to 100; 8 when absent."""
+    top_k: _builtins.int
+    """Optional, 1 to 100; 8 when absent. How many turns to return at most."""
     def __init__(
         self,
         *,
         memory_id: _builtins.str = ...,
         query: _builtins.str = ...,
-        limit: _builtins.int | None = ...,
+        top_k: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_top_k", b"_top_k", "top_k", b"top_k"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit", "memory_id", b"memory_id", "query", b"query"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_top_k", b"_top_k", "memory_id", b"memory_id", "query", b"query", "top_k", b"top_k"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
-    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
+    _WhichOneofReturnType__top_k: _TypeAlias = _typing.Literal["top_k"]  # noqa: Y015
+    _WhichOneofArgType__top_k: _TypeAlias = _typing.Literal["_top_k", b"_top_k"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__top_k) -> _WhichOneofReturnType__top_k | None: ...
 
 Global___SearchMemoryRequest: _TypeAlias = SearchMemoryRequest  # noqa: Y015
 
 @_typing.final
 class SearchMemoryResponse(_message.Message):
-    """What was found."""
+    """The turns that match a query."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -644,7 +644,7 @@ Global___SearchMemoryResponse: _TypeAlias = SearchMemoryResponse  # noqa: Y015
 
 @_typing.final
 class DeleteMemoryRequest(_message.Message):
-    """Asks to forget a memory."""
+    """Request of DeleteMemory."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -666,7 +666,7 @@ Global___DeleteMemoryRequest: _TypeAlias = DeleteMemoryRequest  # noqa: Y015
 
 @_typing.final
 class DeleteMemoryResponse(_message.Message):
-    """It is forgotten."""
+    """Response of DeleteMemory."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -683,7 +683,7 @@ Global___DeleteMemoryResponse: _TypeAlias = DeleteMemoryResponse  # noqa: Y015
 
 @_typing.final
 class GetProfileRequest(_message.Message):
-    """Asks what is known about the caller."""
+    """Request of GetProfile."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -700,14 +700,14 @@ Global___GetProfileRequest: _TypeAlias = GetProfileRequest  # noqa: Y015
 
 @_typing.final
 class GetProfileResponse(_message.Message):
-    """What is known about the caller."""
+    """The profile of the caller."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     FACTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def facts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Fact]:
-        """Required, possibly empty, by topic; superseded facts are left out."""
+        """Required, possibly empty, ordered by topic; superseded facts are left out."""
 
     def __init__(
         self,
@@ -724,7 +724,7 @@ Global___GetProfileResponse: _TypeAlias = GetProfileResponse  # noqa: Y015
 
 @_typing.final
 class Fact(_message.Message):
-    """Something about a user, in the user's own words."""
+    """A fact about a user, in the user's own words."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -790,7 +790,7 @@ Global___FactSource: _TypeAlias = FactSource  # noqa: Y015
 
 @_typing.final
 class DeleteProfileRequest(_message.Message):
-    """Asks to forget what is known about the caller."""
+    """Request of DeleteProfile."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -807,7 +807,7 @@ Global___DeleteProfileRequest: _TypeAlias = DeleteProfileRequest  # noqa: Y015
 
 @_typing.final
 class DeleteProfileResponse(_message.Message):
-    """It is forgotten."""
+    """Response of DeleteProfile."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

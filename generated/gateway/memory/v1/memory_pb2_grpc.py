@@ -26,9 +26,9 @@ if _version_not_supported:
 
 
 class MemoryServiceStub:
-    """Keeps memories. Every call needs the caller's API key in the metadata entry
+    """Stores memories and the profiles of users. Every call needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
-    (REASON_INVALID_API_KEY). Another user's memory is as one that does not exist.
+    (REASON_INVALID_API_KEY). The memories of other users are treated as absent.
     Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
     is damaged) while the database does not work.
     """
@@ -82,30 +82,30 @@ class MemoryServiceStub:
 
 
 class MemoryServiceServicer:
-    """Keeps memories. Every call needs the caller's API key in the metadata entry
+    """Stores memories and the profiles of users. Every call needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
-    (REASON_INVALID_API_KEY). Another user's memory is as one that does not exist.
+    (REASON_INVALID_API_KEY). The memories of other users are treated as absent.
     Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
     is damaged) while the database does not work.
     """
 
     def TakeTurn(self, request_iterator, context):
-        """Takes part in one turn of a conversation, and holds the memory as long as the
-        call lasts: alone with READ_WRITE, one of five with READ_ONLY.
+        """Opens one turn of a conversation, and holds a lock on the memory as long as the
+        call lasts: the write lock with READ_WRITE, one of five read locks with READ_ONLY.
 
-        The caller sends `open`; the service answers with `context` once it is the caller's
-        turn and nothing older is being archived. With READ_WRITE the caller may then send
-        `commit`, which is durable when `committed` comes. A call that ends in any other
-        way leaves the memory as it was.
+        The caller sends `open`; the service answers with `context` once the caller has the
+        lock and no older turns are being archived. With READ_WRITE the caller may then send
+        `commit`, which is durable when `committed` arrives. A call that ends in any other
+        way leaves the memory unchanged.
 
         Statuses: OK: the caller closed. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field
-        breaks a rule, or messages come out of order. RESOURCE_EXHAUSTED
+        is invalid, or messages arrive out of order. RESOURCE_EXHAUSTED
         (REASON_MEMORY_BUSY): others held the memory for too long. PERMISSION_DENIED
         (REASON_MEMORY_QUOTA_EXCEEDED): a new memory would be one too many for the plan;
         (REASON_MEMORY_STORAGE_EXCEEDED): the turn does not fit in what the plan has for memories.
         UNAVAILABLE (REASON_MEMORY_NOT_SYNCHRONIZED): older turns could not be archived;
         (REASON_STORAGE_FULL), with READ_WRITE: the gateway's disk is almost full.
-        ABORTED (REASON_CONFLICT): the memory was taken over or deleted meanwhile, and
+        ABORTED (REASON_CONFLICT): the lock was lost or the memory deleted meanwhile, and
         nothing was committed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -113,18 +113,18 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListMemories(self, request, context):
-        """Lists the caller's memories, the one used last first.
+        """Lists the caller's memories, the most recently used first.
 
-        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a limit or token that is none.
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size or token.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetMemory(self, request, context):
-        """Describes one memory.
+        """Returns one memory with its summary.
 
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has none of that name.
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no such memory.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -140,7 +140,7 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SearchMemory(self, request, context):
-        """Finds archived turns by what they say, as a turn of the conversation would.
+        """Retrieves archived turns by their content, as a turn of the conversation would.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). INVALID_ARGUMENT (REASON_INVALID_REQUEST).
         """
@@ -149,8 +149,8 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteMemory(self, request, context):
-        """Forgets a memory: its turns, summaries, index, jobs, and the facts that stem from it
-        alone. Waits for whoever is writing to it.
+        """Deletes a memory: its turns, summaries, index, jobs, and the facts that come from it
+        alone. Waits for its write lock.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). RESOURCE_EXHAUSTED (REASON_MEMORY_BUSY).
         """
@@ -159,7 +159,7 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetProfile(self, request, context):
-        """Gives what is known about the caller.
+        """Returns the facts about the caller.
 
         Statuses: OK.
         """
@@ -168,7 +168,7 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteProfile(self, request, context):
-        """Forgets what is known about the caller.
+        """Deletes the facts about the caller.
 
         Statuses: OK.
         """
@@ -228,9 +228,9 @@ def add_MemoryServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class MemoryService:
-    """Keeps memories. Every call needs the caller's API key in the metadata entry
+    """Stores memories and the profiles of users. Every call needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
-    (REASON_INVALID_API_KEY). Another user's memory is as one that does not exist.
+    (REASON_INVALID_API_KEY). The memories of other users are treated as absent.
     Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
     is damaged) while the database does not work.
     """

@@ -4,9 +4,9 @@ isort:skip_file
 Conversations the server remembers, and facts about the people in them.
 
 A memory belongs to one user and has a name of the caller's choice. It holds
-turns: one or more messages of the user and all that follows up to the next real
-one (results of tools open no turn). The newest turns are given back as they were
-said; older ones become a summary, and are found again by what they say.
+turns: one or more messages of the user and all messages up to the user's next
+(tool results alone open no turn). The newest turns are returned verbatim; older
+ones are summarised, archived, and retrieved by their content.
 """
 
 from collections import abc as _abc
@@ -33,9 +33,9 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class MemoryServiceStub:
-    """Keeps memories. Every call needs the caller's API key in the metadata entry
+    """Stores memories and the profiles of users. Every call needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
-    (REASON_INVALID_API_KEY). Another user's memory is as one that does not exist.
+    (REASON_INVALID_API_KEY). The memories of other users are treated as absent.
     Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
     is damaged) while the database does not work.
     """
@@ -45,33 +45,33 @@ class MemoryServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> MemoryServiceAsyncStub: ...
     TakeTurn: _grpc.StreamStreamMultiCallable[_memory_pb2.TakeTurnRequest, _memory_pb2.TakeTurnResponse]
-    """Takes part in one turn of a conversation, and holds the memory as long as the
-    call lasts: alone with READ_WRITE, one of five with READ_ONLY.
+    """Opens one turn of a conversation, and holds a lock on the memory as long as the
+    call lasts: the write lock with READ_WRITE, one of five read locks with READ_ONLY.
 
-    The caller sends `open`; the service answers with `context` once it is the caller's
-    turn and nothing older is being archived. With READ_WRITE the caller may then send
-    `commit`, which is durable when `committed` comes. A call that ends in any other
-    way leaves the memory as it was.
+    The caller sends `open`; the service answers with `context` once the caller has the
+    lock and no older turns are being archived. With READ_WRITE the caller may then send
+    `commit`, which is durable when `committed` arrives. A call that ends in any other
+    way leaves the memory unchanged.
 
     Statuses: OK: the caller closed. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field
-    breaks a rule, or messages come out of order. RESOURCE_EXHAUSTED
+    is invalid, or messages arrive out of order. RESOURCE_EXHAUSTED
     (REASON_MEMORY_BUSY): others held the memory for too long. PERMISSION_DENIED
     (REASON_MEMORY_QUOTA_EXCEEDED): a new memory would be one too many for the plan;
     (REASON_MEMORY_STORAGE_EXCEEDED): the turn does not fit in what the plan has for memories.
     UNAVAILABLE (REASON_MEMORY_NOT_SYNCHRONIZED): older turns could not be archived;
     (REASON_STORAGE_FULL), with READ_WRITE: the gateway's disk is almost full.
-    ABORTED (REASON_CONFLICT): the memory was taken over or deleted meanwhile, and
+    ABORTED (REASON_CONFLICT): the lock was lost or the memory deleted meanwhile, and
     nothing was committed.
     """
     ListMemories: _grpc.UnaryUnaryMultiCallable[_memory_pb2.ListMemoriesRequest, _memory_pb2.ListMemoriesResponse]
-    """Lists the caller's memories, the one used last first.
+    """Lists the caller's memories, the most recently used first.
 
-    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a limit or token that is none.
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size or token.
     """
     GetMemory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.GetMemoryRequest, _memory_pb2.GetMemoryResponse]
-    """Describes one memory.
+    """Returns one memory with its summary.
 
-    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has none of that name.
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no such memory.
     """
     ListTurns: _grpc.UnaryUnaryMultiCallable[_memory_pb2.ListTurnsRequest, _memory_pb2.ListTurnsResponse]
     """Lists the turns of a memory, the newest first; superseded ones are left out.
@@ -79,65 +79,65 @@ class MemoryServiceStub:
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). INVALID_ARGUMENT (REASON_INVALID_REQUEST).
     """
     SearchMemory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.SearchMemoryRequest, _memory_pb2.SearchMemoryResponse]
-    """Finds archived turns by what they say, as a turn of the conversation would.
+    """Retrieves archived turns by their content, as a turn of the conversation would.
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). INVALID_ARGUMENT (REASON_INVALID_REQUEST).
     """
     DeleteMemory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.DeleteMemoryRequest, _memory_pb2.DeleteMemoryResponse]
-    """Forgets a memory: its turns, summaries, index, jobs, and the facts that stem from it
-    alone. Waits for whoever is writing to it.
+    """Deletes a memory: its turns, summaries, index, jobs, and the facts that come from it
+    alone. Waits for its write lock.
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). RESOURCE_EXHAUSTED (REASON_MEMORY_BUSY).
     """
     GetProfile: _grpc.UnaryUnaryMultiCallable[_memory_pb2.GetProfileRequest, _memory_pb2.GetProfileResponse]
-    """Gives what is known about the caller.
+    """Returns the facts about the caller.
 
     Statuses: OK.
     """
     DeleteProfile: _grpc.UnaryUnaryMultiCallable[_memory_pb2.DeleteProfileRequest, _memory_pb2.DeleteProfileResponse]
-    """Forgets what is known about the caller.
+    """Deletes the facts about the caller.
 
     Statuses: OK.
     """
 
 @_typing.type_check_only
 class MemoryServiceAsyncStub(MemoryServiceStub):
-    """Keeps memories. Every call needs the caller's API key in the metadata entry
+    """Stores memories and the profiles of users. Every call needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
-    (REASON_INVALID_API_KEY). Another user's memory is as one that does not exist.
+    (REASON_INVALID_API_KEY). The memories of other users are treated as absent.
     Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
     is damaged) while the database does not work.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     TakeTurn: _aio.StreamStreamMultiCallable[_memory_pb2.TakeTurnRequest, _memory_pb2.TakeTurnResponse]  # type: ignore[assignment]
-    """Takes part in one turn of a conversation, and holds the memory as long as the
-    call lasts: alone with READ_WRITE, one of five with READ_ONLY.
+    """Opens one turn of a conversation, and holds a lock on the memory as long as the
+    call lasts: the write lock with READ_WRITE, one of five read locks with READ_ONLY.
 
-    The caller sends `open`; the service answers with `context` once it is the caller's
-    turn and nothing older is being archived. With READ_WRITE the caller may then send
-    `commit`, which is durable when `committed` comes. A call that ends in any other
-    way leaves the memory as it was.
+    The caller sends `open`; the service answers with `context` once the caller has the
+    lock and no older turns are being archived. With READ_WRITE the caller may then send
+    `commit`, which is durable when `committed` arrives. A call that ends in any other
+    way leaves the memory unchanged.
 
     Statuses: OK: the caller closed. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field
-    breaks a rule, or messages come out of order. RESOURCE_EXHAUSTED
+    is invalid, or messages arrive out of order. RESOURCE_EXHAUSTED
     (REASON_MEMORY_BUSY): others held the memory for too long. PERMISSION_DENIED
     (REASON_MEMORY_QUOTA_EXCEEDED): a new memory would be one too many for the plan;
     (REASON_MEMORY_STORAGE_EXCEEDED): the turn does not fit in what the plan has for memories.
     UNAVAILABLE (REASON_MEMORY_NOT_SYNCHRONIZED): older turns could not be archived;
     (REASON_STORAGE_FULL), with READ_WRITE: the gateway's disk is almost full.
-    ABORTED (REASON_CONFLICT): the memory was taken over or deleted meanwhile, and
+    ABORTED (REASON_CONFLICT): the lock was lost or the memory deleted meanwhile, and
     nothing was committed.
     """
     ListMemories: _aio.UnaryUnaryMultiCallable[_memory_pb2.ListMemoriesRequest, _memory_pb2.ListMemoriesResponse]  # type: ignore[assignment]
-    """Lists the caller's memories, the one used last first.
+    """Lists the caller's memories, the most recently used first.
 
-    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a limit or token that is none.
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size or token.
     """
     GetMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetMemoryRequest, _memory_pb2.GetMemoryResponse]  # type: ignore[assignment]
-    """Describes one memory.
+    """Returns one memory with its summary.
 
-    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has none of that name.
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no such memory.
     """
     ListTurns: _aio.UnaryUnaryMultiCallable[_memory_pb2.ListTurnsRequest, _memory_pb2.ListTurnsResponse]  # type: ignore[assignment]
     """Lists the turns of a memory, the newest first; superseded ones are left out.
@@ -145,31 +145,31 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). INVALID_ARGUMENT (REASON_INVALID_REQUEST).
     """
     SearchMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.SearchMemoryRequest, _memory_pb2.SearchMemoryResponse]  # type: ignore[assignment]
-    """Finds archived turns by what they say, as a turn of the conversation would.
+    """Retrieves archived turns by their content, as a turn of the conversation would.
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). INVALID_ARGUMENT (REASON_INVALID_REQUEST).
     """
     DeleteMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.DeleteMemoryRequest, _memory_pb2.DeleteMemoryResponse]  # type: ignore[assignment]
-    """Forgets a memory: its turns, summaries, index, jobs, and the facts that stem from it
-    alone. Waits for whoever is writing to it.
+    """Deletes a memory: its turns, summaries, index, jobs, and the facts that come from it
+    alone. Waits for its write lock.
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). RESOURCE_EXHAUSTED (REASON_MEMORY_BUSY).
     """
     GetProfile: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetProfileRequest, _memory_pb2.GetProfileResponse]  # type: ignore[assignment]
-    """Gives what is known about the caller.
+    """Returns the facts about the caller.
 
     Statuses: OK.
     """
     DeleteProfile: _aio.UnaryUnaryMultiCallable[_memory_pb2.DeleteProfileRequest, _memory_pb2.DeleteProfileResponse]  # type: ignore[assignment]
-    """Forgets what is known about the caller.
+    """Deletes the facts about the caller.
 
     Statuses: OK.
     """
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Keeps memories. Every call needs the caller's API key in the metadata entry
+    """Stores memories and the profiles of users. Every call needs the caller's API key in the metadata entry
     `authorization` (`Bearer gw-…`); a call without a valid one ends UNAUTHENTICATED
-    (REASON_INVALID_API_KEY). Another user's memory is as one that does not exist.
+    (REASON_INVALID_API_KEY). The memories of other users are treated as absent.
     Any call can end UNAVAILABLE (REASON_UNAVAILABLE, or REASON_STORAGE_UNAVAILABLE where it
     is damaged) while the database does not work.
     """
@@ -180,22 +180,22 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_memory_pb2.TakeTurnRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_memory_pb2.TakeTurnResponse], _abc.AsyncIterator[_memory_pb2.TakeTurnResponse]]:
-        """Takes part in one turn of a conversation, and holds the memory as long as the
-        call lasts: alone with READ_WRITE, one of five with READ_ONLY.
+        """Opens one turn of a conversation, and holds a lock on the memory as long as the
+        call lasts: the write lock with READ_WRITE, one of five read locks with READ_ONLY.
 
-        The caller sends `open`; the service answers with `context` once it is the caller's
-        turn and nothing older is being archived. With READ_WRITE the caller may then send
-        `commit`, which is durable when `committed` comes. A call that ends in any other
-        way leaves the memory as it was.
+        The caller sends `open`; the service answers with `context` once the caller has the
+        lock and no older turns are being archived. With READ_WRITE the caller may then send
+        `commit`, which is durable when `committed` arrives. A call that ends in any other
+        way leaves the memory unchanged.
 
         Statuses: OK: the caller closed. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field
-        breaks a rule, or messages come out of order. RESOURCE_EXHAUSTED
+        is invalid, or messages arrive out of order. RESOURCE_EXHAUSTED
         (REASON_MEMORY_BUSY): others held the memory for too long. PERMISSION_DENIED
         (REASON_MEMORY_QUOTA_EXCEEDED): a new memory would be one too many for the plan;
         (REASON_MEMORY_STORAGE_EXCEEDED): the turn does not fit in what the plan has for memories.
         UNAVAILABLE (REASON_MEMORY_NOT_SYNCHRONIZED): older turns could not be archived;
         (REASON_STORAGE_FULL), with READ_WRITE: the gateway's disk is almost full.
-        ABORTED (REASON_CONFLICT): the memory was taken over or deleted meanwhile, and
+        ABORTED (REASON_CONFLICT): the lock was lost or the memory deleted meanwhile, and
         nothing was committed.
         """
 
@@ -205,9 +205,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.ListMemoriesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.ListMemoriesResponse, _abc.Awaitable[_memory_pb2.ListMemoriesResponse]]:
-        """Lists the caller's memories, the one used last first.
+        """Lists the caller's memories, the most recently used first.
 
-        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a limit or token that is none.
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): an invalid page size or token.
         """
 
     @_abc_1.abstractmethod
@@ -216,9 +216,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.GetMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.GetMemoryResponse, _abc.Awaitable[_memory_pb2.GetMemoryResponse]]:
-        """Describes one memory.
+        """Returns one memory with its summary.
 
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has none of that name.
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the caller has no such memory.
         """
 
     @_abc_1.abstractmethod
@@ -238,7 +238,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.SearchMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.SearchMemoryResponse, _abc.Awaitable[_memory_pb2.SearchMemoryResponse]]:
-        """Finds archived turns by what they say, as a turn of the conversation would.
+        """Retrieves archived turns by their content, as a turn of the conversation would.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). INVALID_ARGUMENT (REASON_INVALID_REQUEST).
         """
@@ -249,8 +249,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.DeleteMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.DeleteMemoryResponse, _abc.Awaitable[_memory_pb2.DeleteMemoryResponse]]:
-        """Forgets a memory: its turns, summaries, index, jobs, and the facts that stem from it
-        alone. Waits for whoever is writing to it.
+        """Deletes a memory: its turns, summaries, index, jobs, and the facts that come from it
+        alone. Waits for its write lock.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). RESOURCE_EXHAUSTED (REASON_MEMORY_BUSY).
         """
@@ -261,7 +261,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.GetProfileRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.GetProfileResponse, _abc.Awaitable[_memory_pb2.GetProfileResponse]]:
-        """Gives what is known about the caller.
+        """Returns the facts about the caller.
 
         Statuses: OK.
         """
@@ -272,7 +272,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.DeleteProfileRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.DeleteProfileResponse, _abc.Awaitable[_memory_pb2.DeleteProfileResponse]]:
-        """Forgets what is known about the caller.
+        """Deletes the facts about the caller.
 
         Statuses: OK.
         """

@@ -12,10 +12,10 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 from gateway.memory.v1.memory_pb2 import Snippet, TurnContext
 from services.common.tokens import estimate_tokens
 from services.inference.estimate import estimate_input_tokens
-from services.inference.memory.apart import take_apart
-from services.inference.memory.conversation import Conversation, Seen
+from services.inference.memory.conversation import Conversation, ModelView
+from services.inference.memory.split import split_request
 from services.inference.providers.base import Target
-from tests.services.inference.memory.words import (
+from tests.services.inference.memory.builders import (
     DOCUMENT,
     IMAGE,
     assistant,
@@ -41,11 +41,11 @@ def small(window: int) -> Target:
 
 
 def conversation_of(asked: GenerateRequest, remembered: TurnContext) -> Conversation:
-    return Conversation(take_apart(asked), remembered, asked.memory, INJECT)
+    return Conversation(split_request(asked), remembered, asked.memory, INJECT)
 
 
-def seen(asked: GenerateRequest, remembered: TurnContext, target: Target = BLIND) -> Seen:
-    return conversation_of(asked, remembered).seen_by(asked, target)
+def seen(asked: GenerateRequest, remembered: TurnContext, target: Target = BLIND) -> ModelView:
+    return conversation_of(asked, remembered).view_for(asked, target)
 
 
 def said(asked: GenerateRequest, remembered: TurnContext, target: Target = BLIND) -> list[str]:
@@ -121,10 +121,10 @@ def test_media_of_instructions_are_the_callers_own(memory_id: str) -> None:
     assert media[1].path == "messages[1].blocks[1]"
 
 
-def test_quotes_stand_before_the_users_words_and_not_before_results_of_tools() -> None:
+def test_quotes_precede_the_users_text_not_tool_results() -> None:
     present = [user("Look"), assistant(call("1")), user(result("1"))]
     remembered = context(*present, snippets=[Snippet(turn=3, text="User: blue")])
-    remembered.newest = 0
+    remembered.newest_user_message_index = 0
     quotes, *rest = said(request(user(result("1"))), remembered)
     assert quotes.endswith("> User: blue")
     assert rest == ["Look", "-", "-"]
@@ -139,13 +139,13 @@ def test_thoughts_beside_calls_go_with_them_again() -> None:
     assert without.messages[1] == assistant(call("1"))
 
 
-def test_the_callers_bytes_go_back_wherever_memory_puts_their_hash() -> None:
+def test_media_bytes_are_restored_at_every_hash() -> None:
     asked = request(
         user("See", image(data=PICTURE, detail="low")),
         assistant("Yes"),
         user(result("1", image(data=PICTURE))),
     )
-    hashed = take_apart(copy(asked)).opening.messages
+    hashed = split_request(copy(asked)).opening.messages
     remembered = context(hashed[2], turns=[[hashed[0], hashed[1]]])
     shown, media, _ = seen(asked, remembered, SEES)
     assert shown.messages[0].blocks[1].media.data == PICTURE
@@ -208,15 +208,15 @@ def test_remembered_files_are_shown_to_models_that_read_them() -> None:
     assert talk.callers_media() == []
     place.block.media.data = PICTURE
     for target in (SEES, BLIND):
-        shown = talk.seen_by(asked, target)
+        shown = talk.view_for(asked, target)
         assert shown.request.messages[0].blocks[1].media.data == PICTURE
         ((found),) = shown.media
         assert (found.path, found.is_remembered) == ("memory_id", True)
     asked.multimodal.enabled = False
-    assert len(talk.seen_by(asked, SEES).media) == 1
-    assert texts(talk.seen_by(asked, BLIND).request.messages)[0] == "See [image: no longer kept]"
+    assert len(talk.view_for(asked, SEES).media) == 1
+    assert texts(talk.view_for(asked, BLIND).request.messages)[0] == "See [image: no longer kept]"
     place.block.media.sha256 = b""
-    assert texts(talk.seen_by(asked, SEES).request.messages)[0] == "See [image: no longer kept]"
+    assert texts(talk.view_for(asked, SEES).request.messages)[0] == "See [image: no longer kept]"
 
 
 def test_remembered_text_is_read_by_every_model() -> None:
@@ -228,7 +228,7 @@ def test_remembered_text_is_read_by_every_model() -> None:
     place.block.media.mime_type = "text/plain"
     asked.multimodal.enabled = False
     for target in (BLIND, SEES):
-        (found,) = talk.seen_by(asked, target).media
+        (found,) = talk.view_for(asked, target).media
         assert found.block.media.data == b"Hello"
 
 
@@ -237,12 +237,12 @@ def test_a_step_may_have_instructions_of_its_own() -> None:
     talk = conversation_of(asked, context(user("Hi"), turns=[[user("1"), assistant("2")]]))
     own = copy(asked)
     own.messages.extend([system("Do"), user("Hi"), system("not")])
-    shown = texts(talk.seen_by(own, BLIND).request.messages)
+    shown = texts(talk.view_for(own, BLIND).request.messages)
     assert shown == ["Do", "not", "1", "2", "Hi"]
-    assert texts(talk.seen_by(asked, BLIND).request.messages)[0] == "Be"
+    assert texts(talk.view_for(asked, BLIND).request.messages)[0] == "Be"
 
 
-def test_for_a_profile_alone_the_callers_conversation_stays_as_it_is() -> None:
+def test_profile_only_conversation_is_unchanged() -> None:
     asked = request(
         system("Be"),
         user("See", image(data=PICTURE)),
@@ -275,7 +275,7 @@ def test_each_model_sees_as_much_as_it_has_room_for() -> None:
     asked = request(user("Hi"), max_tokens=100)
     talk = conversation_of(asked, context(user("Hi"), turns=turns_of(50)))
     left_out = [
-        talk.seen_by(asked, target).left_out
+        talk.view_for(asked, target).left_out
         for target in (small(2000), small(4000), small(100_000), BLIND)
     ]
     assert left_out[0] > left_out[1] > 0

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.conversation.v1.conversation_pb2 import Block, FinishReason, Usage
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish, Start
-from services.inference.memory.telling import _without_end
+from services.inference.memory.commit import _without_end
 from services.inference.stream.accumulator import Accumulator
 from services.inference.stream.delivered import DeliveredPrefix
 from services.inference.stream.pieces import join, keep

@@ -15,8 +15,8 @@ from services.common.database import migrate, open_engine, reading, writing
 from services.common.ids import Source
 from services.common.settings import Storage
 from services.common.tokens import estimate_tokens
-from services.memory.archive import postings, signatures, tables
-from services.memory.archive.archive import Archive, Embedded, Snippet
+from services.memory.archive import binary_quantization, postings, tables
+from services.memory.archive.archive import Archive, QuestionVector, Snippet
 from services.memory.archive.index import MAX_TEXT, SESSION_PAUSE_MS, ArchivedTurn
 
 OWNER, MEMORY, MODEL = "usr_ada", "mem_a", "hub/embed"
@@ -118,22 +118,22 @@ async def test_a_turn_is_found_by_what_it_says(filed: Filed) -> None:
 
 async def test_users_and_memories_never_see_each_other(filed: Filed) -> None:
     canary = turn(5, "my canary sings", hours_ago=2)
-    vector = {5: [1.0, 2.0]}
+    vectors = {5: [1.0, 2.0]}
     for owner, memory in ((OWNER, MEMORY), (OWNER, "mem_b"), ("usr_bob", "mem_c")):
         await filed.add(canary, owner=owner, memory=memory)
-        await filed.embed(vector, memory=memory)
-    embedded = Embedded(MODEL, [1.0, 2.0])
+        await filed.embed(vectors, memory=memory)
+    vector = QuestionVector(MODEL, [1.0, 2.0])
     for owner, memory in ((OWNER, "mem_c"), ("usr_bob", MEMORY), ("usr_eve", "mem_b")):
-        assert await filed.search("canary", owner=owner, memory=memory, embedded=embedded) == []
+        assert await filed.search("canary", owner=owner, memory=memory, vector=vector) == []
         assert (
             await filed.archive.without_vectors(owner, memory, "other", after_turn=0, limit=9) == []
         )
-    before = await filed.search("canary", embedded=embedded)
+    before = await filed.search("canary", vector=vector)
     async with writing(filed.engine) as connection:
         await filed.archive.remove(connection, "mem_b")
     await filed.add(*talk(40), owner="usr_bob", memory="mem_d")
-    assert await filed.search("canary", embedded=embedded) == before
-    assert await filed.search("canary", memory="mem_b", embedded=embedded) == []
+    assert await filed.search("canary", vector=vector) == before
+    assert await filed.search("canary", memory="mem_b", vector=vector) == []
 
 
 async def test_a_search_computes_apart_from_the_event_loop(
@@ -148,11 +148,15 @@ async def test_a_search_computes_apart_from_the_event_loop(
 
         return noted
 
-    for module, name in ((postings, "best"), (signatures, "near"), (signatures, "nearest")):
+    for module, name in (
+        (postings, "rank_bm25"),
+        (binary_quantization, "nearest_by_hamming"),
+        (binary_quantization, "nearest_by_cosine"),
+    ):
         monkeypatch.setattr(module, name, noting(getattr(module, name)))
     await filed.add(turn(1, "my canary sings"))
     await filed.embed({1: [1.0, 2.0]})
-    assert await filed.numbers("canary", embedded=Embedded(MODEL, [1.0, 2.0])) == [1]
+    assert await filed.numbers("canary", vector=QuestionVector(MODEL, [1.0, 2.0])) == [1]
     assert threads and threading.get_ident() not in threads
 
 
@@ -172,7 +176,7 @@ async def test_turns_that_go_out_raw_stay_out(filed: Filed) -> None:
             "boat cat dog rent piano",
             before_turn=before_turn,
             limit=100,
-            embedded=Embedded(MODEL, [1.0] * 8),
+            vector=QuestionVector(MODEL, [1.0] * 8),
         )
         assert set(found) == set(range(1, min(61, before_turn)))
 
@@ -190,7 +194,7 @@ async def test_texts_stay_within_the_budget_and_long_ones_are_cut(filed: Filed) 
     assert len(await filed.search("canary", limit=3)) == 3
 
 
-async def test_the_order_is_that_of_the_other_engine_and_of_the_next_time(
+async def test_ranking_is_equal_on_both_engines_and_repeatable(
     filed: Filed, tmp_path: Path
 ) -> None:
     other = Filed(open_engine(Storage(data_dir=tmp_path / "other")))
@@ -203,10 +207,10 @@ async def test_the_order_is_that_of_the_other_engine_and_of_the_next_time(
     random = Random(5)
     for _ in range(10):
         question = " ".join(random.choices(WORDS, k=3))
-        embedded = Embedded(MODEL, [random.gauss(0, 1) for _ in range(8)])
-        found = await filed.search(question, embedded=embedded, limit=20)
-        assert found == await other.search(question, embedded=embedded, limit=20)
-        assert found == await filed.search(question, embedded=embedded, limit=20)
+        vector = QuestionVector(MODEL, [random.gauss(0, 1) for _ in range(8)])
+        found = await filed.search(question, vector=vector, limit=20)
+        assert found == await other.search(question, vector=vector, limit=20)
+        assert found == await filed.search(question, vector=vector, limit=20)
     await other.engine.dispose()
 
 
@@ -229,7 +233,7 @@ async def test_both_ends_of_a_very_long_question_count(filed: Filed) -> None:
     assert set(await filed.numbers(f"{middle} rent?")) >= {5}
 
 
-async def test_what_a_database_cannot_hold_is_replaced_and_what_is_too_long_ends(
+async def test_nul_is_replaced_and_long_text_truncated(
     filed: Filed,
 ) -> None:
     await filed.add(turn(1, "my\0canary " + "x" * MAX_TEXT + " hidden"))
@@ -263,7 +267,7 @@ async def test_a_removed_turns_words_are_not_those_of_its_successor(filed: Filed
     await filed.remove_from(2)
     await filed.add(turn(9, "we sold the boat"))
     assert await filed.numbers("canary") == []
-    assert await filed.numbers("", embedded=Embedded(MODEL, [1.0, 0.0])) == []
+    assert await filed.numbers("", vector=QuestionVector(MODEL, [1.0, 0.0])) == []
     assert (await filed.search("boat"))[0].turn == 9
 
 
@@ -342,19 +346,19 @@ async def test_vectors_find_what_words_do_not(filed: Filed) -> None:
     vectors = points(turns)
     await filed.embed(vectors)
     assert await filed.numbers("zzz") == []
-    assert (await filed.numbers("zzz", embedded=Embedded(MODEL, vectors[33])))[0] == 33
+    assert (await filed.numbers("zzz", vector=QuestionVector(MODEL, vectors[33])))[0] == 33
 
 
 async def test_vectors_of_another_model_or_size_are_not_compared(filed: Filed) -> None:
     await filed.add(turn(1, "boat"), turn(5, "rent"))
     await filed.embed({1: [1.0, 0.0]}, model="hub/old")
     await filed.embed({5: [0.0, 1.0]})
-    assert await filed.numbers("zzz", embedded=Embedded(MODEL, [1.0, 0.0])) == [5]
-    assert await filed.numbers("zzz", embedded=Embedded(MODEL, [1.0, 0.0, 0.0])) == []
-    assert await filed.numbers("zzz", embedded=Embedded("hub/new", [1.0, 0.0])) == []
+    assert await filed.numbers("zzz", vector=QuestionVector(MODEL, [1.0, 0.0])) == [5]
+    assert await filed.numbers("zzz", vector=QuestionVector(MODEL, [1.0, 0.0, 0.0])) == []
+    assert await filed.numbers("zzz", vector=QuestionVector("hub/new", [1.0, 0.0])) == []
     await filed.embed({1: [0.0, 1.0], 5: [1.0, 0.2]}, model="hub/both")
     await filed.embed({5: [-1.0, 0.0]}, model="hub/old")
-    assert await filed.numbers("zzz", embedded=Embedded("hub/both", [1.0, 0.0])) == [5, 1]
+    assert await filed.numbers("zzz", vector=QuestionVector("hub/both", [1.0, 0.0])) == [5, 1]
 
 
 async def test_vectors_of_another_model_do_not_crowd_out(filed: Filed) -> None:
@@ -362,7 +366,7 @@ async def test_vectors_of_another_model_do_not_crowd_out(filed: Filed) -> None:
     await filed.add(*turns)
     await filed.embed({one.number: [1.0, 0.0] for one in turns}, model="hub/old")
     await filed.embed({7: [-1.0, 0.5]})
-    assert await filed.numbers("zzz", embedded=Embedded(MODEL, [1.0, 0.0])) == [7]
+    assert await filed.numbers("zzz", vector=QuestionVector(MODEL, [1.0, 0.0])) == [7]
 
 
 async def test_turns_without_vectors_are_told_in_steps(filed: Filed) -> None:
@@ -380,20 +384,18 @@ async def test_turns_without_vectors_are_told_in_steps(filed: Filed) -> None:
     assert await missing(4, 3) == [turns[5]]
 
 
-async def test_another_process_sees_what_was_added_and_removed_at_once(
-    filed: Filed, engine: AsyncEngine
-) -> None:
+async def test_other_process_sees_additions_and_removals(filed: Filed, engine: AsyncEngine) -> None:
     other = Archive(engine, Source(now=lambda: NOW_MS / 1000))
     await filed.add(turn(1, "boat"), turn(2, "canary"))
     await filed.embed({1: [0.0, 1.0], 2: [1.0, 0.0]})
-    asked = Embedded(MODEL, [1.0, 0.0])
-    assert (await other.search(OWNER, MEMORY, "", before_turn=9, embedded=asked))[0].turn == 2
+    asked = QuestionVector(MODEL, [1.0, 0.0])
+    assert (await other.search(OWNER, MEMORY, "", before_turn=9, vector=asked))[0].turn == 2
     await filed.remove_from(2)
-    found = await other.search(OWNER, MEMORY, "", before_turn=9, embedded=asked)
+    found = await other.search(OWNER, MEMORY, "", before_turn=9, vector=asked)
     assert [snippet.turn for snippet in found] == [1]
 
 
-async def test_a_question_reads_no_more_of_a_long_memory_than_of_a_short_one(
+async def test_search_cost_does_not_grow_with_the_memory(
     filed: Filed,
 ) -> None:
     await filed.add(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.archive.dates import asked, asks_for_latest, marks
+from services.memory.archive.dates import asks_for_latest, date_terms, dates_in_question
 
 # A Wednesday.
 NOW_MS = int(datetime(2026, 3, 18, 23, 59, tzinfo=UTC).timestamp() * 1000)
@@ -44,20 +44,20 @@ def days(*numbers: int, month: str = "2026-03") -> list[str]:
     ],
 )
 def test_a_question_names_dates(question: str, terms: list[str]) -> None:
-    assert sorted(asked(question, NOW_MS)) == sorted(terms)
+    assert sorted(dates_in_question(question, NOW_MS)) == sorted(terms)
 
 
 def test_a_turn_bears_the_dates_that_questions_name() -> None:
     at_ms = int(datetime(2026, 3, 9, tzinfo=UTC).timestamp() * 1000)
-    assert marks(at_ms) == ["@2026-03-09", "@2026-03", "@march"]
+    assert date_terms(at_ms) == ["@2026-03-09", "@2026-03", "@march"]
     for question in ("last week", "in March", "on March 9", "2026-03-09", "this year"):
-        assert set(asked(question, NOW_MS)) & set(marks(at_ms))
+        assert set(dates_in_question(question, NOW_MS)) & set(date_terms(at_ms))
     for question in ("this week", "in April", "on March 8", "last month", "last year"):
-        assert not set(asked(question, NOW_MS)) & set(marks(at_ms))
+        assert not set(dates_in_question(question, NOW_MS)) & set(date_terms(at_ms))
 
 
 def test_a_time_that_no_calendar_has_bears_none() -> None:
-    assert marks(10**18) == marks(-(10**18)) == []
+    assert date_terms(10**18) == date_terms(-(10**18)) == []
 
 
 @pytest.mark.parametrize("question", ["Where did I eat most recently?", "my LATEST job"])
@@ -68,4 +68,4 @@ def test_a_question_may_want_the_last_of_several(question: str) -> None:
 
 @given(st.text(st.sampled_from("0123456789 -/adyksgowmnthlstMarchMay,ofin")), st.integers(0, 2**41))
 def test_any_text_may_be_asked(question: str, now_ms: int) -> None:
-    assert all(term.startswith("@") for term in asked(question, now_ms))
+    assert all(term.startswith("@") for term in dates_in_question(question, now_ms))

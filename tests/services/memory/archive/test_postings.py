@@ -4,7 +4,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.archive.postings import Collection, before, best, pack, rarest
+from services.memory.archive.postings import Collection, keep_before, pack, rank_bm25, select_rarest
 
 # How often each of three terms comes up in a turn, and how many other terms it has.
 Turns = dict[int, tuple[int, int, int, int]]
@@ -19,19 +19,21 @@ def found(turns: Turns) -> list[list[bytes]]:
     ]
 
 
-def ranked(turns: Turns, before_turn: int = 99, beside: float = 0.0, **more: float) -> list[int]:
+def ranked(
+    turns: Turns, before_turn: int = 99, neighbour_share: float = 0.0, **more: float
+) -> list[int]:
     collection = Collection(len(turns), sum(map(sum, turns.values())))
-    return best(
+    return rank_bm25(
         found(turns),
         collection,
         before_turn=before_turn,
-        beside=beside,
+        neighbour_share=neighbour_share,
         recency=more.get("recency", 0.0),
         most=int(more.get("most", 99)),
     )
 
 
-def by_the_book(turns: Turns, beside: float) -> dict[int, float]:
+def by_the_book(turns: Turns, neighbour_share: float) -> dict[int, float]:
     """BM25 as one writes it for one turn at a time."""
     mean = sum(map(sum, turns.values())) / len(turns)
     own = dict.fromkeys(range(50), 0.0)
@@ -43,13 +45,13 @@ def by_the_book(turns: Turns, beside: float) -> dict[int, float]:
                 spread = 1.2 * (0.6 + 0.4 * sum(counts) / mean)
                 own[turn] += rarity * counts[term] / (counts[term] + spread)
     around = {turn: max(own.get(turn - 1, 0.0), own.get(turn + 1, 0.0)) for turn in own}
-    return {turn: own[turn] + beside * around[turn] for turn in own}
+    return {turn: own[turn] + neighbour_share * around[turn] for turn in own}
 
 
 @given(TURNS, st.sampled_from([0.0, 0.4]))
-def test_turns_come_in_the_order_of_bm25(turns: Turns, beside: float) -> None:
-    scores = by_the_book(turns, beside)
-    order = ranked(turns, beside=beside)
+def test_turns_come_in_the_order_of_bm25(turns: Turns, neighbour_share: float) -> None:
+    scores = by_the_book(turns, neighbour_share)
+    order = ranked(turns, neighbour_share=neighbour_share)
     assert set(order) == {turn for turn, score in scores.items() if score}
     for one, next_one in pairwise(order):
         assert scores[one] > scores[next_one] - 1e-9
@@ -59,7 +61,7 @@ def test_turns_come_in_the_order_of_bm25(turns: Turns, beside: float) -> None:
 def test_what_goes_out_raw_stays_out_and_the_best_others_stay(
     turns: Turns, before_turn: int, most: int
 ) -> None:
-    whole = [turn for turn in ranked(turns, beside=0.4) if turn < before_turn]
+    whole = [turn for turn in ranked(turns, neighbour_share=0.4) if turn < before_turn]
     assert ranked(turns, before_turn, 0.4, most=most) == whole[:most]
 
 
@@ -77,22 +79,25 @@ def test_the_newest_gains_without_passing_what_fits_better() -> None:
 
 
 def test_nothing_is_found_among_nothing() -> None:
-    assert best([], Collection(5, 5), before_turn=9, beside=0.4, recency=0.1, most=5) == []
+    assert (
+        rank_bm25([], Collection(5, 5), before_turn=9, neighbour_share=0.4, recency=0.1, most=5)
+        == []
+    )
 
 
 @given(TURNS, st.integers(0, 45))
 def test_postings_are_cut_off_from_a_turn_on(turns: Turns, first: int) -> None:
     whole = {turn: pack(turn, 1, 5) for turn in turns}
     kept = b"".join(posting for turn, posting in whole.items() if turn < first)
-    assert before(b"".join(whole.values()), first) == kept
+    assert keep_before(b"".join(whole.values()), first) == kept
 
 
 def test_numbers_beyond_what_is_kept_count_as_the_most() -> None:
     assert pack(1, 10**9, 10**9) == pack(1, 0xFFFF, 0xFFFF)
 
 
-def test_the_rarest_terms_are_read_within_a_bound_and_one_always() -> None:
+def test_rarest_terms_are_selected_within_a_limit() -> None:
     counted = {0: 50, 1: 3, 2: 40, 4: 9}
-    assert rarest(counted, 60) == [1, 4, 2]
-    assert rarest(counted, 2) == [1]
-    assert rarest({}, 60) == []
+    assert select_rarest(counted, 60) == [1, 4, 2]
+    assert select_rarest(counted, 2) == [1]
+    assert select_rarest({}, 60) == []

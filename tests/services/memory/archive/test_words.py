@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.archive.words import STOP_WORDS, key, terms, words
+from services.memory.archive.words import STOP_WORDS, split_words, term_key, terms
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_words_that_say_nothing_are_left_out() -> None:
     assert terms(" ".join(STOP_WORDS)) == []
 
 
-def test_a_script_without_spaces_is_cut_into_pairs_and_ideographs_stand_alone_too() -> None:
+def test_unspaced_scripts_give_bigrams_and_ideographs() -> None:
     assert terms("我的猫abc") == ["我的", "我", "的猫", "的", "猫", "abc"]
     assert terms("แมว") == ["แม", "มว"]
     assert terms("x猫y") == ["x", "猫", "y"]
@@ -45,7 +45,7 @@ def test_a_long_run_of_letters_is_found_by_its_beginning() -> None:
 @given(st.text())
 def test_words_follow_each_other_within_any_text(text: str) -> None:
     end = 0
-    for word in words(text):
+    for word in split_words(text):
         assert end <= word.start < word.end <= len(text)
         end = word.end
 
@@ -60,9 +60,9 @@ def test_the_terms_of_words_are_words(text: str) -> None:
     for term in terms(text):
         assert term
         assert not term.startswith("@")
-        assert 0 <= key(term) < 1 << 63
+        assert 0 <= term_key(term) < 1 << 63
 
 
 def test_a_key_is_the_same_forever() -> None:
     # Keys are stored: this value may never change.
-    assert key("memory") == 6736803147464396916
+    assert term_key("memory") == 6736803147464396916

@@ -10,11 +10,19 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.database import reading, writing
-from services.memory.profile.chains import Link, changes, place_for
-from services.memory.profile.facts import MOST, Facts
+from services.memory.profile.fact_store import MAX_FACTS, FactStore
+from services.memory.profile.fact_versions import FactVersion, find_restated, supersession_changes
+from services.memory.profile.facts import (
+    ExtractedFact,
+    Fact,
+    FactSource,
+    is_same_value,
+    normalize_topic,
+    normalize_value,
+    profile_text,
+)
 from services.memory.profile.tables import facts as table
-from services.memory.profile.wording import Fact, Found, Source, as_text, same, topic, value
-from tests.services.memory.remembering import Clock
+from tests.services.memory.builders import Clock
 
 HOME = ("home", "place")
 ONE_DATABASE = pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
@@ -26,11 +34,11 @@ class Profile:
     def __init__(self, engine: AsyncEngine) -> None:
         self.engine = engine
         self.clock = Clock()
-        self.facts = Facts(engine, self.clock.source())
+        self.facts = FactStore(engine, self.clock.source())
 
     async def say(
         self,
-        value: str,
+        normalize_value: str,
         said_in: tuple[str, int] | None = None,
         key: tuple[str, str] = HOME,
         owner: str = "ada",
@@ -39,8 +47,10 @@ class Profile:
         self.clock.now_s += 1
         at_ms = self.clock.now_ms if at_s is None else int(at_s * 1000)
         async with writing(self.engine) as connection:
-            source = Source(*said_in) if said_in else None
-            await self.facts.put(connection, owner, [Found(*key, value)], source, at_ms)
+            source = FactSource(*said_in) if said_in else None
+            await self.facts.put(
+                connection, owner, [ExtractedFact(*key, normalize_value)], source, at_ms
+            )
 
     async def withdraw(self, entity_id: str, first_turn: int) -> None:
         async with writing(self.engine) as connection:
@@ -50,7 +60,7 @@ class Profile:
         return [fact.value for fact in await self.facts.of(owner)]
 
     async def kept(self) -> list[str]:
-        """Give the values of all facts, superseded ones too."""
+        """Return the values of all facts, superseded ones too."""
         async with reading(self.engine) as connection:
             return sorted(await connection.scalars(select(table.c.value)))
 
@@ -64,7 +74,7 @@ async def test_what_is_said_later_supersedes_and_nothing_is_erased(engine: Async
     assert await profile.kept() == ["Basel", "Bern"]
 
 
-async def test_withdrawn_turns_take_what_they_alone_say_and_what_was_before_comes_back(
+async def test_withdrawn_fact_restores_the_superseded_one(
     engine: AsyncEngine,
 ) -> None:
     profile = Profile(engine)
@@ -87,13 +97,13 @@ async def test_a_fact_that_another_turn_says_too_stays(engine: AsyncEngine) -> N
     await profile.say("Basel", ("m1", 4))
     await profile.withdraw("m1", 1)
     [fact] = await profile.facts.of("ada")
-    assert fact.sources == (Source("m2", 9),)
+    assert fact.sources == (FactSource("m2", 9),)
     # It is as old as what still says it.
     assert fact.updated_at_ms == profile.clock.now_ms - 1000
 
 
 @ONE_DATABASE
-async def test_a_fact_from_the_middle_falls_and_the_newest_still_counts(
+async def test_withdrawing_a_middle_version_keeps_the_newest(
     engine: AsyncEngine,
 ) -> None:
     profile = Profile(engine)
@@ -134,7 +144,7 @@ async def test_users_do_not_see_or_lose_each_others_facts(engine: AsyncEngine) -
     await profile.say("Bern", ("m2", 1), owner="bob")
     assert (await profile.known("ada"), await profile.known("bob")) == (["Basel"], ["Bern"])
     async with writing(engine) as connection:
-        await profile.facts.remove_entity(connection, "m1")
+        await profile.facts.remove_memory(connection, "m1")
         await profile.facts.remove_owner(connection, "eve")
     assert (await profile.known("ada"), await profile.known("bob")) == ([], ["Bern"])
     async with writing(engine) as connection:
@@ -143,16 +153,19 @@ async def test_users_do_not_see_or_lose_each_others_facts(engine: AsyncEngine) -
 
 
 @ONE_DATABASE
-async def test_of_too_many_facts_those_not_said_for_longest_do_not_count(
+async def test_least_recently_said_facts_are_left_out(
     engine: AsyncEngine,
 ) -> None:
     profile = Profile(engine)
-    for number in range(MOST + 2):
+    for number in range(MAX_FACTS + 2):
         await profile.say("x", ("m1", number), ("likes", f"thing {number:02}"))
     await profile.say("x", ("m1", 99), ("likes", "thing 00"))
     known = {fact.sub_topic for fact in await profile.facts.of("ada")}
-    assert len(known) == MOST
-    assert {f"thing {number:02}" for number in range(MOST + 2)} - known == {"thing 01", "thing 02"}
+    assert len(known) == MAX_FACTS
+    assert {f"thing {number:02}" for number in range(MAX_FACTS + 2)} - known == {
+        "thing 01",
+        "thing 02",
+    }
 
 
 async def test_facts_that_are_found_at_once_are_all_kept(engine: AsyncEngine) -> None:
@@ -200,38 +213,42 @@ async def test_what_is_withdrawn_is_as_if_it_had_never_been_said(
 
 
 def test_a_chain_has_one_end_and_each_links_to_the_next() -> None:
-    chain = [Link("c", "3", 30, 1, None), Link("a", "1", 10, 0, None), Link("b", "2", 20, 2, "x")]
-    assert list(changes(chain)) == [("a", "b"), ("b", "c")]
-    assert list(changes([])) == []
+    chain = [
+        FactVersion("c", "3", 30, 1, None),
+        FactVersion("a", "1", 10, 0, None),
+        FactVersion("b", "2", 20, 2, "x"),
+    ]
+    assert list(supersession_changes(chain)) == [("a", "b"), ("b", "c")]
+    assert list(supersession_changes([])) == []
 
 
-def test_a_value_said_again_between_others_is_the_neighbours_or_new() -> None:
-    chain = [Link("a", "Basel", 10, 0, "b"), Link("b", "Bern", 30, 1, None)]
-    assert place_for(chain, "basel", 20) == "a"
-    assert place_for(chain, "Bern", 20) == "b"
-    assert place_for(chain, "Thun", 20) is None
-    assert place_for(chain, "Basel", 40) is None
+def test_restated_value_joins_its_neighbour_or_is_new() -> None:
+    chain = [FactVersion("a", "Basel", 10, 0, "b"), FactVersion("b", "Bern", 30, 1, None)]
+    assert find_restated(chain, "basel", 20) == "a"
+    assert find_restated(chain, "Bern", 20) == "b"
+    assert find_restated(chain, "Thun", 20) is None
+    assert find_restated(chain, "Basel", 40) is None
 
 
 def test_capitals_articles_and_signs_do_not_make_another_value() -> None:
-    assert same("The  Hague!", "the hague")
-    assert same("日本", "日本")
-    assert not same("C", "C++")
-    assert not same("…", "?")
-    assert same("…", "…")
+    assert is_same_value("The  Hague!", "the hague")
+    assert is_same_value("日本", "日本")
+    assert not is_same_value("C", "C++")
+    assert not is_same_value("…", "?")
+    assert is_same_value("…", "…")
 
 
 def test_topics_and_values_are_kept_short_and_on_one_line() -> None:
-    assert topic("  My  Favourite_Food ") == "my favourite_food"
-    assert len(topic("x" * 100)) == 64
-    assert value(" a\n b\0 ") == "a b"
-    assert len(value("x" * 500)) == 200
+    assert normalize_topic("  My  Favourite_Food ") == "my favourite_food"
+    assert len(normalize_topic("x" * 100)) == 64
+    assert normalize_value(" a\n b\0 ") == "a b"
+    assert len(normalize_value("x" * 500)) == 200
 
 
 def test_the_same_facts_are_the_same_text() -> None:
     known = [
         Fact("name", "name", "Ada", (), 1),
-        Fact("home", "place", "Basel", (Source("m1", 1),), 2),
+        Fact("home", "place", "Basel", (FactSource("m1", 1),), 2),
     ]
-    assert as_text(known) == "- name: Ada\n- home, place: Basel"
-    assert as_text([]) == ""
+    assert profile_text(known) == "- name: Ada\n- home, place: Basel"
+    assert profile_text([]) == ""

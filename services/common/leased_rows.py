@@ -1,0 +1,181 @@
+"""Rows that one process at a time holds, until they expire: leases in the database.
+
+A leased row says in `ends_at_ms` until when it is held. Its holder renews it while it works; the
+row of a process that died expires, or is released at once where others can tell that the process
+is dead (see `instances`). The clocks of two machines differ, so a lease only saves work: what is
+done under one must check in its own transaction that the row is still held.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import ColumnElement, Row, Table, delete, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from services.common.errors import GatewayError
+from services.common.ids import Source
+
+# The part of a lease after which it is renewed, so that several renewals may fail.
+_RENEWED_AFTER = 0.2
+
+log = logging.getLogger(__name__)
+
+Key = TypeVar("Key")
+
+
+def holder_prefix(kind: str, instance: str) -> str:
+    """Return the prefix of the ids under which a process holds rows."""
+    return f"{kind}_{instance}_"
+
+
+def is_held_by_instance(
+    holder: ColumnElement[str], kind: str, instance: str
+) -> ColumnElement[bool]:
+    """Return the condition that a process holds a row, by the column with its holder's id."""
+    return holder.startswith(holder_prefix(kind, instance), autoescape=True)
+
+
+async def delete_in_order(
+    connection: AsyncConnection, table: Table, which: ColumnElement[bool]
+) -> int:
+    """Delete rows, locked in the order of their keys; return how many.
+
+    The order is the same everywhere, so that two transactions never wait for each other.
+    """
+    [key] = table.primary_key.columns
+    ordered = select(key).where(which).order_by(key).with_for_update()
+    return (await connection.execute(delete(table).where(key.in_(ordered)))).rowcount
+
+
+class LeasedRows:
+    """The leases on rows of one table.
+
+    Args:
+        table: has a primary key of one column, and `ends_at_ms`.
+        source: the clock.
+        length_s: seconds for which a row is held.
+
+    Attributes:
+        length_s: the same.
+    """
+
+    def __init__(self, table: Table, source: Source, length_s: float) -> None:
+        self._table = table
+        self._source = source
+        self.length_s = length_s
+
+    def now_ms(self) -> int:
+        """Return the time in Unix milliseconds."""
+        return self._source.now_ms()
+
+    def ends_at_ms(self) -> int:
+        """Return when a lease ends that begins now, in Unix milliseconds."""
+        return self.now_ms() + int(self.length_s * 1000)
+
+    def has_expired(self) -> ColumnElement[bool]:
+        """Return the condition that nobody holds a row now."""
+        expired: ColumnElement[bool] = self._table.c.ends_at_ms <= self.now_ms()
+        return expired
+
+    async def hold(
+        self,
+        connection: AsyncConnection,
+        which: ColumnElement[bool],
+        *,
+        skip_locked: bool = False,
+        **values: Any,
+    ) -> Sequence[Row[Any]]:
+        """Take or renew the leases on rows, for the whole length from now; return the rows.
+
+        Args:
+            connection: in a transaction.
+            which: selects the rows; a condition on their holder or expiry decides whether they
+                are renewed, taken when free, or stolen.
+            skip_locked: whether rows that another transaction has locked are left out, rather
+                than waited for.
+            values: written to the rows beside the end of the lease, such as the holder.
+        """
+        [key] = self._table.primary_key.columns
+        # In one order everywhere, so that two transactions never wait for each other.
+        ordered = (
+            select(key)
+            .where(which)
+            .order_by(key)
+            .with_for_update(key_share=True, skip_locked=skip_locked)
+        )
+        held = (
+            update(self._table)
+            .where(key.in_(ordered))
+            .values(ends_at_ms=self.ends_at_ms(), **values)
+            .returning(self._table)
+        )
+        rows: Sequence[Row[Any]] = (await connection.execute(held)).all()
+        return rows
+
+
+class LeaseRenewer(Generic[Key]):
+    """Renews the leases that one process holds, all together.
+
+    Args:
+        renew: renews leases and returns those that are still held; may raise GatewayError.
+        length_s: seconds that a lease lasts.
+    """
+
+    def __init__(
+        self, renew: Callable[[Collection[Key]], Awaitable[Collection[Key]]], length_s: float
+    ) -> None:
+        self._renew = renew
+        self._every_s = length_s * _RENEWED_AFTER
+        self._held: dict[Key, Callable[[], object]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, key: Key, on_lost: Callable[[], object]) -> None:
+        """Renew a lease until it is discarded; call `on_lost` when it turns out to be lost."""
+        self._held[key] = on_lost
+        self._schedule()
+
+    def discard(self, key: Key) -> None:
+        """Stop renewing a lease, if it is renewed."""
+        self._held.pop(key, None)
+        if not self._held and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def close(self) -> None:
+        """Wait for the renewal that is under way, if there is one."""
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def _schedule(self) -> None:
+        if self._held and self._timer is None and self._task is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._every_s, self._start)
+
+    def _start(self) -> None:
+        self._timer = None
+        self._task = asyncio.create_task(self._renew_all())
+
+    async def _renew_all(self) -> None:
+        keys = list(self._held)
+        try:
+            held = await self._renew(keys)
+        except GatewayError as error:
+            log.warning("leases were not renewed", extra={"error": error.message})
+        else:
+            for key in keys:
+                if key not in held and (on_lost := self._held.pop(key, None)):
+                    on_lost()
+        finally:
+            self._task = None
+            self._schedule()
+
+
+async def wait_briefly(event: asyncio.Event, timeout_s: float) -> None:
+    """Wait until an event is set, at most so many seconds."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await event.wait()

@@ -1,0 +1,153 @@
+"""Opens the turn of a request, and commits its answer."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import orjson
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Message, Opaque
+from gateway.inference.v1.inference_pb2 import GenerateRequest, GenerateResponse, Multimodal
+from gateway.memory.v1.memory_pb2 import OpenTurn
+from services.common.errors import GatewayError
+from services.inference.adaptation.rules import adapts
+from services.inference.files import Files, place_files
+from services.inference.media import MediaRef
+from services.inference.memory.conversation import Conversation
+from services.inference.memory.split import split_request
+from services.inference.memory.turn_client import MemoryTurn, TurnOpener
+from services.inference.offload import offload
+from services.inference.providers.base import Target
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTurn:
+    """The turn of a request.
+
+    Attributes:
+        turn: the turn in Memory, open until it is committed, closed or dropped.
+        conversation: what was sent and what is remembered.
+        writes: whether the answer is committed.
+    """
+
+    turn: MemoryTurn
+    conversation: Conversation
+    writes: bool
+
+    @asynccontextmanager
+    async def closing_on_failure(self) -> AsyncIterator[None]:
+        """Close the turn when the block fails, before the failure is raised.
+
+        A caller that receives the failure can then use the memory at once. A block that is
+        cancelled does not wait for Memory.
+        """
+        try:
+            yield
+        except Exception:
+            await self.turn.close()
+            raise
+        except BaseException:
+            self.turn.drop()
+            raise
+
+    async def commit(self, response: GenerateResponse) -> None:
+        """End the turn with an answer, the first choice where there are several.
+
+        Raises:
+            GatewayError: conflict or unavailable; nothing was committed.
+        """
+        if self.writes:
+            choice = response.choices[0]
+            answer = Message(role=conversation_pb2.ROLE_ASSISTANT, blocks=choice.blocks)
+            if not answer.blocks and (transcript := _transcript(choice.extra)):
+                # The provider stores a recording itself, for a short time.
+                answer.blocks.add(text=transcript)
+            await self.turn.commit(answer)
+        else:
+            await self.turn.close()
+
+
+async def open_turn(
+    request: GenerateRequest, memories: TurnOpener, inject_tokens: int, *, reads_only: bool = False
+) -> OpenedTurn:
+    """Open the turn of a request, whose messages are removed from it.
+
+    Args:
+        request: a request that uses memory.
+        memories: opens turns.
+        inject_tokens: see `Conversation`.
+        reads_only: whether nothing is committed, whatever the request says.
+
+    Raises:
+        GatewayError: invalid, or what Memory answers.
+    """
+    split = await offload(split_request, request)
+    if reads_only:
+        split.opening.mode = OpenTurn.MODE_READ_ONLY
+    writes = split.opening.mode != OpenTurn.MODE_READ_ONLY
+    turn = await memories.open(split.opening)
+    try:
+        conversation = await offload(
+            Conversation, split, turn.context, request.memory, inject_tokens
+        )
+    except BaseException:
+        turn.drop()
+        raise
+    return OpenedTurn(turn, conversation, writes)
+
+
+@asynccontextmanager
+async def opened_turn(
+    request: GenerateRequest, memories: TurnOpener, inject_tokens: int, *, reads_only: bool = False
+) -> AsyncIterator[OpenedTurn]:
+    """Open a turn for the time of a block; a turn that is not ended there is dropped."""
+    opened = await open_turn(request, memories, inject_tokens, reads_only=reads_only)
+    async with opened.closing_on_failure():
+        yield opened
+    opened.turn.drop()
+
+
+async def place_remembered_files(
+    named: Mapping[str, list[MediaRef]],
+    files: Files,
+    targets: Iterable[Target],
+    multimodal: Multimodal,
+    *,
+    at_most: int,
+    keep_foreign: bool,
+) -> None:
+    """Insert the bytes of remembered files into the media that name them.
+
+    A file that is deleted, too large or unavailable is skipped.
+
+    Args:
+        named: the media by their file's id, in the order in which they get the bytes there are.
+        files: reads files.
+        targets: the models of the plan; media that no model reads and that are not converted
+            are skipped.
+        multimodal: how the request wants media converted.
+        at_most: bytes that all files together may have.
+        keep_foreign: whether ids of other services are left as they are.
+    """
+    left = at_most
+    for places in named.values():
+        kind = places[0].block.media.kind
+        # The text of a document is read by every model.
+        is_read = kind == conversation_pb2.MEDIA_KIND_DOCUMENT or adapts(multimodal, kind)
+        if not is_read and not any(target.reads(kind) for target in targets):
+            continue
+        try:
+            await place_files(places, files, at_most=left, keep_foreign=keep_foreign)
+            left -= sum(len(one.block.media.data) for one in places)
+        except GatewayError:
+            for one in places:
+                one.block.media.sha256 = b""
+
+
+def _transcript(extra: Opaque) -> str:
+    """Return the transcript of an answer in audio, "" for any other."""
+    match orjson.loads(extra.json) if extra.json else None:
+        case {"audio": {"transcript": str(transcript)}}:
+            return transcript
+    return ""

@@ -1,0 +1,189 @@
+"""Splits a request into what Memory receives and what stays in this process. Pure.
+
+Instructions (system, developer) are never remembered. Memory receives hashes in place of media;
+the bytes stay here and are put back where Memory returns their hashes.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from gateway.conversation.v1 import conversation_pb2
+from gateway.conversation.v1.conversation_pb2 import Media, Message
+from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory
+from gateway.memory.v1.memory_pb2 import OpenTurn
+from services.common.errors import invalid
+from services.inference import thinking
+from services.inference.fallback.plan import Plan
+from services.inference.media import find_media, media_blocks
+from services.inference.tools import history
+
+_INSTRUCTIONS = (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER)
+_NOT_KEPT = thinking.KINDS | history.KINDS
+_MODES = {
+    Memory.MODE_READ_WRITE: OpenTurn.MODE_READ_WRITE,
+    Memory.MODE_READ_ONLY: OpenTurn.MODE_READ_ONLY,
+}
+
+
+@dataclass(slots=True)
+class SplitRequest:
+    """The parts of a request's conversation.
+
+    Attributes:
+        opening: opens the turn in Memory.
+        instructions: the messages of system and developer.
+        kept: for a profile alone, without a memory: the caller's conversation, with the path of
+            each of its media in reading order.
+        media: with a memory: path and medium of each of the caller's media, by `media_key`.
+        thoughtful: messages that call tools after thoughts or calls of the gateway's own tools,
+            neither of which Memory stores, by the ids of their calls.
+    """
+
+    opening: OpenTurn
+    instructions: list[Message]
+    kept: tuple[Sequence[Message], Sequence[str]] | None = None
+    media: dict[str, tuple[str, Media]] = field(default_factory=dict)
+    thoughtful: dict[tuple[str, ...], Message] = field(default_factory=dict)
+
+
+def uses_memory(request: GenerateRequest) -> bool:
+    """Return whether a request uses the server's memory."""
+    if not request.HasField("memory"):
+        return False
+    return bool(request.memory.memory_id) or request.memory.personal_memory
+
+
+def check_steps(request: GenerateRequest, plan: Plan) -> None:
+    """Check that no step has another conversation than the request, which is the one remembered.
+
+    Its instructions may differ.
+
+    Raises:
+        GatewayError: invalid, naming the step's field.
+    """
+    for step in plan.steps:
+        if step.parameters is None or not step.parameters.messages:
+            continue
+        theirs = conversation_messages(step.parameters.messages, request.memory)
+        if list(theirs) != list(conversation_messages(request.messages, request.memory)):
+            path = f"{step.path}.parameters.messages"
+            raise invalid(
+                path, f"{path}: must be those of the request, since memory takes part in it"
+            )
+
+
+def instructions(messages: Sequence[Message], memory: Memory) -> Iterator[Message]:
+    """Return the instructions: with a memory all of them, else those at the head."""
+    for message in messages:
+        if message.role in _INSTRUCTIONS:
+            yield message
+        elif not memory.memory_id:
+            return
+
+
+def conversation_messages(messages: Sequence[Message], memory: Memory) -> Iterator[Message]:
+    """Return the messages that are not `instructions`."""
+    begun = False
+    for message in messages:
+        if message.role not in _INSTRUCTIONS:
+            begun = True
+            yield message
+        elif begun and not memory.memory_id:
+            yield message
+
+
+def split_request(request: GenerateRequest) -> SplitRequest:
+    """Split a request, whose messages are removed from it.
+
+    Hashing its media takes long where they are large.
+
+    Raises:
+        GatewayError: invalid, when there is nothing but instructions.
+    """
+    if all(message.role in _INSTRUCTIONS for message in request.messages):
+        raise invalid("messages", "messages: memory needs one that is no instruction")
+    split = _split_for_memory if request.memory.memory_id else _split_for_profile
+    parts = split(request)
+    del request.messages[:]
+    return parts
+
+
+def call_ids(message: Message) -> tuple[str, ...]:
+    """Return the ids of the calls that a message makes, in order."""
+    return tuple(block.tool_use.id for block in message.blocks if block.HasField("tool_use"))
+
+
+def media_key(media: Media) -> str:
+    """Return the key of a medium: its URL or file id, and for bytes their hash."""
+    return f"{media.WhichOneof('source')} {media.sha256.hex() or media.url or media.file_id}"
+
+
+def _split_for_memory(request: GenerateRequest) -> SplitRequest:
+    memory = request.memory
+    before = _copies(instructions(request.messages, memory))
+    media: dict[str, tuple[str, Media]] = {}
+    for one in find_media(request):
+        itself = Media()
+        itself.CopyFrom(one.block.media)
+        _hash(one.block.media)
+        media.setdefault(media_key(one.block.media), (one.path, itself))
+    opening = _opening(memory, conversation_messages(request.messages, memory))
+    thoughtful = {
+        call_ids(message): message
+        for message in opening.messages
+        if any(block.WhichOneof("kind") in _NOT_KEPT for block in message.blocks)
+    }
+    thoughtful.pop((), None)
+    return SplitRequest(opening, before, media=media, thoughtful=thoughtful)
+
+
+def _split_for_profile(request: GenerateRequest) -> SplitRequest:
+    memory = request.memory
+    paths = [one.path for one in find_media(request)]
+    before = _copies(instructions(request.messages, memory))
+    paths = paths[sum(1 for _ in media_blocks(before)) :]
+    messages = _copies(conversation_messages(request.messages, memory))
+    opening = _opening(memory, _newest(messages))
+    for block in media_blocks(opening.messages):
+        _hash(block.media)
+    return SplitRequest(opening, before, kept=(messages, paths))
+
+
+def _opening(memory: Memory, messages: Iterable[Message]) -> OpenTurn:
+    opening = OpenTurn(
+        memory_id=memory.memory_id,
+        mode=_MODES.get(memory.mode, OpenTurn.MODE_UNSPECIFIED),
+        personal_memory=memory.personal_memory,
+        messages=messages,
+    )
+    if memory.HasField("history_window"):
+        opening.history_window = memory.history_window
+    if memory.HasField("summary_window"):
+        opening.summary_window = memory.summary_window
+    return opening
+
+
+def _newest(messages: Sequence[Message]) -> list[Message]:
+    """Return the user's newest message that is not a tool result, and all messages after it."""
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message.role == conversation_pb2.ROLE_USER and any(
+            not block.HasField("tool_result") for block in message.blocks
+        ):
+            return [one for one in messages[index:] if one.role not in _INSTRUCTIONS]
+    return [message for message in messages if message.role not in _INSTRUCTIONS][-1:]
+
+
+def _hash(media: Media) -> None:
+    if media.WhichOneof("source") == "data":
+        media.sha256 = hashlib.sha256(media.data).digest()
+
+
+def _copies(messages: Iterable[Message]) -> list[Message]:
+    copies = []
+    for message in messages:
+        copy = Message()
+        copy.CopyFrom(message)
+        copies.append(copy)
+    return copies

@@ -1,0 +1,124 @@
+"""Client of MemoryService: one TakeTurn call, open for as long as a request takes."""
+
+import asyncio
+import contextlib
+from typing import Any, Protocol
+
+import grpc
+
+from gateway.conversation.v1.conversation_pb2 import Message
+from gateway.memory.v1 import memory_pb2_grpc
+from gateway.memory.v1.memory_pb2 import (
+    CommitTurn,
+    OpenTurn,
+    TakeTurnRequest,
+    TakeTurnResponse,
+    TurnContext,
+)
+from services.common import logs
+from services.common.authentication import caller_key
+from services.common.channels import call_metadata
+from services.common.endings import Ending
+from services.common.errors import from_rpc_error, internal
+
+# Seconds to wait for Memory to release the lock after a turn; a commit does not depend on it.
+_CLOSING_S = 2.0
+
+
+class MemoryTurn(Protocol):
+    """A turn that is open.
+
+    Attributes:
+        context: what is remembered; the holder of the turn may change it.
+    """
+
+    context: TurnContext
+
+    async def commit(self, answer: Message) -> None:
+        """Commit the turn with its answer, and end it.
+
+        Raises:
+            GatewayError: conflict or unavailable; nothing was committed.
+        """
+
+    async def close(self) -> None:
+        """End the turn; without a commit the memory stays unchanged."""
+
+    def drop(self) -> None:
+        """End the turn at once, without waiting."""
+
+
+class TurnOpener(Protocol):
+    """Opens turns for the caller whom the current task serves."""
+
+    async def open(self, opening: OpenTurn) -> MemoryTurn:
+        """Open a turn, once the memory is free.
+
+        Raises:
+            GatewayError: memory_busy, memory_quota_exceeded, memory_not_synchronized.
+        """
+        ...
+
+
+class TurnClient:
+    """Opens turns of MemoryService, with the caller's own key."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._stub = memory_pb2_grpc.MemoryServiceStub(channel)
+
+    async def open(self, opening: OpenTurn) -> "TurnCall":
+        """Open a turn; see `TurnOpener`."""
+        call = self._stub.TakeTurn(metadata=call_metadata(caller_key.get(), logs.request_id.get()))
+        turn = TurnCall(call)
+        try:
+            answer = await turn.ask(TakeTurnRequest(open=opening))
+        except BaseException:
+            turn.drop()
+            raise
+        turn.context = answer.context
+        return turn
+
+
+class TurnCall:
+    """A TakeTurn call; see `MemoryTurn`."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+        self._ending = Ending(call)
+        self.context = TurnContext()
+
+    async def ask(self, step: TakeTurnRequest) -> TakeTurnResponse:
+        """Send a step and return the response.
+
+        Raises:
+            GatewayError: the error of the call.
+        """
+        try:
+            # Writing to a call that has ended fails without the reason, which reading gives.
+            with contextlib.suppress(asyncio.InvalidStateError):
+                await self._call.write(step)
+            answer: TakeTurnResponse | Any = await self._call.read()
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(self._ending.refusal or error) from None
+        if answer is grpc.aio.EOF:
+            raise internal()
+        return answer
+
+    async def commit(self, answer: Message) -> None:
+        """Commit the turn; see `MemoryTurn`."""
+        await self.ask(TakeTurnRequest(commit=CommitTurn(answer=answer)))
+        await self.close()
+
+    async def close(self) -> None:
+        """End the call, and wait briefly for Memory to release the lock; see `MemoryTurn`."""
+        if self._call.done():
+            return
+        with contextlib.suppress(TimeoutError, grpc.aio.AioRpcError):
+            async with asyncio.timeout(_CLOSING_S):
+                await self._call.done_writing()
+                await self._call.read()
+        self.drop()
+
+    def drop(self) -> None:
+        """Cancel the call; see `MemoryTurn`."""
+        self._call.cancel()

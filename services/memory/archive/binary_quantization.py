@@ -1,0 +1,99 @@
+"""Packed vectors, and nearest neighbours by binary quantization. Pure.
+
+Ten thousand vectors take ten megabytes: too much to read for a question, or to hold in a process.
+So the sign bits of each vector are stored beside it, packed in blocks, at a thirty-second of its
+size. A search first ranks all turns by the Hamming distance of their sign bits, and then the
+nearest few hundred by the cosine similarity of their whole vectors.
+"""
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Turns a block.
+BLOCK = 4096
+
+_TURN = struct.Struct("<q")
+_TURN_BITS = 33
+_FARTHEST = 1 << 62
+
+
+def pack(values: Sequence[float]) -> bytes:
+    """Return a vector normalized to length 1 as 32-bit floats; the zero vector stays zero."""
+    return _unit(values).tobytes()
+
+
+def quantize(turn: int, packed: bytes) -> bytes:
+    """Return a turn and the sign bits of its vector, which `pack` returned."""
+    import numpy as np
+
+    signs = np.packbits(np.frombuffer(packed, np.float32) > 0).tobytes()
+    return _TURN.pack(turn) + signs.ljust(_words(len(packed) // 4) * 8, b"\0")
+
+
+def keep_before(packed: bytes, dimensions: int, first_turn: int) -> bytes:
+    """Return the sign bits of turns before `first_turn`."""
+    size = _TURN.size + _words(dimensions) * 8
+    records = (packed[at : at + size] for at in range(0, len(packed), size))
+    return b"".join(record for record in records if _TURN.unpack_from(record)[0] < first_turn)
+
+
+def nearest_by_hamming(
+    blocks: Iterable[bytes], values: Sequence[float], *, before_turn: int, most: int
+) -> list[int]:
+    """Return the turns with the least Hamming distance to a vector, unordered.
+
+    Args:
+        blocks: the quantized vectors, of as many dimensions.
+        values: the vector.
+        before_turn: that turn and later ones are left out.
+        most: how many turns to return at most.
+    """
+    import numpy as np
+
+    words = _words(len(values))
+    records = np.frombuffer(b"".join(blocks), np.int64).reshape(-1, 1 + words)
+    turns = records[:, 0]
+    asked = np.frombuffer(quantize(0, pack(values)), np.int64)[1:]
+    differing = np.bitwise_count(records[:, 1:] ^ asked).sum(axis=1, dtype=np.int64)
+    # The turn breaks ties, so that the order of rows in the database does not matter.
+    distances = (differing << _TURN_BITS) + ((1 << _TURN_BITS) - 1 - turns)
+    distances[turns >= before_turn] = _FARTHEST
+    if len(distances) > most:
+        nearest = np.argpartition(distances, most)[:most]
+        turns, distances = turns[nearest], distances[nearest]
+    return [int(turn) for turn in turns[distances < _FARTHEST]]
+
+
+def nearest_by_cosine(packed: Mapping[int, bytes], values: Sequence[float], most: int) -> list[int]:
+    """Return the turns with the highest cosine similarity to a vector, the nearest first."""
+    import numpy as np
+
+    turns = [turn for turn, vector in packed.items() if len(vector) == 4 * len(values)]
+    if not turns:
+        return []
+    matrix = np.frombuffer(b"".join(packed[turn] for turn in turns), np.float32)
+    likeness = matrix.reshape(len(turns), -1) @ _unit(values)
+    order = np.lexsort((-np.array(turns), -likeness))
+    return [turns[place] for place in order[:most]]
+
+
+def _unit(values: Sequence[float]) -> "NDArray[np.float32]":
+    import numpy as np
+
+    vector = np.nan_to_num(np.asarray(values, np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    largest = np.abs(vector).max(initial=0.0)
+    if not largest:
+        return vector.astype(np.float32)
+    vector /= largest  # squares of very large or small numbers overflow
+    unit: NDArray[np.float32] = (vector / np.linalg.norm(vector)).astype(np.float32)
+    return unit
+
+
+def _words(dimensions: int) -> int:
+    """Return how many words of 64 bits hold a bit for each dimension."""
+    return -(-dimensions // 64)

@@ -1,0 +1,1 @@
+"""Background jobs: summaries, facts and vectors made of committed turns."""

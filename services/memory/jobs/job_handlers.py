@@ -1,0 +1,232 @@
+"""Handlers for each kind of job.
+
+A handler works first, with a model or without, and then writes all results in one transaction in
+which it also finishes the job: they count once, or not at all. The memory's row is locked first
+there, then the job.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.common.database import reading, writing
+from services.memory.archive.index import ArchivedTurn
+from services.memory.jobs import extractive_summary, summary_prompt
+from services.memory.jobs.job_queue import Job, JobKind, JobLostError
+from services.memory.jobs.retries import MODEL_ATTEMPTS, REDO_AFTER_S
+from services.memory.jobs.stores import Stores
+from services.memory.jobs.summaries import Summary
+from services.memory.jobs.task_client import TaskClient
+from services.memory.profile import extraction_prompt, rules
+from services.memory.profile.facts import ExtractedFact, FactSource
+from services.memory.storage.tables import memories
+from services.memory.transcript.turns import StoredTurn, conversation_text
+
+# Texts that are embedded in one call, and the characters of each: models truncate longer ones,
+# or refuse them.
+_EMBED_BATCH = 32
+_MAX_EMBED_CHARACTERS = 4_000
+# Size of a number in a stored vector.
+_VALUE_BYTES = 4
+
+
+class MemoryChangedError(Exception):
+    """Error raised when a memory changed during a job, which has to run again."""
+
+
+class JobHandlers:
+    """The handlers of jobs.
+
+    Args:
+        engine: the database.
+        stores: the stores of that database.
+        tasks: the models.
+    """
+
+    def __init__(self, engine: AsyncEngine, stores: Stores, tasks: TaskClient) -> None:
+        self._engine = engine
+        self._queue = stores.queue
+        self._repository = stores.repository
+        self._archive = stores.archive
+        self._summaries = stores.summaries
+        self._facts = stores.facts
+        self._tasks = tasks
+
+    async def run(self, job: Job) -> None:
+        """Run a job.
+
+        Raises:
+            GatewayError: a model failed, or the database does not answer.
+            JobLostError: the job was lost; nothing was changed.
+            MemoryChangedError: the job has to run again; nothing was changed.
+        """
+        match job.kind:
+            case JobKind.SUMMARY:
+                await self.summarise(job, by_model=job.attempts < MODEL_ATTEMPTS)
+            case JobKind.REDO:
+                await self._redo(job)
+            case JobKind.FACTS:
+                await self._extract_facts(job)
+            case JobKind.EMBED:
+                await self._embed(job)
+
+    async def summarise(self, job: Job, *, by_model: bool) -> None:
+        """Extend the summary to the last turn of a job, and archive those turns.
+
+        Raises:
+            GatewayError, JobLostError, MemoryChangedError: as `run`.
+        """
+        epoch = await self._epoch(job)
+        before = await self._summaries.current(job.entity_id)
+        first = before.last_turn + 1
+        turns = await self._repository.turns(job.entity_id, first, job.last_turn)
+        if not turns or turns[-1].number < job.last_turn:
+            # The summary covers the turns already, or they were rewound.
+            await self._finish(job)
+            return
+        by_model = by_model and self._tasks.can_summarise
+        degraded = self._tasks.can_summarise and not by_model
+        text = await self._summary_text(job, before, turns, by_model=by_model)
+        async with writing(self._engine) as connection:
+            if not await self._repository.mark_summarised(
+                connection, job.entity_id, epoch, job.last_turn
+            ):
+                raise MemoryChangedError
+            await self._queue.finish(connection, job)
+            if await self._summaries.current_in(connection, job.entity_id) != before:
+                raise MemoryChangedError
+            summary = Summary(text, job.last_turn, degraded, first)
+            await self._summaries.add(connection, job.entity_id, epoch, summary)
+            await self._archive.add(connection, job.owner_id, job.entity_id, _to_archived(turns))
+            await self._put_following(connection, job, summary, epoch)
+
+    async def _put_following(
+        self, connection: AsyncConnection, job: Job, summary: Summary, epoch: int
+    ) -> None:
+        """Put the jobs that follow from a summary in the queue."""
+        turns = summary.first_turn, summary.last_turn
+        if summary.degraded:
+            await self._queue.put(
+                connection,
+                JobKind.REDO,
+                job.owner_id,
+                job.entity_id,
+                turns,
+                variant=epoch,
+                after_s=REDO_AFTER_S,
+            )
+        if self._tasks.can_embed:
+            await self._queue.put(
+                connection, JobKind.EMBED, job.owner_id, job.entity_id, turns, variant=epoch
+            )
+
+    async def _summary_text(
+        self, job: Job, before: Summary, turns: Sequence[StoredTurn], *, by_model: bool
+    ) -> str:
+        if not by_model:
+            messages = [message for turn in turns for message in turn.messages]
+            text = await asyncio.to_thread(extractive_summary.extend_summary, before.text, messages)
+            return text or "(nothing was said)"
+        prompt = summary_prompt.build_prompt(
+            before.text, [conversation_text(turn.messages) for turn in turns]
+        )
+        answer = await self._tasks.summarise(job.owner_id, prompt)
+        return summary_prompt.parse_summary(answer)
+
+    async def _redo(self, job: Job) -> None:
+        """Make a degraded summary again with the model, unless it no longer counts."""
+        summary, before, is_last_good = await self._summaries.up_to(job.entity_id, job.last_turn)
+        text = summary.text
+        turns: list[StoredTurn] = []
+        if summary.degraded and is_last_good and self._tasks.can_summarise:
+            turns = await self._repository.turns(
+                job.entity_id, summary.first_turn, summary.last_turn
+            )
+        if turns:
+            text = await self._summary_text(job, before, turns, by_model=True)
+        async with writing(self._engine) as connection:
+            await self._lock(connection, job)
+            await self._queue.finish(connection, job)
+            await self._summaries.improve(connection, summary.id, text)
+
+    async def _extract_facts(self, job: Job) -> None:
+        extracted = await self._extracted(job)
+        said_in = FactSource(job.entity_id, job.last_turn) if job.entity_id else None
+        async with writing(self._engine) as connection:
+            if job.entity_id:
+                await self._lock(connection, job)
+            await self._queue.finish(connection, job)
+            await self._facts.put(connection, job.owner_id, extracted, said_in, job.created_at_ms)
+
+    async def _extracted(self, job: Job) -> list[ExtractedFact]:
+        if not self._tasks.can_summarise or job.attempts >= MODEL_ATTEMPTS:
+            return await asyncio.to_thread(rules.extract, job.text)
+        known = await self._facts.of(job.owner_id)
+        answer = await self._tasks.extract(
+            job.owner_id, extraction_prompt.build_prompt(job.text, known)
+        )
+        return extraction_prompt.parse_facts(answer, job.text)
+
+    async def _embed(self, job: Job) -> None:
+        """Make the missing vectors of archived turns, each batch in a transaction of its own."""
+        # The name of the model, and so the turns without its vectors, is known from its answer.
+        model, after_turn = "", job.first_turn - 1
+        while self._tasks.can_embed:
+            epoch = await self._epoch(job)
+            turns = await self._archive.without_vectors(
+                job.owner_id,
+                job.entity_id,
+                model,
+                after_turn=after_turn,
+                limit=_EMBED_BATCH,
+            )
+            if not turns:
+                break
+            after_turn = turns[-1].number if model else 0
+            model = await self._embed_turns(job, turns, epoch)
+        await self._finish(job)
+
+    async def _embed_turns(self, job: Job, turns: Sequence[ArchivedTurn], epoch: int) -> str:
+        """Embed archived turns unless the memory's epoch changed; return the name of the model."""
+        texts = [turn.text[:_MAX_EMBED_CHARACTERS] for turn in turns]
+        made = await self._tasks.embed(job.owner_id, texts)
+        numbers = [turn.number for turn in turns]
+        async with writing(self._engine) as connection:
+            if await self._lock(connection, job) != epoch:
+                raise MemoryChangedError
+            vectors = dict(zip(numbers, made.vectors, strict=True))
+            size = _VALUE_BYTES * sum(len(vector) for vector in made.vectors)
+            await self._repository.charge(connection, job.entity_id, job.owner_id, size)
+            await self._archive.add_vectors(connection, job.entity_id, made.model, vectors)
+        return made.model
+
+    async def _finish(self, job: Job) -> None:
+        async with writing(self._engine) as connection:
+            await self._queue.finish(connection, job)
+
+    async def _epoch(self, job: Job) -> int:
+        query = select(memories.c.epoch).where(memories.c.id == job.entity_id)
+        async with reading(self._engine) as connection:
+            epoch: int | None = await connection.scalar(query)
+        if epoch is None:
+            raise JobLostError
+        return epoch
+
+    async def _lock(self, connection: AsyncConnection, job: Job) -> int:
+        """Lock a memory's row until the transaction ends; return its epoch."""
+        query = select(memories.c.epoch).where(memories.c.id == job.entity_id)
+        epoch: int | None = await connection.scalar(query.with_for_update(key_share=True))
+        if epoch is None:
+            raise JobLostError
+        return epoch
+
+
+def _to_archived(turns: Sequence[StoredTurn]) -> list[ArchivedTurn]:
+    """Return turns as they are archived; those without text are left out."""
+    archived = [
+        ArchivedTurn(turn.number, conversation_text(turn.messages), turn.created_at_ms)
+        for turn in turns
+    ]
+    return [turn for turn in archived if turn.text]

@@ -1,0 +1,323 @@
+"""The queue of background jobs in the database: durable, and shared by all processes.
+
+A job is put in the queue in the transaction of the change that makes it necessary. Any process may
+claim a job that is due: it leases the job for a while, and renews the lease while it works; a job
+of a process that died is free once the lease has expired, or at once where the process ran on this
+machine. The clocks of two machines differ, so two processes may work on one job at once:
+the first to commit wins, since `finish` deletes the row in the transaction of the job's results
+and fails where the row is gone or leased to another process.
+
+Where a transaction also changes a memory, the memory's row is locked before its jobs.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, and_, func, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.common.database import reading, writing
+from services.common.ids import Source
+from services.common.instances import Instances
+from services.common.leased_rows import (
+    LeasedRows,
+    delete_in_order,
+    holder_prefix,
+    is_held_by_instance,
+)
+from services.memory.jobs.tables import jobs
+from services.memory.storage.upserts import insert_if_absent
+
+PREFIX = "job_"
+
+_HOLDER = "work"
+_FREE = ""
+
+
+class JobKind(StrEnum):
+    """The kinds of jobs.
+
+    SUMMARY: extend the summary to `last_turn`. REDO: make a degraded summary again with the model.
+    FACTS: extract facts about the user from `text`. EMBED: make vectors of archived turns.
+    """
+
+    SUMMARY = "summary"
+    REDO = "redo"
+    FACTS = "facts"
+    EMBED = "embed"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job that this process has claimed.
+
+    Attributes:
+        id: id of the job.
+        kind: what to do.
+        owner_id: the user whom it is for.
+        entity_id: id of the memory, or "" for text outside of any.
+        first_turn: number of the first turn that it is about, or 0.
+        last_turn: number of the last one.
+        text: the user's words, for FACTS.
+        created_at_ms: Unix milliseconds.
+        attempts: how often the job has failed.
+        holder: id of the claim, without which the job cannot be finished.
+    """
+
+    id: str
+    kind: JobKind
+    owner_id: str
+    entity_id: str
+    first_turn: int
+    last_turn: int
+    text: str
+    created_at_ms: int
+    attempts: int
+    holder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """The jobs that are due.
+
+    Attributes:
+        jobs: their count, claimed ones included.
+        oldest_s: seconds since the oldest was put in the queue; 0 where there is none.
+    """
+
+    jobs: int
+    oldest_s: float
+
+
+class JobLostError(Exception):
+    """Error raised when another process has claimed a job, or when it was cancelled."""
+
+
+class JobQueue:
+    """The queue as one process sees it.
+
+    Methods that take a connection work in the caller's transaction; every other raises
+    `unavailable` when the database does not answer.
+
+    Args:
+        engine: the database.
+        source: ids and clocks.
+        lease_s: seconds for which a claim lasts.
+        instances: the processes of this machine, where their deaths can be detected.
+
+    Attributes:
+        lease_s: the same.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        source: Source,
+        lease_s: float,
+        instances: Instances | None = None,
+    ) -> None:
+        self._holder_prefix = holder_prefix(_HOLDER, instances.name if instances else "")
+        if instances:
+            instances.on_death.append(self.release_of_instance)
+        self._engine = engine
+        self._source = source
+        self._rows = LeasedRows(jobs, source, lease_s)
+        self.lease_s = lease_s
+
+    async def put(
+        self,
+        connection: AsyncConnection,
+        kind: JobKind,
+        owner_id: str,
+        entity_id: str | None,
+        turns: tuple[int, int] = (0, 0),
+        *,
+        variant: int = 0,
+        text: str = "",
+        after_s: float = 0,
+    ) -> None:
+        """Put a job in the queue, due in `after_s` seconds, unless it is there already.
+
+        Args:
+            connection: the caller's transaction.
+            kind: what to do.
+            owner_id: the user whom it is for.
+            entity_id: id of the memory, or None for text outside of any.
+            turns: numbers of the first and the last turn that it is about.
+            variant: distinguishes jobs of one kind about the same turns.
+            text: the user's words, for FACTS.
+            after_s: seconds until the job is due.
+        """
+        now_ms = self._source.now_ms()
+        values = {
+            "id": self._source.new_id(PREFIX),
+            "kind": kind.value,
+            "owner_id": owner_id,
+            "entity_id": entity_id,
+            "first_turn": turns[0],
+            "last_turn": turns[1],
+            "variant": variant,
+            "text": text,
+            "created_at_ms": now_ms,
+            "due_at_ms": now_ms + int(after_s * 1000),
+            "promoted": False,
+            "attempts": 0,
+            "holder": _FREE,
+            "ends_at_ms": 0,
+        }
+        await insert_if_absent(connection, jobs, values)
+
+    async def claim(self, limit: int, entity_id: str | None = None) -> list[Job]:
+        """Claim jobs that are due, promoted ones first.
+
+        Args:
+            limit: how many to claim at most.
+            entity_id: claim only summaries of this memory.
+        """
+        is_free = self._rows.has_expired()
+        query = (
+            select(jobs.c.id)
+            .where(jobs.c.due_at_ms <= self._source.now_ms(), is_free, _is_next())
+            .order_by(jobs.c.promoted.desc(), jobs.c.due_at_ms, jobs.c.id)
+            .limit(limit)
+        )
+        if entity_id is not None:
+            query = query.where(_is_summary(entity_id))
+        async with reading(self._engine) as connection:
+            due = list(await connection.scalars(query))
+        if not due:
+            return []
+        return await self._take(and_(jobs.c.id.in_(due), is_free), skip_locked=True)
+
+    async def promote(self, entity_id: str) -> bool:
+        """Make the summaries of a memory due now; return whether there are any to make."""
+        promoted = (
+            update(jobs)
+            .where(_is_summary(entity_id))
+            .values(promoted=True, due_at_ms=self._source.now_ms())
+        )
+        async with writing(self._engine) as connection:
+            return bool((await connection.execute(promoted)).rowcount)
+
+    async def steal(self, entity_id: str) -> Job | None:
+        """Claim the next summary of a memory even if it is claimed; None without one."""
+        stolen = await self._take(and_(_is_summary(entity_id), _is_next()), skip_locked=False)
+        return stolen[0] if stolen else None
+
+    async def has_summaries(self, entity_id: str) -> bool:
+        """Return whether a summary of a memory is still to be made."""
+        query = select(jobs.c.id).where(_is_summary(entity_id)).limit(1)
+        async with reading(self._engine) as connection:
+            return await connection.scalar(query) is not None
+
+    async def renew(self, claimed: Collection[Job]) -> set[Job]:
+        """Renew the claims on jobs for their whole length; return those still claimed."""
+        which = or_(*map(_is_claimed, claimed))
+        async with writing(self._engine) as connection:
+            renewed = {row.id for row in await self._rows.hold(connection, which)}
+        return {job for job in claimed if job.id in renewed}
+
+    async def finish(self, connection: AsyncConnection, job: Job) -> None:
+        """Delete a job in the transaction of its results.
+
+        Raises:
+            JobLostError: it is gone or another's: the transaction has to be rolled back.
+        """
+        if not await delete_in_order(connection, jobs, _is_claimed(job)):
+            raise JobLostError
+
+    async def drop(self, job: Job) -> None:
+        """Delete a job without results."""
+        async with writing(self._engine) as connection:
+            await delete_in_order(connection, jobs, _is_claimed(job))
+
+    async def release(self, job: Job, after_s: float, *, failed: bool) -> None:
+        """Release a job, to be claimed again in `after_s` seconds; count a failure if `failed`."""
+        released = (
+            update(jobs)
+            .where(_is_claimed(job))
+            .values(
+                holder=_FREE,
+                ends_at_ms=0,
+                due_at_ms=self._source.now_ms() + int(after_s * 1000),
+                attempts=jobs.c.attempts + int(failed),
+            )
+        )
+        async with writing(self._engine) as connection:
+            await connection.execute(released)
+
+    async def release_of_instance(self, instance: str) -> None:
+        """Release every job of a process that has died."""
+        released = (
+            update(jobs)
+            .where(is_held_by_instance(jobs.c.holder, _HOLDER, instance))
+            .values(holder=_FREE, ends_at_ms=0)
+        )
+        async with writing(self._engine) as connection:
+            await connection.execute(released)
+
+    async def cancel_from(
+        self, connection: AsyncConnection, entity_id: str, first_turn: int
+    ) -> None:
+        """Delete the jobs about a turn of a memory, or about later ones."""
+        about = and_(jobs.c.entity_id == entity_id, jobs.c.last_turn >= first_turn)
+        await delete_in_order(connection, jobs, about)
+
+    async def cancel_facts(self, connection: AsyncConnection, owner_id: str) -> None:
+        """Delete all jobs that would extract facts about a user."""
+        extracting = and_(jobs.c.owner_id == owner_id, jobs.c.kind == JobKind.FACTS)
+        await delete_in_order(connection, jobs, extracting)
+
+    async def backlog(self) -> Backlog:
+        """Return the backlog of all processes; jobs that are not due yet do not count."""
+        now_ms = self._source.now_ms()
+        query = select(func.count(), func.min(jobs.c.created_at_ms)).where(
+            jobs.c.due_at_ms <= now_ms
+        )
+        async with reading(self._engine) as connection:
+            count, oldest_ms = (await connection.execute(query)).one()
+        return Backlog(count, max(now_ms - oldest_ms, 0) / 1000 if count else 0.0)
+
+    async def _take(self, which: ColumnElement[bool], *, skip_locked: bool) -> list[Job]:
+        holder = self._source.new_id(self._holder_prefix)
+        async with writing(self._engine) as connection:
+            rows = await self._rows.hold(connection, which, skip_locked=skip_locked, holder=holder)
+        return [_to_job(row) for row in rows]
+
+
+def _is_claimed(job: Job) -> ColumnElement[bool]:
+    return and_(jobs.c.id == job.id, jobs.c.holder == job.holder)
+
+
+def _is_summary(entity_id: str) -> ColumnElement[bool]:
+    return and_(jobs.c.entity_id == entity_id, jobs.c.kind == JobKind.SUMMARY)
+
+
+def _is_next() -> ColumnElement[bool]:
+    """Return the condition that a job is no summary, or the earliest summary of its memory."""
+    earlier = jobs.alias("earlier")
+    is_earlier = or_(
+        earlier.c.last_turn < jobs.c.last_turn,
+        and_(earlier.c.last_turn == jobs.c.last_turn, earlier.c.id < jobs.c.id),
+    )
+    has_earlier = select(earlier.c.id).where(
+        earlier.c.entity_id == jobs.c.entity_id, earlier.c.kind == JobKind.SUMMARY, is_earlier
+    )
+    return or_(jobs.c.kind != JobKind.SUMMARY, ~has_earlier.exists())
+
+
+def _to_job(row: Row[Any]) -> Job:
+    return Job(
+        id=row.id,
+        kind=JobKind(row.kind),
+        owner_id=row.owner_id,
+        entity_id=row.entity_id or "",
+        first_turn=row.first_turn,
+        last_turn=row.last_turn,
+        text=row.text,
+        created_at_ms=row.created_at_ms,
+        attempts=row.attempts,
+        holder=row.holder,
+    )

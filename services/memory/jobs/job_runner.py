@@ -1,0 +1,284 @@
+"""Background jobs of one process: putting jobs in the queue, running them, waiting for them.
+
+Every process runs jobs: its own at once, and those of others when it polls the queue, some at a
+time. A job that fails is tried again, later each time. A summary or fact that a model fails to
+make in some attempts is made without it (see `job_handlers`), so that no memory waits for ever.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Protocol
+from zlib import crc32
+
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.common import ids, logs
+from services.common.database import writing
+from services.common.errors import GatewayError
+from services.common.instances import Instances
+from services.common.leased_rows import LeaseRenewer, wait_briefly
+from services.memory.jobs.job_handlers import JobHandlers, MemoryChangedError
+from services.memory.jobs.job_queue import Backlog, Job, JobKind, JobLostError
+from services.memory.jobs.retries import retry_after_s
+from services.memory.jobs.stores import Stores
+from services.memory.jobs.task_client import TaskClient
+from services.memory.profile.sentences import MAX_TEXT
+from services.memory.storage.memory_records import MemoryRecord
+from services.memory.transcript.windows import Windows
+
+# Seconds until a job is run again whose memory changed meanwhile.
+_CHANGED_RETRY_S = 0.2
+# Seconds between two looks of a caller that waits for the job of another process.
+_WAIT_POLL_S = 0.2
+
+log = logging.getLogger(__name__)
+
+
+class JobObserver(Protocol):
+    """Receives what happens to jobs, for metrics."""
+
+    def backlog(self, backlog: Backlog) -> None:
+        """Record the jobs that are due."""
+
+    def ended(self, kind: JobKind, outcome: str) -> None:
+        """Record a job: `done`, `failed`, `taken_over`, `moved`, `lost` or `dropped`."""
+
+
+class JobRunner:
+    """The background jobs of one process.
+
+    Args:
+        engine: the database.
+        stores: the stores of that database, the queue among them.
+        tasks: the models.
+        observer: receives what happens to jobs.
+        poll_s: seconds between two polls for jobs of other processes, on average.
+        at_once: jobs that run at a time.
+        uniform: random source for jitter.
+        instances: the processes of this machine; jobs of dead ones are released.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        stores: Stores,
+        tasks: TaskClient,
+        observer: JobObserver,
+        poll_s: float,
+        *,
+        at_once: int = 4,
+        uniform: Callable[[float, float], float] = ids.uniform,
+        instances: Instances | None = None,
+    ) -> None:
+        self._instances = instances
+        self._engine = engine
+        self._queue = stores.queue
+        self._handlers = JobHandlers(engine, stores, tasks)
+        self._observer = observer
+        self._poll_s = poll_s
+        self._at_once = at_once
+        self._uniform = uniform
+        self._renewer = LeaseRenewer(self._queue.renew, self._queue.lease_s)
+        self._woken = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._running: dict[Job, asyncio.Task[None]] = {}
+
+    async def put_summary(
+        self, connection: AsyncConnection, record: MemoryRecord, windows: Windows
+    ) -> None:
+        """Put the summaries that are due of a memory in the queue, one for each batch of turns.
+
+        After the commit, `wake` runs them at once.
+        """
+        pending = windows.view(record.turns, record.summarised).pending
+        for begin in range(0, len(pending) - windows.summary + 1, windows.summary):
+            batch = pending[begin : begin + windows.summary]
+            await self._queue.put(
+                connection,
+                JobKind.SUMMARY,
+                record.owner_id,
+                record.id,
+                (batch[0], batch[-1]),
+                variant=record.epoch,
+            )
+
+    async def put_facts(
+        self,
+        connection: AsyncConnection,
+        owner_id: str,
+        text: str,
+        entity_id: str | None = None,
+        turn: int = 0,
+    ) -> None:
+        """Put the extraction of facts from a user's text in the queue.
+
+        After the commit, `wake` runs it at once.
+
+        Args:
+            connection: the caller's transaction.
+            owner_id: the user.
+            text: the user's words alone; nothing is put in the queue for blank text.
+            entity_id: id of the memory that it was said in, if any.
+            turn: number of the turn there.
+        """
+        text = _storable_text(text)
+        if text:
+            await self._queue.put(
+                connection,
+                JobKind.FACTS,
+                owner_id,
+                entity_id,
+                (turn, turn),
+                # A turn can grow.
+                variant=crc32(text.encode()),
+                text=text,
+            )
+
+    async def put_facts_alone(self, owner_id: str, text: str) -> None:
+        """Do as `put_facts`, outside of any memory and in a transaction of its own."""
+        if text.strip():
+            async with writing(self._engine) as connection:
+                await self.put_facts(connection, owner_id, text)
+
+    def wake(self) -> None:
+        """Poll the queue now."""
+        self._woken.set()
+
+    async def summarise_now(self, record: MemoryRecord, windows: Windows, timeout_s: float) -> None:
+        """Make the summaries that are due of a memory, and wait for them.
+
+        Those that take longer than `timeout_s` are made without a model.
+
+        Raises:
+            GatewayError: unavailable, when the database does not answer.
+        """
+        async with writing(self._engine) as connection:
+            await self.put_summary(connection, record, windows)
+        await self.run_due(record.id, timeout_s)
+
+    async def run_due(self, entity_id: str, timeout_s: float) -> None:
+        """Run the summaries of a memory that are in the queue, and wait as `summarise_now`.
+
+        Raises:
+            GatewayError: unavailable, when the database does not answer.
+        """
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + timeout_s
+        ended = self._ended
+        waits = await self._queue.promote(entity_id)
+        while waits and (left := deadline - clock()) > 0:
+            for job in await self._queue.claim(1, entity_id):
+                self._start(job)
+            await wait_briefly(ended, min(left, _WAIT_POLL_S))
+            ended = self._ended
+            waits = await self._queue.has_summaries(entity_id)
+        while waits and (stolen := await self._queue.steal(entity_id)) is not None:
+            await self._take_over(stolen)
+
+    async def run(self) -> None:
+        """Run jobs for ever; what fails is tried again later."""
+        while True:
+            self._woken.clear()
+            try:
+                await self._poll()
+            except GatewayError as error:
+                log.warning("the job queue was not polled", extra={"error": error.message})
+            except Exception:
+                log.exception("polling the job queue failed")
+            await wait_briefly(self._woken, self._poll_s * self._uniform(0.5, 1.5))
+
+    async def stop(self) -> None:
+        """Stop the running jobs, and release them to other processes at once."""
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._renewer.close()
+
+    async def _poll(self) -> None:
+        if self._instances:
+            await self._instances.bury()
+        if (free := self._at_once - len(self._running)) > 0:
+            for job in await self._queue.claim(free):
+                self._start(job)
+        self._observer.backlog(await self._queue.backlog())
+
+    def _start(self, job: Job) -> None:
+        task = asyncio.create_task(self._run_job(job), name=job.id)
+        self._running[job] = task
+        self._renewer.add(job, task.cancel)
+        task.add_done_callback(lambda _: self._end(job))
+
+    def _end(self, job: Job) -> None:
+        self._renewer.discard(job)
+        del self._running[job]
+        ended, self._ended = self._ended, asyncio.Event()
+        ended.set()
+        self.wake()
+
+    async def _take_over(self, job: Job) -> None:
+        """Make a summary without a model, in place of the process that works on it."""
+        for other, task in self._running.items():
+            if other.id == job.id:
+                task.cancel()
+        try:
+            await self._handlers.summarise(job, by_model=False)
+        except (JobLostError, MemoryChangedError):
+            return  # the caller looks again
+        self._observer.ended(job.kind, "taken_over")
+
+    async def _run_job(self, job: Job) -> None:
+        logs.request_id.set(job.id)
+        self._observer.ended(job.kind, await self._outcome(job))
+
+    async def _outcome(self, job: Job) -> str:
+        """Run a job, and return its outcome as `JobObserver.ended` names it."""
+        try:
+            await self._handlers.run(job)
+        except JobLostError:
+            return "lost"
+        except MemoryChangedError:
+            await self._release(job, _CHANGED_RETRY_S, failed=False)
+            return "moved"
+        except asyncio.CancelledError:
+            await self._release(job, 0, failed=False)
+            raise
+        except GatewayError as error:
+            # Its text may hold the provider's words, and in them the user's.
+            log.warning("a job failed", extra={"kind": job.kind.value, "code": error.code})
+            return await self._fail(job)
+        except Exception:
+            log.exception("a job failed", extra={"kind": job.kind.value})
+            return await self._fail(job)
+        return "done"
+
+    async def _fail(self, job: Job) -> str:
+        failures = job.attempts + 1
+        delay_s = retry_after_s(job.kind, failures, self._uniform)
+        if delay_s is None:
+            log.error("a job is given up", extra={"kind": job.kind.value, "failures": failures})
+            await self._drop(job)
+            return "dropped"
+        await self._release(job, delay_s, failed=True)
+        return "failed"
+
+    async def _drop(self, job: Job) -> None:
+        try:
+            await self._queue.drop(job)
+        except GatewayError as error:
+            log.warning("a job was not dropped", extra={"error": error.message})
+
+    async def _release(self, job: Job, after_s: float, *, failed: bool) -> None:
+        try:
+            await self._queue.release(job, after_s, failed=failed)
+        except GatewayError as error:
+            # It is free once its lease has expired.
+            log.warning("a job was not released", extra={"error": error.message})
+
+
+def _storable_text(text: str) -> str:
+    """Return a text cut to `MAX_TEXT`, without the NULs that PostgreSQL refuses."""
+    if len(text) > MAX_TEXT:
+        text = f"{text[: MAX_TEXT // 2]}\n…\n{text[-MAX_TEXT // 2 :]}"
+    return text.replace("\0", "\ufffd").strip()

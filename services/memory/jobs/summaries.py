@@ -1,0 +1,159 @@
+"""The summaries of memories in the database.
+
+The summaries of one memory form a chain, in which each covers everything that the one before does.
+A rewind withdraws the summaries that cover the removed turns, so that the one before counts again.
+A withdrawn summary stays as a row, superseded.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, Select, delete, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.common.database import reading
+from services.common.ids import Source
+from services.memory.jobs.tables import summaries
+
+PREFIX = "summary_"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A summary of a memory up to a turn.
+
+    Attributes:
+        text: the text; "" where nothing has been summarised.
+        last_turn: number of the last turn that it covers, or 0.
+        degraded: whether it was made without the configured model.
+        first_turn: number of the first turn that it was made of; earlier turns come from the
+            summary before.
+        id: id of the row, or "".
+    """
+
+    text: str = ""
+    last_turn: int = 0
+    degraded: bool = False
+    first_turn: int = 1
+    id: str = ""
+
+
+NO_SUMMARY = Summary()
+
+
+class SummaryStore:
+    """The summaries of all memories.
+
+    Methods that take a connection work in the caller's transaction; every method raises
+    `unavailable` when the database does not answer.
+    """
+
+    def __init__(self, engine: AsyncEngine, source: Source) -> None:
+        self._engine = engine
+        self._source = source
+
+    async def current(self, entity_id: str) -> Summary:
+        """Return the current summary of a memory."""
+        async with reading(self._engine) as connection:
+            return await self.current_in(connection, entity_id)
+
+    async def current_in(self, connection: AsyncConnection, entity_id: str) -> Summary:
+        """Return the current summary as a transaction sees it."""
+        row = (await connection.execute(_live(entity_id))).one_or_none()
+        return _to_summary(row)
+
+    async def before(self, entity_id: str, turn: int) -> Summary:
+        """Return the summary that counts once a turn and all later ones are withdrawn."""
+        async with reading(self._engine) as connection:
+            earlier = _live(entity_id).where(summaries.c.last_turn < turn)
+            return _to_summary((await connection.execute(earlier)).one_or_none())
+
+    async def up_to(self, entity_id: str, last_turn: int) -> tuple[Summary, Summary, bool]:
+        """Return what is needed to make a summary again.
+
+        Returns:
+            The summary that ends at a turn, the one before it, and whether all later ones are
+            degraded too; the first is `NO_SUMMARY` where there is none.
+        """
+        async with reading(self._engine) as connection:
+            upto = _live(entity_id).where(summaries.c.last_turn <= last_turn).limit(2)
+            rows = (await connection.execute(upto)).all()
+            later = await connection.scalar(
+                select(func.count()).where(
+                    summaries.c.entity_id == entity_id,
+                    summaries.c.last_turn > last_turn,
+                    ~summaries.c.superseded,
+                    ~summaries.c.degraded,
+                )
+            )
+        found = [_to_summary(row) for row in rows]
+        if not found or found[0].last_turn != last_turn:
+            return NO_SUMMARY, NO_SUMMARY, False
+        return found[0], found[1] if len(found) > 1 else NO_SUMMARY, not later
+
+    async def add(
+        self, connection: AsyncConnection, entity_id: str, epoch: int, summary: Summary
+    ) -> None:
+        """Store a summary, which is the current one from now on; its `id` is ignored."""
+        await connection.execute(
+            insert(summaries).values(
+                id=self._source.new_id(PREFIX),
+                entity_id=entity_id,
+                first_turn=summary.first_turn,
+                last_turn=summary.last_turn,
+                epoch=epoch,
+                text=summary.text,
+                degraded=summary.degraded,
+                superseded=False,
+                created_at_ms=self._source.now_ms(),
+            )
+        )
+
+    async def improve(self, connection: AsyncConnection, summary_id: str, text: str) -> bool:
+        """Replace the text of a degraded summary; return False when it was withdrawn."""
+        improved = await connection.execute(
+            update(summaries)
+            .where(summaries.c.id == summary_id, ~summaries.c.superseded)
+            .values(text=text, degraded=False)
+        )
+        return bool(improved.rowcount)
+
+    async def withdraw_from(
+        self, connection: AsyncConnection, entity_id: str, first_turn: int
+    ) -> int:
+        """Withdraw the summaries that cover a turn or later ones.
+
+        The caller has locked the memory's row.
+
+        Returns:
+            The last turn that the current summary covers, or 0.
+        """
+        await connection.execute(
+            update(summaries)
+            .where(
+                summaries.c.entity_id == entity_id,
+                summaries.c.last_turn >= first_turn,
+                ~summaries.c.superseded,
+            )
+            .values(superseded=True)
+        )
+        return (await self.current_in(connection, entity_id)).last_turn
+
+    async def remove_memory(self, connection: AsyncConnection, entity_id: str) -> None:
+        """Erase all summaries of a memory."""
+        await connection.execute(delete(summaries).where(summaries.c.entity_id == entity_id))
+
+
+def _live(entity_id: str) -> Select[Any]:
+    return (
+        select(summaries)
+        .where(summaries.c.entity_id == entity_id, ~summaries.c.superseded)
+        .order_by(summaries.c.last_turn.desc())
+        .limit(1)
+    )
+
+
+def _to_summary(row: Row[Any] | None) -> Summary:
+    if row is None:
+        return NO_SUMMARY
+    return Summary(row.text, row.last_turn, row.degraded, row.first_turn, row.id)

@@ -1,0 +1,98 @@
+"""Client for the tasks of Inference that background jobs need: summaries, facts, vectors."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import grpc
+
+from gateway.errors.v1 import errors_pb2
+from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
+from gateway.inference.v1.inference_pb2 import Prompt, RunRoleRequest, RunRoleResponse
+from services.common import logs
+from services.common.authentication import service_authorization
+from services.common.channels import REQUEST_ID_KEY, USER_ID_KEY
+from services.common.errors import GatewayError, from_rpc_error
+from services.common.settings import Roles
+
+
+class Embedding(NamedTuple):
+    """Vectors of texts.
+
+    Attributes:
+        model: the model, as `provider/model`; vectors of two models do not compare.
+        vectors: one for each text, in order, all of one length.
+    """
+
+    model: str
+    vectors: list[list[float]]
+
+
+class TaskClient:
+    """A client of `InferenceService.RunRole`.
+
+    Every method raises GatewayError when the model failed, gave nothing, or took too long.
+
+    Args:
+        channel: reaches inference.
+        credential: the gateway's own.
+        roles: the models that the settings name for each task.
+        timeout_s: seconds for a call.
+
+    Attributes:
+        roles: the same; replaced when the settings are reloaded.
+    """
+
+    def __init__(
+        self, channel: grpc.aio.Channel, credential: bytes, roles: Roles, timeout_s: float
+    ) -> None:
+        self.roles = roles
+        self._stub = inference_pb2_grpc.InferenceServiceStub(channel)
+        self._authorization = service_authorization(credential)
+        self._timeout_s = timeout_s
+
+    @property
+    def can_summarise(self) -> bool:
+        """Whether there is a model for summaries and facts."""
+        return bool(self.roles.summarise)
+
+    @property
+    def can_embed(self) -> bool:
+        """Whether there is a model for vectors."""
+        return bool(self.roles.embed)
+
+    async def summarise(self, user_id: str, prompt: Prompt) -> str:
+        """Return a summary, not empty."""
+        return await self._write(user_id, inference_pb2.ROLE_SUMMARISE, prompt)
+
+    async def extract(self, user_id: str, prompt: Prompt) -> str:
+        """Return facts in the form that the prompt asks for."""
+        return await self._write(user_id, inference_pb2.ROLE_EXTRACT, prompt)
+
+    async def embed(self, user_id: str, texts: Sequence[str]) -> Embedding:
+        """Return the vectors of 1 to 256 texts, none of them empty."""
+        request = RunRoleRequest(role=inference_pb2.ROLE_EMBED, texts=texts)
+        response = await self._run(user_id, request)
+        if len(response.vectors) != len(texts):
+            raise _empty_answer()
+        return Embedding(response.model, [list(vector.values) for vector in response.vectors])
+
+    async def _write(self, user_id: str, role: inference_pb2.Role.ValueType, prompt: Prompt) -> str:
+        response = await self._run(user_id, RunRoleRequest(role=role, prompt=prompt))
+        if not response.text.strip():
+            raise _empty_answer()
+        return response.text
+
+    async def _run(self, user_id: str, request: RunRoleRequest) -> RunRoleResponse:
+        metadata = (
+            ("authorization", self._authorization),
+            (USER_ID_KEY, user_id),
+            (REQUEST_ID_KEY, logs.request_id.get()),
+        )
+        try:
+            return await self._stub.RunRole(request, metadata=metadata, timeout=self._timeout_s)
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error) from error
+
+
+def _empty_answer() -> GatewayError:
+    return GatewayError(errors_pb2.REASON_UPSTREAM_ERROR, "a model answered nothing")

@@ -1,0 +1,1 @@
+"""Read and write locks on memories, shared by all processes."""

@@ -1,0 +1,214 @@
+"""The queues for read and write locks on memories, as rows in the database.
+
+A claim is a row in the queue of one memory and mode. The claims with the lowest tickets hold the
+lock, as many as the mode allows at once; the others wait. Tickets only grow, and a claim is
+inserted together with its ticket while the queue's row is locked, so a claim never comes before
+an earlier one: once it is among the first it stays there until it is removed, and nothing is
+written to pass a lock on.
+
+Claims are leased: they expire unless renewed, and a call that waits behind an expired claim removes
+it; those of a process on the same machine are removed as soon as it has died (see `Instances`).
+Expiry depends on the clocks of several machines and so can be wrong. `assert_claimed` makes
+commits safe: within a transaction it checks that a claim is there, and keeps it there.
+
+Claims need not survive a power cut, after which nobody holds anything; a process removes
+what came back of its own.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import and_, delete, func, insert, literal, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.common.database import insert_into, reading, writing
+from services.common.ids import Source
+from services.common.leased_rows import LeasedRows, delete_in_order, is_held_by_instance
+from services.memory.storage.memory_records import taken_over
+from services.memory.storage.tables import claims, memories, queues
+
+WRITE = "write"
+READ = "read"
+
+# What the ids of claims begin with, before the name of their process.
+CLAIM = "claim"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueKey:
+    """The queue of one memory and mode, of which the first `holders` claims hold the lock."""
+
+    entity_id: str
+    mode: str
+    holders: int
+
+
+class _QueuePosition(NamedTuple):
+    ahead: int
+    first_end_ms: int
+    is_queued: bool
+
+
+class LockQueue:
+    """The claims on all memories, each leased for `length_s` seconds.
+
+    Every method raises `unavailable` when the database does not answer.
+    """
+
+    def __init__(self, engine: AsyncEngine, source: Source, length_s: float) -> None:
+        self._engine = engine
+        self._rows = LeasedRows(claims, source, length_s)
+
+    async def enter(self, queue: QueueKey, owner_id: str, claim_id: str) -> tuple[int, int]:
+        """Add a claim at the end of a queue; return its ticket and how many claims are ahead.
+
+        Raises:
+            GatewayError: conflict, when the owner has no such memory.
+        """
+        try:
+            async with writing(self._engine, is_lasting=False) as connection:
+                return await self._enter(connection, queue, owner_id, claim_id)
+        except IntegrityError as error:
+            # The memory was deleted between two statements.
+            raise taken_over() from error
+
+    async def count_ahead(self, queue: QueueKey, ticket: int) -> int | None:
+        """Return how many claims are ahead of a ticket; None when its own claim is gone.
+
+        Expired claims ahead of it are removed.
+        """
+        async with reading(self._engine) as connection:
+            position = await _position(connection, queue, ticket)
+        if not position.is_queued:
+            return None
+        now_ms = self._rows.now_ms()
+        if position.ahead < queue.holders or position.first_end_ms > now_ms:
+            return position.ahead
+        expired = and_(_is_ahead(queue, ticket), self._rows.has_expired())
+        async with writing(self._engine, is_lasting=False) as connection:
+            return position.ahead - await delete_in_order(connection, claims, expired)
+
+    async def leave(self, claim_id: str) -> None:
+        """Remove a claim, if it is there."""
+        async with writing(self._engine, is_lasting=False) as connection:
+            await connection.execute(delete(claims).where(claims.c.id == claim_id))
+
+    async def renew(self, claim_ids: Collection[str]) -> set[str]:
+        """Renew claims for their whole length; return those that are there."""
+        async with writing(self._engine, is_lasting=False) as connection:
+            renewed = await self._rows.hold(connection, claims.c.id.in_(claim_ids))
+        return {row.id for row in renewed}
+
+    async def being_written(self, entity_ids: Collection[str]) -> set[str]:
+        """Return those of the memories for which a write lock is held or waited for."""
+        query = select(claims.c.entity_id).where(
+            claims.c.entity_id.in_(entity_ids),
+            claims.c.mode == WRITE,
+            ~self._rows.has_expired(),
+        )
+        async with reading(self._engine) as connection:
+            return set(await connection.scalars(query))
+
+    async def remove_expired(self) -> int:
+        """Remove every claim that has expired; return how many."""
+        async with writing(self._engine, is_lasting=False) as connection:
+            return await delete_in_order(connection, claims, self._rows.has_expired())
+
+    async def remove_of_instance(self, instance: str) -> None:
+        """Remove every claim of a process that has died."""
+        theirs = is_held_by_instance(claims.c.id, CLAIM, instance)
+        async with writing(self._engine, is_lasting=False) as connection:
+            await delete_in_order(connection, claims, theirs)
+
+    async def remove_orphans(
+        self, queue: QueueKey, ticket: int, instance: str, open_claims: Collection[str]
+    ) -> None:
+        """Remove the claims of a process that it no longer has itself.
+
+        Args:
+            queue: the queue.
+            ticket: only claims ahead of it are removed.
+            instance: the process.
+            open_claims: ids of the claims that the process still has.
+        """
+        orphans = and_(
+            _is_ahead(queue, ticket),
+            is_held_by_instance(claims.c.id, CLAIM, instance),
+            claims.c.id.not_in(open_claims),
+        )
+        async with writing(self._engine, is_lasting=False) as connection:
+            await delete_in_order(connection, claims, orphans)
+
+    async def _enter(
+        self, connection: AsyncConnection, queue: QueueKey, owner_id: str, claim_id: str
+    ) -> tuple[int, int]:
+        ticket = await connection.scalar(_next_ticket(connection, queue, owner_id))
+        if ticket is None:
+            raise taken_over()
+        await connection.execute(
+            insert(claims).values(
+                id=claim_id,
+                entity_id=queue.entity_id,
+                mode=queue.mode,
+                ticket=ticket,
+                ends_at_ms=self._rows.ends_at_ms(),
+            )
+        )
+        return ticket, (await _position(connection, queue, ticket)).ahead
+
+
+async def assert_claimed(
+    connection: AsyncConnection, entity_id: str, claim_id: str, ticket: int
+) -> None:
+    """Check that a claim is there, and keep it there until the transaction ends.
+
+    Raises:
+        GatewayError: conflict, when it is gone.
+    """
+    # The weakest lock that keeps a row: it can still be renewed.
+    claim = (
+        select(claims.c.id)
+        .where(claims.c.id == claim_id, claims.c.entity_id == entity_id, claims.c.ticket == ticket)
+        .with_for_update(read=True, key_share=True)
+    )
+    if await connection.scalar(claim) is None:
+        raise taken_over()
+
+
+def _next_ticket(connection: AsyncConnection, queue: QueueKey, owner_id: str) -> Any:
+    first = select(memories.c.id, literal(queue.mode), literal(1)).where(
+        memories.c.id == queue.entity_id, memories.c.owner_id == owner_id
+    )
+    made = insert_into(connection, queues).from_select(
+        [queues.c.entity_id, queues.c.mode, queues.c.tickets], first
+    )
+    return made.on_conflict_do_update(
+        index_elements=[queues.c.entity_id, queues.c.mode],
+        set_={"tickets": queues.c.tickets + 1},
+    ).returning(queues.c.tickets)
+
+
+def _is_ahead(queue: QueueKey, ticket: int) -> Any:
+    return and_(
+        claims.c.entity_id == queue.entity_id,
+        claims.c.mode == queue.mode,
+        claims.c.ticket < ticket,
+    )
+
+
+async def _position(connection: AsyncConnection, queue: QueueKey, ticket: int) -> _QueuePosition:
+    """Return the position of a ticket in its queue, as of one moment."""
+    ahead = claims.c.ticket < ticket
+    query = select(
+        func.count().filter(ahead),
+        func.coalesce(func.min(claims.c.ends_at_ms).filter(ahead), 0),
+        func.count().filter(~ahead),
+    ).where(
+        claims.c.entity_id == queue.entity_id,
+        claims.c.mode == queue.mode,
+        claims.c.ticket <= ticket,
+    )
+    count, first_end_ms, own = (await connection.execute(query)).one()
+    return _QueuePosition(count, first_end_ms, bool(own))

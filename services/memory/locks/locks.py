@@ -1,0 +1,292 @@
+"""Read and write locks on memories.
+
+::
+
+    async with locks.write_lock(record) as lock:
+        ...                                        # for as long as it takes
+        async with locks.committing(lock) as (connection, record):
+            ...
+
+One call at a time holds the write lock of a memory, and some hold read locks whether or not it is
+written; calls of either kind are served in order. `lock_queue` keeps who holds what across
+processes. This module adds what one process needs: its claims are renewed together, and of those
+that wait only the foremost polls the database, and only while it waits for another process.
+"""
+
+import asyncio
+import logging
+from bisect import insort
+from collections.abc import AsyncIterator, Collection, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.common.database import writing
+from services.common.errors import GatewayError
+from services.common.ids import Source
+from services.common.instances import Instances
+from services.common.leased_rows import LeaseRenewer, holder_prefix, wait_briefly
+from services.memory.locks.lock_queue import (
+    CLAIM,
+    READ,
+    WRITE,
+    LockQueue,
+    QueueKey,
+    assert_claimed,
+)
+from services.memory.storage.memory_records import (
+    MemoryRecord,
+    busy,
+    select_owned,
+    taken_over,
+    to_record,
+)
+
+# Seconds between two polls of a queue.
+_FIRST_POLL_S = 0.02
+_LONGEST_POLL_S = 0.1
+_POLL_GROWTH = 1.5
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LockLimits:
+    """Bounds on waiting for locks and holding them.
+
+    Attributes:
+        wait_s: seconds that a call waits for a lock.
+        max_readers: read locks on one memory that are held at once.
+        lease_s: seconds after which the lock of a process that died is free.
+    """
+
+    wait_s: float = 10
+    max_readers: int = 5
+    lease_s: float = 15
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLock:
+    """A write lock on a memory.
+
+    Attributes:
+        entity_id: id of the memory.
+        owner_id: its owner.
+        claim_id: id of the claim behind the lock.
+        fence: number that is higher than that of any earlier write lock on the memory.
+        lost: set when the claim was removed, so that a commit would be refused.
+    """
+
+    entity_id: str
+    owner_id: str
+    claim_id: str
+    fence: int
+    lost: asyncio.Event
+
+
+@dataclass(eq=False, slots=True)
+class _LocalClaim:
+    """A claim of this process."""
+
+    id: str
+    queue: QueueKey
+    ticket: int = 0
+    ahead: int = 0
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+    lost: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.ahead >= self.queue.holders
+
+
+class MemoryLocks:
+    """The locks of one process, which share the memories with those of others.
+
+    Every method raises `unavailable` when the database does not answer.
+
+    Args:
+        engine: the database.
+        source: ids and clocks.
+        limits: bounds on waiting and holding.
+        instances: the processes of this machine, where their deaths can be detected: the locks of
+            a process are then free when it has died, otherwise once their leases expire.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        source: Source | None = None,
+        limits: LockLimits | None = None,
+        instances: Instances | None = None,
+    ) -> None:
+        self._engine = engine
+        self._source = source or Source()
+        self._limits = limits or LockLimits()
+        self._lock_queue = LockQueue(engine, self._source, self._limits.lease_s)
+        self._renewer = LeaseRenewer(self._lock_queue.renew, self._limits.lease_s)
+        self._instances = instances
+        self._instance = instances.name if instances else self._source.new_id("")
+        if instances:
+            instances.on_death.append(self._lock_queue.remove_of_instance)
+        # The claims of this process that are in the database, in order, by their queues.
+        self._lines: dict[QueueKey, list[_LocalClaim]] = {}
+        # Ids of all claims that are not over, also of those that are just being inserted.
+        self._open: set[str] = set()
+        self._work: set[asyncio.Task[Any]] = set()
+
+    @asynccontextmanager
+    async def write_lock(self, record: MemoryRecord) -> AsyncIterator[WriteLock]:
+        """Hold the write lock of a memory.
+
+        What the caller knows of the memory may be old by the time the lock is held.
+
+        Raises:
+            GatewayError: memory_busy, when the lock is not free in time; conflict, when
+                the memory is gone.
+        """
+        queue = QueueKey(record.id, WRITE, 1)
+        async with self._holding(queue, record.owner_id) as claim:
+            yield WriteLock(record.id, record.owner_id, claim.id, claim.ticket, claim.lost)
+
+    @asynccontextmanager
+    async def read_lock(self, record: MemoryRecord) -> AsyncIterator[None]:
+        """Hold one of the read locks of a memory.
+
+        Raises:
+            GatewayError: memory_busy, when none is free in time; conflict, when the memory is
+                gone.
+        """
+        queue = QueueKey(record.id, READ, self._limits.max_readers)
+        async with self._holding(queue, record.owner_id):
+            yield
+
+    @asynccontextmanager
+    async def committing(
+        self, lock: WriteLock
+    ) -> AsyncIterator[tuple[AsyncConnection, MemoryRecord]]:
+        """Yield a transaction in which nobody else changes a memory, and its record.
+
+        Raises:
+            GatewayError: conflict, when the lock was lost or the memory deleted.
+        """
+        async with writing(self._engine) as connection:
+            query = select_owned(lock.entity_id, lock.owner_id).with_for_update(key_share=True)
+            row = (await connection.execute(query)).one_or_none()
+            if row is None:
+                raise taken_over()
+            await assert_claimed(connection, lock.entity_id, lock.claim_id, lock.fence)
+            yield connection, to_record(row)
+
+    async def being_written(self, entity_ids: Collection[str]) -> set[str]:
+        """Return those of the memories that a call in any process is writing to."""
+        return await self._lock_queue.being_written(entity_ids)
+
+    async def remove_expired(self) -> int:
+        """Remove the claims that processes that died have left; return how many."""
+        return await self._lock_queue.remove_expired()
+
+    async def close(self) -> None:
+        """Wait for the work under way, once no locks are asked for any more."""
+        while self._work:
+            await asyncio.gather(*self._work, return_exceptions=True)
+        await self._renewer.close()
+
+    @asynccontextmanager
+    async def _holding(self, queue: QueueKey, owner_id: str) -> AsyncIterator[_LocalClaim]:
+        claim = _LocalClaim(
+            self._source.new_id(holder_prefix(CLAIM, self._instance)),
+            queue,
+        )
+        self._open.add(claim.id)
+        entering = self._start(self._enter(claim, owner_id))
+        try:
+            await asyncio.shield(entering)
+            await self._wait(claim)
+            yield claim
+        finally:
+            # A caller that is cancelled here leaves nothing behind: the work goes on.
+            await asyncio.shield(self._start(self._leave(claim, entering)))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run what touches the database in a task of its own, since the caller may be cancelled."""
+        task = asyncio.create_task(work)
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
+        return task
+
+    async def _enter(self, claim: _LocalClaim, owner_id: str) -> None:
+        claim.ticket, claim.ahead = await self._lock_queue.enter(claim.queue, owner_id, claim.id)
+        insort(self._lines.setdefault(claim.queue, []), claim, key=lambda other: other.ticket)
+        self._renewer.add(claim.id, lambda: self._lose(claim))
+
+    async def _wait(self, claim: _LocalClaim) -> None:
+        try:
+            async with asyncio.timeout(self._limits.wait_s):
+                poll_s = _FIRST_POLL_S
+                if claim.is_waiting and self._is_foremost(claim):
+                    await asyncio.shield(self._start(self._remove_orphans(claim)))
+                while claim.is_waiting:
+                    await self._sleep(claim, poll_s)
+                    poll_s = min(poll_s * _POLL_GROWTH, _LONGEST_POLL_S)
+                    await asyncio.shield(self._start(self._poll(claim)))
+        except TimeoutError:
+            raise busy() from None
+
+    async def _sleep(self, claim: _LocalClaim, poll_s: float) -> None:
+        if self._is_foremost(claim):
+            await wait_briefly(claim.woken, poll_s)
+        else:
+            # A claim of this process is ahead, and wakes it.
+            await claim.woken.wait()
+        claim.woken.clear()
+
+    def _is_foremost(self, claim: _LocalClaim) -> bool:
+        """Return whether no claim of this process stands between a claim and the lock."""
+        return claim in self._lines.get(claim.queue, [])[: claim.queue.holders]
+
+    async def _remove_orphans(self, claim: _LocalClaim) -> None:
+        """Remove claims of this process ahead of one of its own that are over.
+
+        The database did not answer when they were to be removed, or was killed and came back
+        without its last changes.
+        """
+        await self._lock_queue.remove_orphans(claim.queue, claim.ticket, self._instance, self._open)
+
+    async def _poll(self, claim: _LocalClaim) -> None:
+        if self._instances:
+            await self._instances.bury()
+        ahead = await self._lock_queue.count_ahead(claim.queue, claim.ticket)
+        if ahead is None:
+            raise taken_over()
+        claim.ahead = ahead
+
+    async def _leave(self, claim: _LocalClaim, entering: asyncio.Task[None]) -> None:
+        await asyncio.wait([entering])
+        try:
+            await self._lock_queue.leave(claim.id)
+        except GatewayError as error:
+            # It is not renewed, so it expires, if it is not removed before.
+            log.warning("a lock on a memory was left to expire", extra={"error": error.message})
+        finally:
+            self._open.discard(claim.id)
+            self._renewer.discard(claim.id)
+            self._remove(claim)
+
+    def _lose(self, claim: _LocalClaim) -> None:
+        claim.lost.set()
+        claim.woken.set()
+        self._remove(claim)
+
+    def _remove(self, claim: _LocalClaim) -> None:
+        """Take a claim out of its line, and wake those behind it that may hold the lock now."""
+        line = self._lines.get(claim.queue, [])
+        if claim not in line:
+            return
+        line.remove(claim)
+        for following in line[: claim.queue.holders]:
+            following.woken.set()
+        if not line:
+            del self._lines[claim.queue]

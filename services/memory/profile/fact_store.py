@@ -1,0 +1,228 @@
+"""Facts about users in the database.
+
+Facts with one topic and sub-topic supersede one another in the order in which they were last said,
+in whatever order they are extracted. A fact cites each turn that says it; a fact whose turns are
+all withdrawn is deleted, and the one that it superseded counts again.
+
+In a transaction an owner's facts are locked after memories and jobs.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, delete, func, insert, select, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.common.database import insert_into, reading
+from services.common.ids import Source
+from services.memory.profile.fact_versions import (
+    FactVersion,
+    find_restated,
+    supersession_changes,
+)
+from services.memory.profile.facts import ExtractedFact, Fact, FactSource
+from services.memory.profile.tables import facts, sources
+from services.memory.storage.quota import lock_owner
+
+PREFIX = "fact_"
+
+# Facts of one user that count; of more, those that were said last.
+MAX_FACTS = 64
+
+# Facts that one statement names.
+_BATCH = 200
+
+_Key = tuple[str, str, str]
+
+# The source of what was said outside of any memory.
+_NO_MEMORY = FactSource("", 0)
+
+
+class FactStore:
+    """Facts about all users.
+
+    Methods that take a connection work in the caller's transaction; every other raises
+    `unavailable` when the database does not answer.
+    """
+
+    def __init__(self, engine: AsyncEngine, ids: Source) -> None:
+        self._engine = engine
+        self._ids = ids
+
+    async def of(self, owner_id: str) -> list[Fact]:
+        """Return the facts about a user by topic and sub-topic; at most `MAX_FACTS`."""
+        query = (
+            select(facts)
+            .where(facts.c.owner_id == owner_id, facts.c.superseded_by.is_(None))
+            .order_by(facts.c.updated_at_ms.desc(), facts.c.id.desc())
+            .limit(MAX_FACTS)
+        )
+        async with reading(self._engine) as connection:
+            rows = (await connection.execute(query)).all()
+            cited = await _sources_of(connection, [row.id for row in rows])
+        known = [
+            Fact(row.topic, row.sub_topic, row.value, tuple(cited[row.id]), row.updated_at_ms)
+            for row in rows
+        ]
+        return sorted(known, key=lambda fact: (fact.topic, fact.sub_topic))
+
+    async def put(
+        self,
+        connection: AsyncConnection,
+        owner_id: str,
+        extracted: Iterable[ExtractedFact],
+        said_in: FactSource | None,
+        said_at_ms: int,
+    ) -> None:
+        """Store the facts extracted from one text of a user.
+
+        Args:
+            connection: the caller's transaction.
+            owner_id: the user.
+            extracted: what the text says; of several facts on one sub-topic the last counts.
+            said_in: the turn, or None outside of any memory.
+            said_at_ms: Unix milliseconds.
+        """
+        newest = {(owner_id, one.topic, one.sub_topic): one.value for one in extracted}
+        if not newest:
+            return
+        await lock_owner(connection, owner_id)
+        versions = await _versions(connection, list(newest))
+        for key, value in newest.items():
+            known = versions[key]
+            fact_id = find_restated(known, value, said_at_ms)
+            if fact_id is None:
+                fact_id = self._ids.new_id(PREFIX)
+                place = known[-1].place + 1 if known else 0
+                version = FactVersion(fact_id, value, said_at_ms, place, superseded_by=fact_id)
+                await _insert(connection, key, version)
+                known.append(version)
+            await _cite(connection, fact_id, said_in or _NO_MEMORY, said_at_ms)
+        await _update_supersession(connection, list(newest))
+
+    async def withdraw_from(
+        self, connection: AsyncConnection, entity_id: str, first_turn: int
+    ) -> None:
+        """Withdraw what a turn of a memory and later ones say.
+
+        The jobs that would extract more from those turns have been cancelled before.
+        """
+        await _withdraw(
+            connection, and_(sources.c.entity_id == entity_id, sources.c.turn >= first_turn)
+        )
+
+    async def remove_memory(self, connection: AsyncConnection, entity_id: str) -> None:
+        """Withdraw everything that a memory says."""
+        await _withdraw(connection, sources.c.entity_id == entity_id)
+
+    async def remove_owner(self, connection: AsyncConnection, owner_id: str) -> None:
+        """Erase all facts about a user, superseded ones too.
+
+        The jobs that would extract more have been cancelled before.
+        """
+        await lock_owner(connection, owner_id)
+        theirs = select(facts.c.id).where(facts.c.owner_id == owner_id)
+        await connection.execute(delete(sources).where(sources.c.fact_id.in_(theirs)))
+        await connection.execute(delete(facts).where(facts.c.owner_id == owner_id))
+
+
+async def _sources_of(
+    connection: AsyncConnection, fact_ids: Sequence[str]
+) -> defaultdict[str, list[FactSource]]:
+    cited = defaultdict[str, list[FactSource]](list)
+    query = select(sources).where(sources.c.fact_id.in_(fact_ids), sources.c.entity_id != "")
+    order = sources.c.at_ms, sources.c.entity_id, sources.c.turn
+    for row in await connection.execute(query.order_by(*order)):
+        cited[row.fact_id].append(FactSource(row.entity_id, row.turn))
+    return cited
+
+
+async def _versions(
+    connection: AsyncConnection, keys: Sequence[_Key]
+) -> defaultdict[_Key, list[FactVersion]]:
+    """Return all facts with these owners, topics and sub-topics, in the order of insertion."""
+    versions = defaultdict[_Key, list[FactVersion]](list)
+    key = tuple_(facts.c.owner_id, facts.c.topic, facts.c.sub_topic)
+    for batch in _batches(keys):
+        query = select(facts).where(key.in_(batch)).order_by(facts.c.place)
+        for row in await connection.execute(query):
+            versions[row.owner_id, row.topic, row.sub_topic].append(
+                FactVersion(row.id, row.value, row.updated_at_ms, row.place, row.superseded_by)
+            )
+    return versions
+
+
+async def _insert(connection: AsyncConnection, key: _Key, version: FactVersion) -> None:
+    owner_id, topic, sub_topic = key
+    await connection.execute(
+        insert(facts).values(
+            id=version.id,
+            owner_id=owner_id,
+            topic=topic,
+            sub_topic=sub_topic,
+            value=version.value,
+            updated_at_ms=version.said_at_ms,
+            place=version.place,
+            superseded_by=version.superseded_by,
+        )
+    )
+
+
+async def _cite(
+    connection: AsyncConnection, fact_id: str, said_in: FactSource, said_at_ms: int
+) -> None:
+    citation = insert_into(connection, sources).values(
+        fact_id=fact_id, entity_id=said_in.entity_id, turn=said_in.turn, at_ms=said_at_ms
+    )
+    # Outside of memories one row stands for all times at which a fact was said.
+    upsert = citation.on_conflict_do_update(
+        index_elements=[sources.c.fact_id, sources.c.entity_id, sources.c.turn],
+        set_={"at_ms": said_at_ms},
+        where=sources.c.at_ms < said_at_ms,
+    )
+    await connection.execute(upsert)
+    await connection.execute(
+        update(facts)
+        .where(facts.c.id == fact_id, facts.c.updated_at_ms < said_at_ms)
+        .values(updated_at_ms=said_at_ms)
+    )
+
+
+async def _withdraw(connection: AsyncConnection, which: ColumnElement[bool]) -> None:
+    """Delete sources, and the facts that have none left."""
+    touched = select(facts).where(facts.c.id.in_(select(sources.c.fact_id).where(which)))
+    owner_id = await connection.scalar(touched.with_only_columns(facts.c.owner_id).limit(1))
+    if owner_id is None:
+        return
+    await lock_owner(connection, owner_id)
+    rows = (await connection.execute(touched)).all()
+    await connection.execute(delete(sources).where(which))
+    for batch in _batches([row.id for row in rows]):
+        left = select(sources.c.fact_id, func.max(sources.c.at_ms)).group_by(sources.c.fact_id)
+        last_said: dict[str, int] = {
+            fact_id: at_ms
+            for fact_id, at_ms in await connection.execute(left.where(sources.c.fact_id.in_(batch)))
+        }
+        unsourced = [fact_id for fact_id in batch if fact_id not in last_said]
+        await connection.execute(delete(facts).where(facts.c.id.in_(unsourced)))
+        for fact_id, at_ms in last_said.items():
+            await connection.execute(
+                update(facts).where(facts.c.id == fact_id).values(updated_at_ms=at_ms)
+            )
+    await _update_supersession(
+        connection, list({(row.owner_id, row.topic, row.sub_topic) for row in rows})
+    )
+
+
+async def _update_supersession(connection: AsyncConnection, keys: Sequence[_Key]) -> None:
+    """Mark each fact as superseded by the next."""
+    for versions in (await _versions(connection, keys)).values():
+        for fact_id, superseded_by in supersession_changes(versions):
+            await connection.execute(
+                update(facts).where(facts.c.id == fact_id).values(superseded_by=superseded_by)
+            )
+
+
+def _batches(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    return (values[begin : begin + _BATCH] for begin in range(0, len(values), _BATCH))

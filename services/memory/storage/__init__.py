@@ -1,0 +1,1 @@
+"""Memories in the database: tables, records, quotas and the stored transcript."""

@@ -1,0 +1,110 @@
+"""Memory records, and the errors raised when a memory is unavailable."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import or_, select
+
+from gateway.errors.v1 import errors_pb2
+from services.common.errors import GatewayError
+from services.common.texts import MAX_NAME
+from services.memory.storage.tables import memories
+
+# A memory that never had a turn is the same as none. One whose turns were all rewound had some.
+WAS_USED = or_(memories.c.turns > 0, memories.c.epoch > 0)
+
+COLUMNS = (
+    memories.c.id,
+    memories.c.owner_id,
+    memories.c.memory_id,
+    memories.c.created_at_ms,
+    memories.c.updated_at_ms,
+    memories.c.epoch,
+    memories.c.turns,
+    memories.c.messages,
+    memories.c.summarised,
+)
+
+
+def is_memory_id(name: str) -> bool:
+    """Return whether a memory can have that name."""
+    return 1 <= len(name) <= MAX_NAME and name.isprintable()
+
+
+@dataclass(slots=True)
+class MemoryRecord:
+    """The row of a memory.
+
+    Attributes:
+        id: the internal id, `entity_id` in other tables; never used again.
+        owner_id: id of the user.
+        memory_id: the name that the user gave the memory.
+        created_at_ms: Unix milliseconds.
+        updated_at_ms: Unix milliseconds of the last commit.
+        epoch: how often the memory was rewound.
+        turns: count of live turns, which is also the number of the last.
+        messages: count of messages in the live turns.
+        summarised: number of the last turn that the summary covers, or 0.
+    """
+
+    id: str
+    owner_id: str
+    memory_id: str
+    created_at_ms: int
+    updated_at_ms: int
+    epoch: int = 0
+    turns: int = 0
+    messages: int = 0
+    summarised: int = 0
+
+
+def to_record(row: Sequence[Any]) -> MemoryRecord:
+    """Return the record of a row of `COLUMNS`."""
+    return MemoryRecord(*row)
+
+
+def select_owned(entity_id: str, owner_id: str) -> Any:
+    """Return the SELECT of a memory by its id and its owner."""
+    return select(*COLUMNS).where(memories.c.id == entity_id, memories.c.owner_id == owner_id)
+
+
+def taken_over() -> GatewayError:
+    """Return the 409 error of a caller that lost the memory, or whose memory is gone."""
+    return GatewayError(
+        errors_pb2.REASON_CONFLICT,
+        "memory_id: the memory was taken over or deleted meanwhile, and nothing was remembered; "
+        "try again",
+        param="memory_id",
+    )
+
+
+def quota_exceeded(max_memories: int) -> GatewayError:
+    """Return the 403 error of an owner with as many memories as the plan allows."""
+    return GatewayError(
+        errors_pb2.REASON_MEMORY_QUOTA_EXCEEDED,
+        f"memory_id: your plan has {max_memories} memories, and this would be one more; "
+        "DELETE /beta/v1/memories/{memory_id} frees one",
+        param="memory_id",
+        limit="memory.quota",
+    )
+
+
+def storage_exceeded(max_bytes: int) -> GatewayError:
+    """Return the 403 error of an owner whose memories take up all bytes of the plan."""
+    return GatewayError(
+        errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED,
+        f"memory_id: your memories may take up {max_bytes} bytes in all, and this turn does not "
+        "fit; DELETE /beta/v1/memories/{memory_id} frees what one takes up",
+        param="memory_id",
+        limit="memory.storage",
+    )
+
+
+def busy() -> GatewayError:
+    """Return the 429 error of a caller that waited too long for a lock on a memory."""
+    return GatewayError(
+        errors_pb2.REASON_MEMORY_BUSY,
+        "memory_id: other requests are using this memory; try again",
+        param="memory_id",
+    )

@@ -1,0 +1,161 @@
+"""Reservation, creation and deletion of memories, and the quotas of their owners.
+
+Each function works in the caller's transaction, where the memory's row is locked before its
+owner's. The statement that adds to what an owner has is the one that checks the quota.
+"""
+
+from dataclasses import asdict
+
+from sqlalchemy import Select, delete, insert, not_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from services.common.leased_rows import delete_in_order
+from services.memory.storage import transcript_rows
+from services.memory.storage.memory_records import (
+    COLUMNS,
+    WAS_USED,
+    MemoryRecord,
+    quota_exceeded,
+    select_owned,
+    storage_exceeded,
+    to_record,
+)
+from services.memory.storage.tables import claims, memories, owners, queues
+from services.memory.storage.upserts import insert_if_absent
+
+
+async def lock_owner(connection: AsyncConnection, owner_id: str) -> None:
+    """Lock an owner's row until the transaction ends; it is inserted where there is none."""
+    await _ensure_owner(connection, owner_id)
+    await connection.execute(
+        select(owners.c.owner_id)
+        .where(owners.c.owner_id == owner_id)
+        .with_for_update(key_share=True)
+    )
+
+
+async def reserve_existing(
+    connection: AsyncConnection, owner_id: str, memory_id: str, now_ms: int
+) -> MemoryRecord | None:
+    """Reserve a memory without a turn that other calls have reserved, if there is one."""
+    reserved = await connection.execute(
+        update(memories)
+        .where(memories.c.owner_id == owner_id, memories.c.memory_id == memory_id, not_(WAS_USED))
+        .values(reservations=memories.c.reservations + 1, updated_at_ms=now_ms)
+        .returning(*COLUMNS)
+    )
+    row = reserved.one_or_none()
+    return to_record(row) if row else None
+
+
+async def create(
+    connection: AsyncConnection, record: MemoryRecord, max_memories: int
+) -> MemoryRecord | None:
+    """Insert and reserve a memory; return None when another call has inserted it meanwhile.
+
+    Raises:
+        GatewayError: memory_quota_exceeded, when its owner has `max_memories` already.
+        IntegrityError: another call has inserted it meanwhile, too.
+    """
+    await _ensure_owner(connection, record.owner_id)
+    counted = await connection.execute(
+        update(owners)
+        .where(owners.c.owner_id == record.owner_id, owners.c.memories < max_memories)
+        .values(memories=owners.c.memories + 1)
+    )
+    if not counted.rowcount:
+        # The call that took the last place may have taken it for this very memory.
+        if await connection.scalar(_select_named(record.owner_id, record.memory_id)):
+            return None
+        raise quota_exceeded(max_memories)
+    await connection.execute(
+        insert(memories).values(asdict(record) | {"reservations": 1, "size_bytes": 0})
+    )
+    return record
+
+
+async def release_reservation(connection: AsyncConnection, record: MemoryRecord) -> bool:
+    """Release one reservation; return whether the memory is not needed any more."""
+    left = await connection.scalar(
+        update(memories)
+        .where(memories.c.id == record.id, memories.c.owner_id == record.owner_id, not_(WAS_USED))
+        .values(reservations=memories.c.reservations - 1)
+        .returning(memories.c.reservations)
+    )
+    return left is not None and left <= 0
+
+
+async def lock_abandoned(
+    connection: AsyncConnection, until_ms: int, now_ms: int, limit: int
+) -> list[MemoryRecord]:
+    """Lock memories without a turn that were last reserved before `until_ms` and have no claim."""
+    has_claims = select(claims.c.id).where(
+        claims.c.entity_id == memories.c.id, claims.c.ends_at_ms > now_ms
+    )
+    query = (
+        select(*COLUMNS)
+        .where(not_(WAS_USED), memories.c.updated_at_ms <= until_ms, ~has_claims.exists())
+        .order_by(memories.c.updated_at_ms)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    found = [to_record(row) for row in await connection.execute(query)]
+    # Owners in one order everywhere, so that two transactions never wait for each other.
+    return sorted(found, key=lambda record: record.owner_id)
+
+
+async def delete_memory(connection: AsyncConnection, record: MemoryRecord) -> None:
+    """Delete a memory with its claims and transcript, and take it off its owner's count."""
+    # Until the row is locked for this, others may still be adding rows that refer to it.
+    await connection.execute(select_owned(record.id, record.owner_id).with_for_update())
+    await connection.execute(delete(queues).where(queues.c.entity_id == record.id))
+    await delete_in_order(connection, claims, claims.c.entity_id == record.id)
+    await transcript_rows.delete_transcript(connection, record.id)
+    freed = await connection.scalar(
+        delete(memories)
+        .where(memories.c.id == record.id, memories.c.owner_id == record.owner_id)
+        .returning(memories.c.size_bytes)
+    )
+    if freed is None:
+        return
+    await connection.execute(
+        update(owners)
+        .where(owners.c.owner_id == record.owner_id)
+        .values(memories=owners.c.memories - 1, size_bytes=owners.c.size_bytes - freed)
+    )
+
+
+async def charge(connection: AsyncConnection, owner_id: str, size: int) -> int:
+    """Add bytes to the size of an owner's memories; return the new size.
+
+    The caller adds the same to the memory's own row, which is locked before.
+    """
+    total: int | None = await connection.scalar(
+        update(owners)
+        .where(owners.c.owner_id == owner_id)
+        .values(size_bytes=owners.c.size_bytes + size)
+        .returning(owners.c.size_bytes)
+    )
+    return total or 0
+
+
+def check_storage(size_bytes: int, max_bytes: int) -> None:
+    """Check the size of an owner's memories against the owner's plan.
+
+    Raises:
+        GatewayError: memory_storage_exceeded.
+    """
+    if size_bytes > max_bytes:
+        raise storage_exceeded(max_bytes)
+
+
+async def _ensure_owner(connection: AsyncConnection, owner_id: str) -> None:
+    await insert_if_absent(
+        connection, owners, {"owner_id": owner_id, "memories": 0, "size_bytes": 0}
+    )
+
+
+def _select_named(owner_id: str, memory_id: str) -> Select[tuple[str]]:
+    return select(memories.c.id).where(
+        memories.c.owner_id == owner_id, memories.c.memory_id == memory_id
+    )

@@ -1,0 +1,320 @@
+"""The memories of all users in the database, with their transcripts.
+
+::
+
+    record = await repository.reserve(user_id, "diary", max_memories)
+    try:
+        async with locks.write_lock(record) as lock:
+            ...
+            async with locks.committing(lock) as (connection, record):
+                await repository.rewind(connection, record, 4)
+                await repository.append(connection, record, turns)
+    finally:
+        await repository.release(record)
+
+A memory without a turn is the same as none: only the calls that reserved it see it. Parts of the
+transcript that a rewind removes stay in the tables, superseded. In a transaction a memory's row
+is locked before anything else of it, and its owner's after that.
+"""
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import select, tuple_, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.common.database import reading, reading_once, writing
+from services.common.ids import Source
+from services.memory.storage import quota, transcript_rows
+from services.memory.storage.memory_records import (
+    COLUMNS,
+    WAS_USED,
+    MemoryRecord,
+    select_owned,
+    taken_over,
+    to_record,
+)
+from services.memory.storage.page_tokens import read_number, read_time_and_id, write_token
+from services.memory.storage.tables import memories, owners
+from services.memory.transcript.messages import message_key
+from services.memory.transcript.turns import StoredTurn
+
+PREFIX = "memory_"
+
+# Of several calls that insert one memory at once only one succeeds; the others find it.
+_ATTEMPTS = 3
+
+
+class MemoryRepository:
+    """Memories and their transcripts.
+
+    Methods that take a connection work in the caller's transaction; every other raises
+    `unavailable` when the database does not answer.
+    """
+
+    def __init__(self, engine: AsyncEngine, source: Source | None = None) -> None:
+        self._engine = engine
+        self._source = source or Source()
+
+    async def find(self, owner_id: str, memory_id: str) -> MemoryRecord | None:
+        """Return a memory by its owner's name of it; None when there is none with a turn."""
+        query = select(*COLUMNS).where(
+            memories.c.owner_id == owner_id, memories.c.memory_id == memory_id, WAS_USED
+        )
+        async with reading_once(self._engine) as connection:
+            row = (await connection.execute(query)).one_or_none()
+        return to_record(row) if row else None
+
+    async def current(self, record: MemoryRecord) -> MemoryRecord | None:
+        """Return a memory as it is now; None when it is gone, even if another has its name."""
+        async with reading_once(self._engine) as connection:
+            row = (await connection.execute(select_owned(record.id, record.owner_id))).one_or_none()
+        return to_record(row) if row else None
+
+    async def names(self, owner_id: str, entity_ids: Collection[str]) -> dict[str, str]:
+        """Return an owner's names of memories by their ids; those of others are left out."""
+        query = select(memories.c.id, memories.c.memory_id).where(
+            memories.c.owner_id == owner_id, memories.c.id.in_(entity_ids)
+        )
+        async with reading_once(self._engine) as connection:
+            return {row.id: row.memory_id for row in await connection.execute(query)}
+
+    async def page(
+        self, owner_id: str, page_size: int, page_token: str = ""
+    ) -> tuple[list[MemoryRecord], str]:
+        """Return an owner's memories, the most recently used first, and the next page's token.
+
+        Raises:
+            GatewayError: invalid_request, when the token is not one of this method's.
+        """
+        query = select(*COLUMNS).where(memories.c.owner_id == owner_id, WAS_USED)
+        position = tuple_(memories.c.updated_at_ms, memories.c.id)
+        if page_token:
+            query = query.where(position < read_time_and_id(page_token))
+        query = query.order_by(memories.c.updated_at_ms.desc(), memories.c.id.desc())
+        async with reading_once(self._engine) as connection:
+            rows = (await connection.execute(query.limit(page_size + 1))).all()
+        found = [to_record(row) for row in rows[:page_size]]
+        last = found[-1] if len(rows) > page_size else None
+        return found, write_token(last.updated_at_ms, last.id) if last else ""
+
+    async def reserve(self, owner_id: str, memory_id: str, max_memories: int) -> MemoryRecord:
+        """Return a memory, created where there is none; the caller has to `release` it.
+
+        Args:
+            owner_id: id of the user.
+            memory_id: the user's name of the memory.
+            max_memories: how many memories the user may have.
+
+        Raises:
+            GatewayError: memory_quota_exceeded, when a new memory would be one too many.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            if record := await self.find(owner_id, memory_id):
+                return record
+            try:
+                async with writing(self._engine) as connection:
+                    now_ms = self._source.now_ms()
+                    record = await quota.reserve_existing(connection, owner_id, memory_id, now_ms)
+                    if record is None:
+                        new_id = self._source.new_id(PREFIX)
+                        new = MemoryRecord(new_id, owner_id, memory_id, now_ms, now_ms)
+                        record = await quota.create(connection, new, max_memories)
+                if record:
+                    return record
+            except IntegrityError:
+                # Another call inserted it meanwhile.
+                if attempt == _ATTEMPTS:
+                    raise
+        raise taken_over()
+
+    async def release(self, record: MemoryRecord) -> None:
+        """Release a reservation; a memory that got no turn is deleted with the last of them."""
+        if record.turns or record.epoch:
+            return
+        async with writing(self._engine) as connection:
+            if await quota.release_reservation(connection, record):
+                await quota.delete_memory(connection, record)
+
+    async def delete_unused(self, older_than_s: float, limit: int) -> int:
+        """Delete memories without a turn whose calls have died; return how many.
+
+        Args:
+            older_than_s: seconds since they were last reserved, at least: longer than any call
+                takes from reserving a memory to claiming its lock.
+            limit: how many to delete at most.
+        """
+        now_ms = self._source.now_ms()
+        until_ms = now_ms - int(older_than_s * 1000)
+        async with writing(self._engine) as connection:
+            found = await quota.lock_abandoned(connection, until_ms, now_ms, limit)
+            for record in found:
+                await quota.delete_memory(connection, record)
+        return len(found)
+
+    async def delete(self, connection: AsyncConnection, record: MemoryRecord) -> None:
+        """Delete a memory; its owner may have another of its name at once.
+
+        What other stores keep of it is deleted before, in the same transaction.
+        """
+        await quota.delete_memory(connection, record)
+
+    async def rewind(
+        self, connection: AsyncConnection, record: MemoryRecord, keep_messages: int
+    ) -> int:
+        """Remove all but the first messages from the transcript, and update `record`.
+
+        Nothing is erased. Where the cut goes through a turn, what is left of the turn keeps its
+        number.
+
+        Returns:
+            Number of the first turn that is gone or has changed.
+
+        Raises:
+            ValueError: there are not that many messages.
+        """
+        if not 0 <= keep_messages <= record.messages:
+            raise ValueError(f"cannot keep {keep_messages} of {record.messages} messages")
+        if keep_messages == record.messages:
+            return record.turns + 1
+        record.epoch += 1
+        changed, record.turns, size = await transcript_rows.truncate(
+            connection, record.id, record.epoch, keep_messages, self._source.now_ms()
+        )
+        record.messages = keep_messages
+        record.summarised = min(record.summarised, changed - 1)
+        await self.set_summarised(connection, record.id, record.summarised)
+        await self._save(connection, record, size)
+        if size:
+            await quota.charge(connection, record.owner_id, size)
+        return changed
+
+    async def append(
+        self, connection: AsyncConnection, record: MemoryRecord, turns: Sequence[StoredTurn]
+    ) -> int:
+        """Append turns to the transcript, and update `record`.
+
+        Messages that are stored already are not written again.
+
+        Args:
+            connection: that of `MemoryLocks.committing`.
+            record: that of `MemoryLocks.committing`.
+            turns: in order, with all their messages. The first is either the next turn, or the
+                last stored turn, which is continued or closed, or whose last message is
+                continued and so replaced.
+
+        Returns:
+            The size of the owner's memories after that, in bytes.
+
+        Raises:
+            ValueError: the turns do not follow on the stored ones.
+        """
+        _check_order(record, turns)
+        known = turns[0].messages[: record.messages - turns[0].first_message]
+        if known:
+            last = await transcript_rows.read_last_key(connection, record.id, record.messages)
+            if message_key(known[-1]) != last:
+                await self.rewind(connection, record, record.messages - 1)
+        record.messages, size = await transcript_rows.append(
+            connection, record.id, record.epoch, record.messages, turns
+        )
+        record.turns = turns[-1].number
+        await self._save(connection, record, size)
+        return await quota.charge(connection, record.owner_id, size)
+
+    async def charge(
+        self, connection: AsyncConnection, entity_id: str, owner_id: str, size: int
+    ) -> None:
+        """Charge a memory and its owner for bytes added to the memory's index.
+
+        The memory's row is locked in the transaction.
+        """
+        await connection.execute(
+            update(memories)
+            .where(memories.c.id == entity_id, memories.c.owner_id == owner_id)
+            .values(size_bytes=memories.c.size_bytes + size)
+        )
+        await quota.charge(connection, owner_id, size)
+
+    async def stored_bytes(self, owner_id: str) -> int:
+        """Return the size of an owner's memories."""
+        query = select(owners.c.size_bytes).where(owners.c.owner_id == owner_id)
+        async with reading_once(self._engine) as connection:
+            return await connection.scalar(query) or 0
+
+    async def mark_summarised(
+        self, connection: AsyncConnection, entity_id: str, epoch: int, last_turn: int
+    ) -> bool:
+        """Record that the summary covers all turns up to one; False in another epoch.
+
+        This locks the memory's row, so it comes first in a transaction.
+        """
+        marked = await connection.execute(
+            update(memories)
+            .where(memories.c.id == entity_id, memories.c.epoch == epoch)
+            .values(summarised=last_turn)
+        )
+        return marked.rowcount == 1
+
+    async def set_summarised(
+        self, connection: AsyncConnection, entity_id: str, last_turn: int
+    ) -> None:
+        """Record the last turn of the summary that is left after a rewind; 0 without one."""
+        await connection.execute(
+            update(memories).where(memories.c.id == entity_id).values(summarised=last_turn)
+        )
+
+    async def keys(self, entity_id: str) -> bytes:
+        """Return the keys of all messages of the transcript, `KEY_SIZE` bytes each."""
+        async with reading(self._engine) as connection:
+            return await transcript_rows.read_keys(connection, entity_id)
+
+    async def turns(self, entity_id: str, first: int, last: int) -> list[StoredTurn]:
+        """Return the turns from `first` to `last`, both included, that exist."""
+        async with reading(self._engine) as connection:
+            return await transcript_rows.read_turns(connection, entity_id, first, last)
+
+    async def turn_of_message(self, entity_id: str, index: int) -> StoredTurn | None:
+        """Return the turn with a message of the transcript; None behind its end."""
+        async with reading(self._engine) as connection:
+            return await transcript_rows.read_turn_of(connection, entity_id, index)
+
+    async def turn_page(
+        self, record: MemoryRecord, page_size: int, page_token: str = ""
+    ) -> tuple[list[StoredTurn], str]:
+        """Return turns, the newest first, and the next page's token.
+
+        Raises:
+            GatewayError: invalid_request, when the token is not one of this method's.
+        """
+        end = read_number(page_token) if page_token else record.turns + 1
+        first = max(end - page_size, 1)
+        found = await self.turns(record.id, first, end - 1)
+        found.reverse()
+        return found, write_token(first) if first > 1 else ""
+
+    async def _save(self, connection: AsyncConnection, record: MemoryRecord, size: int) -> None:
+        record.updated_at_ms = max(record.updated_at_ms, self._source.now_ms())
+        await connection.execute(
+            update(memories)
+            .where(memories.c.id == record.id, memories.c.owner_id == record.owner_id)
+            .values(
+                updated_at_ms=record.updated_at_ms,
+                epoch=record.epoch,
+                turns=record.turns,
+                messages=record.messages,
+                size_bytes=memories.c.size_bytes + size,
+            )
+        )
+
+
+def _check_order(record: MemoryRecord, turns: Sequence[StoredTurn]) -> None:
+    first = turns[0]
+    known = record.messages - first.first_message
+    continues = 0 < known <= len(first.messages) and first.number == record.turns
+    is_next = known == 0 and first.number == record.turns + 1
+    numbers = [turn.number for turn in turns]
+    if not (continues or is_next) or numbers != list(
+        range(first.number, first.number + len(turns))
+    ):
+        raise ValueError(f"turns {numbers} do not follow on {record.turns} of {record.messages}")

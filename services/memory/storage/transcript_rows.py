@@ -1,0 +1,270 @@
+"""The stored transcript of a memory: rows with parts of turns, and rows with message keys.
+
+The caller of a function that changes it has locked the memory's row in the transaction.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    LargeBinary,
+    Select,
+    bindparam,
+    cast,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.memory.v1.memory_pb2 import Turn
+from services.common.database import execute_many
+from services.memory.storage.tables import keys, parts
+from services.memory.transcript.messages import KEY_SIZE, message_key
+from services.memory.transcript.offload import offload_if, turns_have_many_messages
+from services.memory.transcript.turns import StoredTurn, pending_call_ids
+
+# Bytes charged for a part and for each of its messages beside the content: the row and the keys.
+_PART_BYTES = 512
+_MESSAGE_BYTES = 64
+# The content is charged twice, as the index of it takes up about as much again.
+CONTENT_FACTOR = 2
+
+# Keys in a row. A memory of 100,000 turns has some 200 rows, and a commit writes one or two.
+CHUNK = 1024
+
+
+async def read_turns(
+    connection: AsyncConnection, entity_id: str, first: int, last: int
+) -> list[StoredTurn]:
+    """Return the live turns of these numbers, both included, in order."""
+    return await _read(connection, entity_id, parts.c.turn.between(first, last))
+
+
+async def read_turn_of(
+    connection: AsyncConnection, entity_id: str, message: int
+) -> StoredTurn | None:
+    """Return the live turn with a message of the transcript; None behind its end."""
+    part = (await connection.execute(_part_of(entity_id, message))).one_or_none()
+    if part is None or part.first_message + part.messages <= message:
+        return None
+    turns = await _read(connection, entity_id, parts.c.turn == part.turn)
+    return turns[0]
+
+
+async def append(
+    connection: AsyncConnection,
+    entity_id: str,
+    epoch: int,
+    length: int,
+    turns: Iterable[StoredTurn],
+) -> tuple[int, int]:
+    """Append the messages of turns that come after the first `length` of the transcript.
+
+    Returns:
+        The count of messages in the transcript after that, and the bytes charged for the new ones.
+    """
+    turns = list(turns)
+    for turn in turns:
+        if not turn.messages[length - turn.first_message :]:
+            await _set_open(connection, entity_id, turn.number, turn.open)
+    rows, added = await offload_if(
+        turns_have_many_messages(turns), _part_rows, entity_id, epoch, length, turns
+    )
+    if rows:
+        await execute_many(connection, insert(parts), rows)
+        await _append_keys(connection, entity_id, length, added)
+    return length + sum(row["messages"] for row in rows), sum(map(_size, rows))
+
+
+def _part_rows(
+    entity_id: str, epoch: int, length: int, turns: Iterable[StoredTurn]
+) -> tuple[list[dict[str, Any]], bytes]:
+    """Return the rows of the messages that turns add behind `length`, and their keys."""
+    at = length
+    rows: list[dict[str, Any]] = []
+    added = bytearray()
+    for turn in turns:
+        new = turn.messages[at - turn.first_message :]
+        if not new:
+            continue
+        rows.append(
+            {
+                "entity_id": entity_id,
+                "first_message": at,
+                "epoch": epoch,
+                "messages": len(new),
+                "turn": turn.number,
+                "created_at_ms": turn.created_at_ms,
+                "open": turn.open,
+                "content": Turn(messages=new).SerializeToString(),
+            }
+        )
+        added += b"".join(map(message_key, new))
+        at += len(new)
+    return rows, bytes(added)
+
+
+async def truncate(
+    connection: AsyncConnection, entity_id: str, epoch: int, length: int, now_ms: int
+) -> tuple[int, int, int]:
+    """Supersede all but the first `length` messages, of which there are more.
+
+    A part that is cut in two is superseded too, and its beginning is written as a part of the new
+    epoch.
+
+    Returns:
+        The number of the turn with the first message cut off, that of the last turn after the
+        cut, and the bytes charged for what was written.
+    """
+    cut_part = (await connection.execute(_part_of(entity_id, length))).one()
+    await connection.execute(
+        update(parts)
+        .where(_live(entity_id), parts.c.first_message >= cut_part.first_message)
+        .values(superseded_at_ms=now_ms)
+    )
+    size = 0
+    kept = Turn.FromString(cut_part.content).messages[: length - cut_part.first_message]
+    if kept:
+        beginning = {
+            **cut_part._mapping,
+            "epoch": epoch,
+            "messages": len(kept),
+            "content": Turn(messages=kept).SerializeToString(),
+        }
+        await connection.execute(insert(parts).values(beginning))
+        size = _size(beginning)
+    await _cut_keys(connection, entity_id, length)
+    last = (await connection.execute(_part_of(entity_id, length - 1))).one_or_none()
+    if last is None:
+        return cut_part.turn, 0, size
+    if last.turn == cut_part.turn:
+        [left] = await read_turns(connection, entity_id, last.turn, last.turn)
+        await _set_open(connection, entity_id, last.turn, bool(pending_call_ids(left.messages)))
+    return cut_part.turn, last.turn, size
+
+
+async def read_last_key(connection: AsyncConnection, entity_id: str, length: int) -> bytes:
+    """Return the key of the last of `length` messages, at least one."""
+    chunk, place = divmod(length - 1, CHUNK)
+    key = func.substr(keys.c.packed, place * KEY_SIZE + 1, KEY_SIZE)
+    found: bytes | None = await connection.scalar(
+        select(cast(key, LargeBinary)).where(keys.c.entity_id == entity_id, keys.c.chunk == chunk)
+    )
+    return found or b""
+
+
+async def read_keys(connection: AsyncConnection, entity_id: str) -> bytes:
+    """Return the keys of all messages, `KEY_SIZE` bytes each."""
+    chunks = await connection.scalars(
+        select(keys.c.packed).where(keys.c.entity_id == entity_id).order_by(keys.c.chunk)
+    )
+    return b"".join(chunks)
+
+
+async def delete_transcript(connection: AsyncConnection, entity_id: str) -> None:
+    """Erase the transcript of a memory."""
+    await connection.execute(delete(keys).where(keys.c.entity_id == entity_id))
+    await connection.execute(delete(parts).where(parts.c.entity_id == entity_id))
+
+
+def _size(part: Mapping[str, Any]) -> int:
+    """Return how many bytes are charged for a part."""
+    return (
+        _PART_BYTES + _MESSAGE_BYTES * int(part["messages"]) + CONTENT_FACTOR * len(part["content"])
+    )
+
+
+def _live(entity_id: str) -> ColumnElement[bool]:
+    return (parts.c.entity_id == entity_id) & parts.c.superseded_at_ms.is_(None)
+
+
+def _part_of(entity_id: str, message: int) -> Select[Any]:
+    return (
+        select(parts)
+        .where(_live(entity_id), parts.c.first_message <= message)
+        .order_by(parts.c.first_message.desc())
+        .limit(1)
+    )
+
+
+async def _read(
+    connection: AsyncConnection, entity_id: str, which: ColumnElement[bool]
+) -> list[StoredTurn]:
+    rows = await connection.execute(
+        select(
+            parts.c.turn,
+            parts.c.first_message,
+            parts.c.created_at_ms,
+            parts.c.open,
+            parts.c.content,
+        )
+        .where(_live(entity_id), which)
+        .order_by(parts.c.turn, parts.c.first_message)
+    )
+    return [_to_turn(list(group)) for _, group in groupby(rows.all(), attrgetter("turn"))]
+
+
+def _to_turn(rows: Sequence[Any]) -> StoredTurn:
+    return StoredTurn(
+        number=rows[0].turn,
+        messages=tuple(
+            message for row in rows for message in Turn.FromString(row.content).messages
+        ),
+        created_at_ms=rows[0].created_at_ms,
+        open=rows[-1].open,
+        first_message=rows[0].first_message,
+    )
+
+
+async def _set_open(
+    connection: AsyncConnection, entity_id: str, number: int, is_open: bool
+) -> None:
+    """Record in the last part of a turn whether results of tools are still to come."""
+    of_turn = _live(entity_id) & (parts.c.turn == number)
+    last = select(func.max(parts.c.first_message)).where(of_turn).scalar_subquery()
+    await connection.execute(
+        update(parts)
+        .where(of_turn, parts.c.first_message == last, parts.c.open != is_open)
+        .values(open=is_open)
+    )
+
+
+async def _append_keys(
+    connection: AsyncConnection, entity_id: str, length: int, added: bytes
+) -> None:
+    chunk, filled = divmod(length, CHUNK)
+    if filled:
+        fitting = (CHUNK - filled) * KEY_SIZE
+        longer = keys.c.packed.op("||")(bindparam("added", added[:fitting], LargeBinary))
+        await connection.execute(
+            update(keys)
+            .where(keys.c.entity_id == entity_id, keys.c.chunk == chunk)
+            # In SQLite the operator || returns text.
+            .values(packed=cast(longer, LargeBinary))
+        )
+        added, chunk = added[fitting:], chunk + 1
+    size = CHUNK * KEY_SIZE
+    rows = [
+        {"entity_id": entity_id, "chunk": chunk + at // size, "packed": added[at : at + size]}
+        for at in range(0, len(added), size)
+    ]
+    if rows:
+        await connection.execute(insert(keys), rows)
+
+
+async def _cut_keys(connection: AsyncConnection, entity_id: str, length: int) -> None:
+    chunk, filled = divmod(length, CHUNK)
+    behind = keys.c.chunk >= chunk + bool(filled)
+    await connection.execute(delete(keys).where(keys.c.entity_id == entity_id, behind))
+    if filled:
+        await connection.execute(
+            update(keys)
+            .where(keys.c.entity_id == entity_id, keys.c.chunk == chunk)
+            .values(packed=func.substr(keys.c.packed, 1, filled * KEY_SIZE))
+        )

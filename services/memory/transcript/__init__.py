@@ -1,0 +1,1 @@
+"""Rules of the transcript: messages, turns, windows, and how a request merges. Pure."""

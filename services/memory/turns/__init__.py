@@ -1,0 +1,1 @@
+"""Turns in progress: context for the model, reconciliation and commit."""

@@ -1,0 +1,174 @@
+"""What the model sees of a memory in one turn: profile, summary, turns and snippets."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from gateway.conversation.v1.conversation_pb2 import Message
+from gateway.memory.v1 import memory_pb2
+from gateway.memory.v1.memory_pb2 import TurnContext
+from services.common.errors import GatewayError, invalid
+from services.common.settings import Memory
+from services.common.tokens import estimate_tokens
+from services.memory.archive.archive import QuestionVector, excerpt
+from services.memory.jobs.stores import Stores
+from services.memory.jobs.summaries import NO_SUMMARY, Summary
+from services.memory.jobs.task_client import TaskClient
+from services.memory.metrics import MemoryMetrics
+from services.memory.profile.facts import profile_text
+from services.memory.storage.memory_records import MemoryRecord
+from services.memory.transcript.messages import is_user_turn_start
+from services.memory.transcript.offload import offload_if, turns_have_many_messages
+from services.memory.transcript.turns import StoredTurn, to_model_messages, user_text
+from services.memory.transcript.windows import TurnRanges, Windows
+from services.memory.turns.reconciliation import Reconciliation
+
+log = logging.getLogger(__name__)
+
+
+class ContextReader:
+    """Reads the contexts of turns.
+
+    Args:
+        stores: the stores of the database.
+        tasks: embeds questions, where a model is configured for that.
+        settings: bounds on what is retrieved and shown.
+        metrics: what is counted.
+    """
+
+    def __init__(
+        self, stores: Stores, tasks: TaskClient, settings: Memory, metrics: MemoryMetrics
+    ) -> None:
+        self._stores = stores
+        self._metrics = metrics
+        self._tasks = tasks
+        self._settings = settings
+
+    async def read(
+        self,
+        owner_id: str,
+        record: MemoryRecord | None,
+        reconciliation: Reconciliation,
+        windows: Windows,
+        *,
+        with_profile: bool,
+    ) -> TurnContext:
+        """Return the context of the turn that a request is about.
+
+        Args:
+            owner_id: the user.
+            record: the memory; None without one.
+            reconciliation: how the request continues the memory.
+            windows: how many turns are shown as they were said.
+            with_profile: whether facts about the user are included.
+        """
+        present = reconciliation.present
+        context = await offload_if(
+            turns_have_many_messages([present]), present_turn_context, present
+        )
+        if with_profile:
+            context.profile = profile_text(await self._stores.facts.of(owner_id))
+        if record is None:
+            await _append_turns(context, reconciliation.turns[:-1])
+            return context
+        summary = await self._summary(record, reconciliation)
+        view = windows.view(present.number - 1, summary.last_turn)
+        earlier = await self._earlier(record, reconciliation, view)
+        await _append_turns(context, earlier)
+        if view.summarised:
+            context.summary = summary.text
+            await self._retrieve(owner_id, record, present, view.raw.start, context)
+        return context
+
+    async def embed_question(self, owner_id: str, question: str) -> QuestionVector | None:
+        """Return the vector of a question; None where no model gives one in time."""
+        if not self._tasks.can_embed:
+            return None
+        try:
+            async with asyncio.timeout(self._settings.embed_wait_s):
+                embedding = await self._tasks.embed(owner_id, [question])
+        except (GatewayError, TimeoutError) as error:
+            # What words alone retrieve is better than no answer, or a late one.
+            reason = error.code if isinstance(error, GatewayError) else "timeout"
+            log.warning("a question was not embedded", extra={"reason": reason})
+            return None
+        return QuestionVector(embedding.model, embedding.vectors[0])
+
+    async def _summary(self, record: MemoryRecord, reconciliation: Reconciliation) -> Summary:
+        """Return the summary that counts after the request."""
+        if not record.summarised:
+            return NO_SUMMARY
+        if reconciliation.rewinds and reconciliation.changed <= record.summarised:
+            return await self._stores.summaries.before(record.id, reconciliation.changed)
+        return await self._stores.summaries.current(record.id)
+
+    async def _earlier(
+        self, record: MemoryRecord, reconciliation: Reconciliation, view: TurnRanges
+    ) -> list[StoredTurn]:
+        """Return the turns before the present one that are shown as they were said."""
+        first_new = reconciliation.turns[0].number
+        stored: list[StoredTurn] = []
+        if view.raw.start < first_new:
+            stored = await self._stores.repository.turns(record.id, view.raw.start, first_new - 1)
+        return [*stored, *reconciliation.turns[:-1]]
+
+    async def _retrieve(
+        self,
+        owner_id: str,
+        record: MemoryRecord,
+        turn: StoredTurn,
+        first_raw: int,
+        context: TurnContext,
+    ) -> None:
+        """Add archived turns that are relevant to what the user says in a turn."""
+        question = excerpt(user_text(turn.messages))
+        used = estimate_tokens(context.profile) + estimate_tokens(context.summary)
+        room = min(self._settings.retrieve_tokens, self._settings.inject_tokens - used)
+        if not question or not self._settings.retrieve_top_k or room <= 0:
+            return
+        with self._metrics.retrieval_s.time():
+            found = await self._stores.archive.search(
+                owner_id,
+                record.id,
+                question,
+                before_turn=first_raw,
+                limit=self._settings.retrieve_top_k,
+                max_tokens=room,
+                vector=await self.embed_question(owner_id, question),
+            )
+        for snippet in found:
+            context.snippets.add(**snippet._asdict())
+
+
+def present_turn_context(turn: StoredTurn) -> TurnContext:
+    """Return the context of a present turn without anything earlier.
+
+    Raises:
+        GatewayError: invalid, when no message of the turn can be sent to a model.
+    """
+    messages = to_model_messages(turn.messages)
+    if not messages:
+        raise invalid("messages", "messages: a message of the user's is needed")
+    starts = [place for place, one in enumerate(messages) if is_user_turn_start(one)]
+    return TurnContext(messages=messages, newest_user_message_index=starts[-1] if starts else 0)
+
+
+async def _append_turns(context: TurnContext, turns: Sequence[StoredTurn]) -> None:
+    await offload_if(turns_have_many_messages(turns), _append_model_turns, context, turns)
+
+
+def _append_model_turns(context: TurnContext, turns: Sequence[StoredTurn]) -> None:
+    for turn in turns:
+        messages = to_model_messages(turn.messages)
+        if messages:
+            context.turns.append(turn_to_proto(turn, messages))
+
+
+def turn_to_proto(turn: StoredTurn, messages: Sequence[Message] | None = None) -> memory_pb2.Turn:
+    """Return the protobuf message of a turn, possibly with other messages than are stored."""
+    return memory_pb2.Turn(
+        number=turn.number,
+        messages=turn.messages if messages is None else messages,
+        created_at_ms=turn.created_at_ms,
+        open=turn.open,
+    )

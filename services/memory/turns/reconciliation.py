@@ -1,0 +1,110 @@
+"""Reconcile the messages of a request with the stored transcript of a memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gateway.conversation.v1.conversation_pb2 import Message
+from services.memory.storage.memory_records import MemoryRecord
+from services.memory.storage.repository import MemoryRepository
+from services.memory.storage.transcript_rows import CONTENT_FACTOR
+from services.memory.transcript.offload import has_large_messages, has_many_messages, offload_if
+from services.memory.transcript.transcript_merge import (
+    StoredTranscript,
+    find_merge_point,
+    needs_keys,
+)
+from services.memory.transcript.turns import (
+    StoredTurn,
+    extend_turns,
+    pending_call_ids,
+    user_text,
+)
+
+
+class MemoryRewoundError(Exception):
+    """Error raised when a memory was rewound while it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """How a request continues a memory.
+
+    Attributes:
+        keep: how many stored messages stay.
+        rewinds: whether some do not.
+        turns: the turns that are new, continued or changed, in order; the last is the present.
+        changed: number of the first turn that does not stay as it is, or of the next turn when
+            all stay.
+        before: the stored turn with the last message that stays, if any does.
+    """
+
+    keep: int
+    rewinds: bool
+    turns: Sequence[StoredTurn]
+    changed: int
+    before: StoredTurn | None = None
+
+    @property
+    def present(self) -> StoredTurn:
+        """The turn that the request is about."""
+        return self.turns[-1]
+
+    @property
+    def turns_with_new_text(self) -> list[StoredTurn]:
+        """The turns in which the user says something that is not stored yet."""
+        known = self.before and (self.before.number, user_text(self.before.messages))
+        return [turn for turn in self.turns if (turn.number, user_text(turn.messages)) != known]
+
+    def stored_size(self) -> int:
+        """Return about how many bytes the new messages take up when stored, without the answer."""
+        return CONTENT_FACTOR * sum(
+            message.ByteSize()
+            for turn in self.turns
+            for message in turn.messages[max(self.keep - turn.first_message, 0) :]
+        )
+
+
+def start_transcript(sent: Sequence[Message], now_ms: int) -> Reconciliation:
+    """Return how a request begins a memory that has no turn yet."""
+    return Reconciliation(0, False, extend_turns(None, 0, sent, now_ms), 1)
+
+
+async def reconcile(
+    repository: MemoryRepository, record: MemoryRecord, sent: Sequence[Message], now_ms: int
+) -> Reconciliation:
+    """Return how a request continues a memory.
+
+    Args:
+        repository: where the memory is stored.
+        record: the memory.
+        sent: at least one message, in normal form.
+        now_ms: Unix milliseconds.
+
+    Raises:
+        MemoryRewoundError: the memory was rewound meanwhile, which a write lock rules out.
+    """
+    if not record.messages:
+        return await offload_if(has_many_messages(sent), start_transcript, sent, now_ms)
+    last = await repository.turn_of_message(record.id, record.messages - 1)
+    if last is None:
+        raise MemoryRewoundError
+    pending = pending_call_ids(last.messages) if last.open else frozenset[str]()
+    keys = b""
+    if needs_keys(sent, record.messages, pending):
+        keys = await repository.keys(record.id)
+    transcript = StoredTranscript(record.messages, pending, keys)
+    point = await offload_if(has_large_messages(sent), find_merge_point, sent, transcript)
+    rewinds = point.keep < record.messages
+    before: StoredTurn | None = None
+    changed = 1
+    if point.keep:
+        before = last
+        if point.keep <= last.first_message:
+            before = await repository.turn_of_message(record.id, point.keep - 1)
+            if before is None:
+                raise MemoryRewoundError
+        is_cut = point.keep < before.first_message + len(before.messages)
+        changed = before.number if is_cut else before.number + 1
+    new = sent[point.known :]
+    turns = await offload_if(has_many_messages(new), extend_turns, before, point.keep, new, now_ms)
+    return Reconciliation(point.keep, rewinds, turns, changed, before)

@@ -1,0 +1,287 @@
+"""The turns of conversations: opened under a lock on their memory, committed with the answer."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from gateway.conversation.v1.conversation_pb2 import Message
+from gateway.errors.v1 import errors_pb2
+from gateway.memory.v1.memory_pb2 import OpenTurn, TurnContext
+from services.common.authentication import Caller
+from services.common.disk import DiskReserve
+from services.common.errors import GatewayError, invalid
+from services.common.ids import Source
+from services.common.plans import limit_of, plan_name
+from services.common.settings import Memory
+from services.memory.jobs.job_runner import JobRunner
+from services.memory.jobs.stores import Stores
+from services.memory.locks.locks import MemoryLocks, WriteLock
+from services.memory.metrics import MemoryMetrics
+from services.memory.storage.memory_records import MemoryRecord, taken_over
+from services.memory.storage.quota import check_storage
+from services.memory.transcript.messages import normalize
+from services.memory.transcript.offload import (
+    has_large_messages,
+    has_many_messages,
+    offload_if,
+    turns_have_many_messages,
+)
+from services.memory.transcript.turns import complete_turns, user_text
+from services.memory.transcript.windows import Windows
+from services.memory.turns.context import ContextReader
+from services.memory.turns.reconciliation import (
+    MemoryRewoundError,
+    Reconciliation,
+    reconcile,
+    start_transcript,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnInProgress:
+    """A turn that was opened and is not committed yet.
+
+    Attributes:
+        context: what the model sees.
+    """
+
+    context: TurnContext
+    _service: "TurnService"
+    _opening: OpenTurn
+    _owner_id: str
+    _reconciliation: Reconciliation
+    _lock: WriteLock | None = None
+    _max_bytes: int = 0
+
+    async def commit(self, answer: Message) -> int:
+        """Commit the turn with the model's answer; return its number, 0 outside of any memory.
+
+        Raises:
+            GatewayError: conflict, when the lock was lost or the memory deleted; invalid, when
+                the turn is read-only; memory_storage_exceeded; storage_full.
+        """
+        if self._opening.mode == OpenTurn.MODE_READ_ONLY:
+            raise invalid("commit", "commit: the turn was opened to read only")
+        if self._lock is None:
+            await self._service.extract_facts(self._owner_id, self._reconciliation)
+            return 0
+        return await self._service.append(
+            self._lock, self._opening, self._reconciliation, answer, self._max_bytes
+        )
+
+
+class TurnService:
+    """Opens and commits turns.
+
+    Args:
+        stores: the stores of the database.
+        locks: locks on memories.
+        contexts: reads what the model sees.
+        jobs: background jobs.
+        settings: bounds on waiting, and quotas.
+        source: ids and clocks.
+        metrics: what is counted.
+        reserve: free disk space without which nothing is committed.
+    """
+
+    def __init__(
+        self,
+        stores: Stores,
+        locks: MemoryLocks,
+        contexts: ContextReader,
+        jobs: JobRunner,
+        settings: Memory,
+        source: Source,
+        metrics: MemoryMetrics,
+        reserve: DiskReserve,
+    ) -> None:
+        self._stores = stores
+        self._locks = locks
+        self._contexts = contexts
+        self._jobs = jobs
+        self._settings = settings
+        self._source = source
+        self._metrics = metrics
+        self._reserve = reserve
+
+    @asynccontextmanager
+    async def open(self, caller: Caller, opening: OpenTurn) -> AsyncIterator[TurnInProgress]:
+        """Open a turn, which is held for as long as the block lasts.
+
+        Raises:
+            GatewayError: memory_busy, memory_quota_exceeded, memory_storage_exceeded,
+                memory_not_synchronized, storage_full.
+        """
+        sent = await offload_if(has_large_messages(opening.messages), normalize, opening.messages)
+        if not sent:
+            raise invalid("messages", "messages: one with something in it is needed")
+        owner_id = caller.user_id
+        if not opening.memory_id:
+            yield await self._without_memory(owner_id, opening, sent)
+        elif opening.mode == OpenTurn.MODE_READ_ONLY:
+            async with self._reading(owner_id, opening, sent) as turn:
+                yield turn
+        else:
+            self._reserve.check()
+            plan = plan_name(caller.plan)
+            async with self._writing(owner_id, plan, opening, sent) as turn:
+                yield turn
+
+    async def append(
+        self,
+        lock: WriteLock,
+        opening: OpenTurn,
+        reconciliation: Reconciliation,
+        answer: Message,
+        max_bytes: int,
+    ) -> int:
+        """Append the turns of a request with the answer of the last; return that one's number.
+
+        Args:
+            lock: the write lock on the memory.
+            opening: what opened the turn.
+            reconciliation: how the request continues the memory.
+            answer: the model's.
+            max_bytes: the size that the owner's memories may have.
+        """
+        self._reserve.check()
+        stores = self._stores
+        turns = await offload_if(
+            turns_have_many_messages(reconciliation.turns),
+            complete_turns,
+            reconciliation.turns,
+            answer,
+        )
+        async with self._locks.committing(lock) as (connection, record):
+            if reconciliation.rewinds:
+                await stores.rewind(connection, record, reconciliation.keep)
+            check_storage(await stores.repository.append(connection, record, turns), max_bytes)
+            await self._jobs.put_summary(connection, record, _windows(opening))
+            if opening.personal_memory:
+                for turn in reconciliation.turns_with_new_text:
+                    text = user_text(turn.messages)
+                    await self._jobs.put_facts(
+                        connection, record.owner_id, text, record.id, turn.number
+                    )
+        self._jobs.wake()
+        return turns[-1].number
+
+    async def extract_facts(self, owner_id: str, reconciliation: Reconciliation) -> None:
+        """Have facts extracted from what the user says outside of any memory."""
+        text = user_text(reconciliation.present.messages)
+        await self._jobs.put_facts_alone(owner_id, text)
+        self._jobs.wake()
+
+    @asynccontextmanager
+    async def _reading(
+        self, owner_id: str, opening: OpenTurn, sent: Sequence[Message]
+    ) -> AsyncIterator[TurnInProgress]:
+        record = await self._stores.repository.find(owner_id, opening.memory_id)
+        if record is None:
+            yield await self._without_memory(owner_id, opening, sent)
+            return
+        began = self._source.monotonic()
+        async with self._locks.read_lock(record):
+            self._metrics.lock_wait_s.observe(self._source.monotonic() - began)
+            while True:
+                record = await self._current(record)
+                try:
+                    reconciliation = await reconcile(
+                        self._stores.repository, record, sent, self._source.now_ms()
+                    )
+                    break
+                except MemoryRewoundError:
+                    continue  # readers do not wait for the writer
+            yield await self._opened(owner_id, opening, record, reconciliation)
+
+    @asynccontextmanager
+    async def _writing(
+        self, owner_id: str, plan: str, opening: OpenTurn, sent: Sequence[Message]
+    ) -> AsyncIterator[TurnInProgress]:
+        repository = self._stores.repository
+        max_memories = limit_of(self._settings.quota, plan)
+        max_bytes = limit_of(self._settings.storage, plan)
+        reserved = await repository.reserve(owner_id, opening.memory_id, max_memories)
+        try:
+            began = self._source.monotonic()
+            async with self._locks.write_lock(reserved) as lock:
+                self._metrics.lock_wait_s.observe(self._source.monotonic() - began)
+                record = await self._synchronised(reserved, _windows(opening))
+                reconciliation = await reconcile(repository, record, sent, self._source.now_ms())
+                # Checked before a model is asked; the check at the commit is the one that holds.
+                size = await offload_if(
+                    turns_have_many_messages(reconciliation.turns), reconciliation.stored_size
+                )
+                check_storage(await repository.stored_bytes(owner_id) + size, max_bytes)
+                yield await self._opened(owner_id, opening, record, reconciliation, lock, max_bytes)
+        finally:
+            # A caller that is cancelled here still releases the reservation.
+            await asyncio.shield(asyncio.ensure_future(repository.release(reserved)))
+
+    async def _synchronised(self, record: MemoryRecord, windows: Windows) -> MemoryRecord:
+        """Return a memory's record once no batch of older turns is due to be summarised.
+
+        Raises:
+            GatewayError: memory_not_synchronized, when that cannot be done now.
+        """
+        record = await self._current(record)
+        if windows.view(record.turns, record.summarised).due is None:
+            return record
+        try:
+            await self._jobs.summarise_now(record, windows, self._settings.sync_wait_s)
+            record = await self._current(record)
+        except GatewayError as error:
+            if error.reason != errors_pb2.REASON_UNAVAILABLE:
+                raise
+            raise _not_synchronized() from error
+        if windows.view(record.turns, record.summarised).due is not None:
+            raise _not_synchronized()
+        return record
+
+    async def _current(self, record: MemoryRecord) -> MemoryRecord:
+        current = await self._stores.repository.current(record)
+        if current is None:
+            raise taken_over()
+        return current
+
+    async def _without_memory(
+        self, owner_id: str, opening: OpenTurn, sent: Sequence[Message]
+    ) -> TurnInProgress:
+        now_ms = self._source.now_ms()
+        reconciliation = await offload_if(has_many_messages(sent), start_transcript, sent, now_ms)
+        return await self._opened(owner_id, opening, None, reconciliation)
+
+    async def _opened(
+        self,
+        owner_id: str,
+        opening: OpenTurn,
+        record: MemoryRecord | None,
+        reconciliation: Reconciliation,
+        lock: WriteLock | None = None,
+        max_bytes: int = 0,
+    ) -> TurnInProgress:
+        context = await self._contexts.read(
+            owner_id,
+            record,
+            reconciliation,
+            _windows(opening),
+            with_profile=opening.personal_memory,
+        )
+        return TurnInProgress(context, self, opening, owner_id, reconciliation, lock, max_bytes)
+
+
+def _windows(opening: OpenTurn) -> Windows:
+    windows = Windows()
+    return Windows(
+        opening.history_window if opening.HasField("history_window") else windows.history,
+        opening.summary_window if opening.HasField("summary_window") else windows.summary,
+    )
+
+
+def _not_synchronized() -> GatewayError:
+    return GatewayError(
+        errors_pb2.REASON_MEMORY_NOT_SYNCHRONIZED,
+        "memory_id: older turns of this memory could not be archived yet; try again",
+        param="memory_id",
+    )

@@ -1,0 +1,84 @@
+import math
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.memory.archive.binary_quantization import (
+    keep_before,
+    nearest_by_cosine,
+    nearest_by_hamming,
+    pack,
+    quantize,
+)
+
+NUMBERS = st.floats(-1e6, 1e6)
+
+
+def vectors(count: int, dimensions: int) -> dict[int, list[float]]:
+    random = Random(1)
+    return {n: [random.gauss(0, 1) for _ in range(dimensions)] for n in range(1, count + 1)}
+
+
+def cosine(one: list[float], other: list[float]) -> float:
+    product = sum(a * b for a, b in zip(one, other, strict=True))
+    return product / math.hypot(*one) / math.hypot(*other)
+
+
+def test_the_nearest_come_by_their_angle() -> None:
+    held = vectors(60, 17)
+    asked = [1.0] * 17
+    packed = {turn: pack(values) for turn, values in held.items()}
+    expected = sorted(held, key=lambda turn: -cosine(held[turn], asked))
+    assert nearest_by_cosine(packed, asked, 10) == expected[:10]
+
+
+def test_the_first_look_keeps_what_is_near_among_very_many() -> None:
+    held = vectors(3000, 64)
+    asked = [value + 0.3 for value in held[77]]
+    signed = [quantize(turn, pack(values)) for turn, values in held.items()]
+    found = nearest_by_hamming(signed, asked, before_turn=10_000, most=50)
+    assert len(found) == 50
+    assert 77 in found
+    assert nearest_by_hamming(signed, asked, before_turn=77, most=50).count(77) == 0
+
+
+def test_all_are_kept_where_they_are_few() -> None:
+    held = vectors(20, 5)
+    signed = [quantize(turn, pack(values)) for turn, values in held.items()]
+    assert sorted(nearest_by_hamming(signed, [1.0] * 5, before_turn=11, most=50)) == list(
+        range(1, 11)
+    )
+
+
+def test_of_equals_the_later_is_kept() -> None:
+    signed = [quantize(turn, pack([1.0, 1.0])) for turn in range(1, 9)]
+    assert sorted(nearest_by_hamming(signed, [1.0, 1.0], before_turn=9, most=3)) == [6, 7, 8]
+    assert nearest_by_cosine(dict.fromkeys(range(1, 9), pack([1.0, 1.0])), [2.0, 2.0], 3) == [
+        8,
+        7,
+        6,
+    ]
+
+
+def test_vectors_of_other_dimensions_are_passed_over() -> None:
+    assert nearest_by_cosine({1: pack([1.0, 0.0]), 2: pack([1.0])}, [3.0], 5) == [2]
+    assert (
+        nearest_by_cosine({}, [3.0], 5)
+        == nearest_by_hamming([], [3.0], before_turn=9, most=5)
+        == []
+    )
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=200), st.integers(1, 2**32 - 1))
+def test_a_signature_is_cut_off_from_its_turn_on(values: list[float], turn: int) -> None:
+    signed = quantize(turn, pack(values))
+    assert keep_before(signed * 2, len(values), turn) == b""
+    assert keep_before(signed * 2, len(values), turn + 1) == signed * 2
+
+
+@given(st.lists(st.floats(), min_size=1, max_size=70))
+def test_any_numbers_make_a_vector_that_can_be_compared(values: list[float]) -> None:
+    packed = pack(values)
+    assert nearest_by_cosine({1: packed}, values, 1) == [1]
+    assert nearest_by_hamming([quantize(1, packed)], values, before_turn=2, most=1) == [1]

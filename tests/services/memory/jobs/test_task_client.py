@@ -1,0 +1,71 @@
+"""The client of side jobs, against an inference that does what a test says."""
+
+import asyncio
+
+import pytest
+
+from gateway.inference.v1 import inference_pb2 as pb
+from services.common.errors import GatewayError
+from tests.services.memory.job_worker import fails, fake_inference, hangs, says
+
+PROMPT = pb.Prompt(instructions="do", input="this", max_tokens=5)
+
+
+async def test_texts_and_vectors_come_for_the_user_they_are_for() -> None:
+    async with fake_inference(summarise="m", embed="e") as (fake, tasks):
+        assert tasks.can_summarise
+        assert tasks.can_embed
+        assert await tasks.summarise("ada", PROMPT) == "A summary."
+        assert await tasks.extract("bob", PROMPT) == "A summary."
+        embedding = await tasks.embed("eve", ["a dog", "a cat"])
+    assert embedding.model == "sandbox/embed"
+    assert [len(vector) for vector in embedding.vectors] == [256, 256]
+    asked = [(user_id, request.role) for user_id, request in fake.asked]
+    assert asked == [
+        ("ada", pb.ROLE_SUMMARISE),
+        ("bob", pb.ROLE_EXTRACT),
+        ("eve", pb.ROLE_EMBED),
+    ]
+    assert fake.asked[0][1].prompt == PROMPT
+    assert list(fake.asked[2][1].texts) == ["a dog", "a cat"]
+
+
+async def test_which_roles_have_a_model_is_known_without_asking() -> None:
+    async with fake_inference() as (fake, tasks):
+        assert not tasks.can_summarise
+        assert not tasks.can_embed
+        tasks.roles = tasks.roles.model_copy(update={"embed": "e"})
+        assert tasks.can_embed
+    assert not fake.asked
+
+
+@pytest.mark.parametrize("act", [fails, says(""), says(" ")])
+async def test_a_failure_or_an_empty_answer_is_told(act) -> None:
+    async with fake_inference(summarise="m") as (fake, tasks):
+        fake.act = act
+        with pytest.raises(GatewayError):
+            await tasks.summarise("ada", PROMPT)
+
+
+async def test_a_missing_vector_is_a_failure() -> None:
+    async with fake_inference(embed="e") as (fake, tasks):
+        fake.act = says("no vectors")
+        with pytest.raises(GatewayError):
+            await tasks.embed("ada", ["a"])
+
+
+async def test_silence_is_a_failure_after_a_while_and_ends_the_work() -> None:
+    ended = asyncio.Event()
+
+    async def noted(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
+        try:
+            return await hangs(request)
+        finally:
+            ended.set()
+
+    async with fake_inference(timeout_s=0.1, summarise="m") as (fake, tasks):
+        fake.act = noted
+        with pytest.raises(GatewayError) as raised:
+            await tasks.summarise("ada", PROMPT)
+        assert raised.value.code == "timeout"
+        await asyncio.wait_for(ended.wait(), 10)

@@ -1,0 +1,148 @@
+"""Locks among real processes on one database, some of which are killed."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.common.ids import Source
+from services.common.instances import Instances
+from services.common.settings import Storage
+from services.memory.locks.locks import LockLimits, MemoryLocks
+from services.memory.storage.memory_records import MemoryRecord
+from services.memory.storage.repository import MemoryRepository
+from services.memory.storage.tables import claims
+from tests.services.memory.builders import QUOTA, count_all, text_of, turn, until_waiting
+from tests.services.memory.lock_holder import (
+    LONG_LEASE_S,
+    NAME,
+    OWNER,
+    SHORT_LEASE_S,
+    lock_holder_process,
+)
+
+_WRITERS = (17, 17, 16)
+
+
+class Parent:
+    """This process, beside the others."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self.engine = engine
+        self.repository = MemoryRepository(engine, Source())
+        self.locks = MemoryLocks(engine, Source(), LockLimits(wait_s=60))
+
+    async def write(self, text: str) -> None:
+        reserved = await self.repository.reserve(OWNER, NAME, QUOTA)
+        async with (
+            self.locks.write_lock(reserved) as lock,
+            self.locks.committing(lock) as (connection, stored),
+        ):
+            said = turn(stored.turns + 1, stored.messages, text, f"{lock.fence}")
+            await self.repository.append(connection, stored, [said])
+
+    async def said(self) -> tuple[list[str], list[int]]:
+        """Return what was said in each turn, and the number of the lock it was said under."""
+        record = await self.repository.find(OWNER, NAME)
+        assert isinstance(record, MemoryRecord)
+        turns = await self.repository.turns(record.id, 1, record.turns)
+        assert [one.number for one in turns] == list(range(1, record.turns + 1))
+        return (
+            [text_of(one.messages[0]) for one in turns],
+            [int(text_of(one.messages[1])) for one in turns],
+        )
+
+
+@pytest.fixture
+async def parent(engine: AsyncEngine) -> AsyncIterator[Parent]:
+    parent = Parent(engine)
+    await parent.write("first")
+    yield parent
+    await parent.locks.close()
+
+
+async def test_fifty_writers_in_several_processes_are_serialized(
+    storage: Storage, parent: Parent
+) -> None:
+    async with AsyncExitStack() as running:
+        processes = [
+            await running.enter_async_context(
+                lock_holder_process(storage, f"p{place}", LONG_LEASE_S, "write", str(calls))
+            )
+            for place, calls in enumerate(_WRITERS)
+        ]
+        assert [await process.wait() for process in processes] == [0] * len(_WRITERS)
+    texts, fences = await parent.said()
+    expected = {f"p{place}/{n}" for place, calls in enumerate(_WRITERS) for n in range(calls)}
+    assert len(texts) == 51
+    assert set(texts) == {"first"} | expected
+    assert fences == sorted(set(fences))
+    assert await count_all(parent.engine, claims) == 0
+
+
+async def test_processes_that_are_killed_leave_the_memory_to_others(
+    storage: Storage, parent: Parent
+) -> None:
+    async with lock_holder_process(storage, "held", SHORT_LEASE_S, "hold") as held:
+        assert held.stdout is not None
+        assert await held.stdout.readline() == b"held\n"
+        async with lock_holder_process(storage, "waits", SHORT_LEASE_S, "hold") as waits:
+            await until_waiting(parent.engine, 2)
+            waits.kill()
+            held.kill()
+            await asyncio.gather(waits.wait(), held.wait())
+    assert await count_all(parent.engine, claims) == 2
+    await parent.write("second")
+    assert (await parent.said())[0] == ["first", "second"]
+    assert await count_all(parent.engine, claims) == 0
+
+
+# Of a process on another machine nobody can tell whether it lives.
+@pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
+async def test_lock_of_killed_local_process_is_free_at_once(
+    storage: Storage, parent: Parent
+) -> None:
+    instances = Instances.enter(storage.data_dir, Source())
+    parent.locks = MemoryLocks(parent.engine, Source(), LockLimits(wait_s=10), instances)
+    async with lock_holder_process(storage, "held", LONG_LEASE_S, "hold") as held:
+        assert held.stdout is not None
+        assert await held.stdout.readline() == b"held\n"
+        writing = asyncio.create_task(parent.write("second"))
+        await until_waiting(parent.engine, 2)
+        held.kill()
+        await writing
+    assert (await parent.said())[0] == ["first", "second"]
+    instances.leave()
+
+
+@pytest.mark.soak
+async def test_killed_writers_lose_no_acknowledged_turn(storage: Storage, parent: Parent) -> None:
+    dice = random.Random(5)
+    told: list[str] = []
+
+    async def listen(process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        async for line in process.stdout:
+            told.append(line.decode().strip())
+
+    async def live_and_die(place: int) -> None:
+        for life in range(8):
+            async with lock_holder_process(
+                storage, f"p{place}.{life}", SHORT_LEASE_S, "on"
+            ) as process:
+                listening = asyncio.create_task(listen(process))
+                # Any moment is a moment to die.
+                await asyncio.sleep(dice.uniform(1, 5))
+                process.kill()
+                await listening
+
+    await asyncio.gather(*(live_and_die(place) for place in range(3)))
+    await parent.write("last")
+    texts, fences = await parent.said()
+    assert len(texts) == len(set(texts))
+    assert set(told) <= set(texts)
+    assert len(told) > 100
+    assert fences == sorted(set(fences))
