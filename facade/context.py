@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from facade.access_log import AccessLog
 from facade.body_budget import BodyBudget
+from facade.cors import Cors
 from facade.draining import Drain
 from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
@@ -18,7 +19,7 @@ from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
 from gateway.inference.v1.inference_pb2 import Served
 from gateway.memory.v1 import memory_pb2_grpc
-from services.common.authentication import Caller, Identify
+from services.common.authentication import Identify
 from services.common.ids import Source
 from services.common.settings import Settings
 
@@ -42,6 +43,7 @@ class Context:
         registry: what /metrics shows.
         source: identifiers and clocks.
         drain: the requests in hand.
+        cors: what pages of other origins are told; None where none may read responses.
     """
 
     settings: Settings
@@ -58,6 +60,7 @@ class Context:
     registry: CollectorRegistry
     source: Source
     drain: Drain
+    cors: Cors | None
 
 
 class Answered(NamedTuple):
@@ -80,15 +83,3 @@ class Answered(NamedTuple):
 
 
 CONTEXT = web.AppKey("context", Context)
-# Of a request: its id; the caller's API key and its owner, once it has been looked up; and
-# whether the head of its answer is on its way. For its line in the log: the model it names, who
-# served it with how many tokens, and the code of the failure it was answered with.
-REQUEST_ID = web.RequestKey("request_id", str)
-API_KEY = web.RequestKey("api_key", str)
-CALLER = web.RequestKey("caller", Caller)
-HAS_BEGUN = web.RequestKey("has_begun", bool)
-MODEL = web.RequestKey("model", str)
-ANSWERED = web.RequestKey("answered", Answered)
-FAILURE = web.RequestKey("failure", str)
-# What its answer tells pages of other origins, where the operator allows any.
-CORS_HEADERS = web.RequestKey("cors_headers", dict[str, str])

@@ -65,7 +65,7 @@ def shape_of(headers: Mapping[str, str], rules: Rules) -> Shape:
 
 def format_of(headers: Mapping[str, str], rules: Rules = BY_CREDENTIAL) -> Format:
     """Return the shape of an answer that the credential decides."""
-    if "Authorization" in headers:
+    if "authorization" in headers:
         if "x-api-key" in headers and not rules.takes_both:
             return Shape.A
         return Shape.B if "anthropic-version" in headers else Shape.A
@@ -80,7 +80,7 @@ def key_of(headers: Mapping[str, str], rules: Rules) -> str:
             or they carry different keys; invalid_api_key when none is there, or when what it
             holds cannot be a key.
     """
-    authorization = headers.get("Authorization")
+    authorization = headers.get("authorization")
     api_key = headers.get("x-api-key")
     if authorization is not None and api_key is not None:
         return _key_of_both(authorization, api_key, rules)

@@ -9,7 +9,6 @@
 import asyncio
 from collections.abc import Callable, Iterable
 
-from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from gateway.errors.v1 import errors_pb2
@@ -31,20 +30,19 @@ class Drain:
 
     def __init__(self) -> None:
         self.is_draining = False
-        self._in_hand: dict[asyncio.Task[object], web.Request] = {}
+        self._in_hand: dict[asyncio.Task[object], object] = {}
         self._cut: set[asyncio.Task[object]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def enter(self, request: web.Request) -> "asyncio.Task[object]":
-        """Note that the current task serves a request, and return the task."""
+    def enter(self, connection: object) -> "asyncio.Task[object]":
+        """Note that the current task serves a request of a connection, and return the task."""
         loop = self._loop
         if loop is None:
             # Of the first request and of all others: to ask for it takes a system call.
             loop = self._loop = asyncio.get_running_loop()
-        # Not `request.task`, which serves the connection.
         task = asyncio.current_task(loop)
         assert task is not None
-        self._in_hand[task] = request
+        self._in_hand[task] = connection
         return task
 
     def leave(self, task: "asyncio.Task[object]") -> None:
@@ -66,7 +64,7 @@ class Drain:
         # What has been read from sockets so far becomes requests.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        busy = {request.protocol for request in self._in_hand.values()}
+        busy = set(self._in_hand.values())
         for connection in connections():
             if connection not in busy:
                 connection.force_close()

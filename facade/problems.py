@@ -36,20 +36,18 @@ class HttpProblem(GatewayError):
         return self._code
 
 
-def from_http_exception(error: web.HTTPException, request: web.Request) -> GatewayError:
+def from_http_exception(error: web.HTTPException, method: str, path: str) -> GatewayError:
     """Return the failure that an exception of aiohttp's stands for."""
-    path = cut(request.path, _SHOWN_PATH)
+    path = cut(path, _SHOWN_PATH)
     if error.status == 404:
         return HttpProblem(
             404,
             "unknown_path",
-            f"{request.method} {path}: there is no such endpoint; GET /docs lists them",
+            f"{method} {path}: there is no such endpoint; GET /docs lists them",
         )
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = ", ".join(sorted(error.allowed_methods))
-        return HttpProblem(
-            405, "method_not_allowed", f"{path} takes {allowed}, not {request.method}"
-        )
+        return HttpProblem(405, "method_not_allowed", f"{path} takes {allowed}, not {method}")
     return HttpProblem(error.status, "invalid_request", f"the request is not HTTP: {error.reason}")
 
 

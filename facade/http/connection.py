@@ -1,10 +1,13 @@
 """One HTTP connection of a caller.
 
-aiohttp's `RequestHandler` with bounds on what it lets a caller hold, and with answers of our own
-where aiohttp would write plain text. Attributes of aiohttp's which are not public are set here: the
-parser, to put `BoundedParser` around it, and the number of requests that wait on a connection,
-which aiohttp has as a constant. Elsewhere `plain` fills a `StreamReader` at once, and `routing`
-tells a request its route.
+aiohttp's `RequestHandler` with bounds on what it lets a caller hold, with answers of our own where
+aiohttp would write plain text, and with plain requests (`plain`) served beside it: one task reads
+no message, makes no `web.Request` and ends with one write. What comes while such a request is
+served is held until it has been answered, so that aiohttp never sees two requests at once.
+
+Attributes of aiohttp's which are not public are set here: the parser, to put `BoundedParser` around
+it, the number of requests that wait on a connection, which aiohttp has as a constant, and the
+time at which an idle connection closes.
 """
 
 import asyncio
@@ -13,17 +16,19 @@ import traceback
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from aiohttp import web
+from aiohttp import ClientConnectionResetError, web
 from aiohttp.http import HttpRequestParser
 from aiohttp.web import RequestPayloadError
-from yarl import URL
 
 from facade.context import Context
 from facade.http import refusals
 from facade.http.connections import Connections
+from facade.http.exchange import Exchange
 from facade.http.parser import BoundedParser, UnfinishedHeads
-from facade.http.plain import PlainReader
-from facade.http.refusals import BadHeadError, Refusal
+from facade.http.plain import PlainEndpoint, PlainReader
+from facade.http.raw_response import RawResponse
+from facade.http.refusals import BadHeadError
+from facade.http.responses import JsonResponse
 from services.common import errors, logs
 from services.common.errors import GatewayError
 from services.common.ids import new_request_id
@@ -48,8 +53,11 @@ class Connection(web.RequestHandler):
     __slots__ = (
         "_connections",
         "_context",
+        "_held",
+        "_held_bytes",
         "_input",
         "_is_known",
+        "_plain",
         "_progress_at",
         "_unread",
         "_wire",
@@ -61,7 +69,7 @@ class Connection(web.RequestHandler):
         connections: Connections,
         heads: UnfinishedHeads,
         context: Context,
-        plain: Mapping[bytes, URL],
+        plain: Mapping[bytes, PlainEndpoint],
     ) -> None:
         """Begin without a transport.
 
@@ -70,7 +78,7 @@ class Connection(web.RequestHandler):
             connections: all connections of the process.
             heads: the unfinished heads of the process.
             context: settings, metrics and the access log.
-            plain: paths where a POST may do without aiohttp's parser.
+            plain: endpoints of requests that are served without aiohttp, by path.
         """
         loop = asyncio.get_running_loop()
         limits = connections.limits
@@ -94,7 +102,7 @@ class Connection(web.RequestHandler):
             auto_decompress=False,
             max_msg_queue_size=1,
         )
-        reader = PlainReader(plain, limits, self, _READ_AHEAD)
+        reader = PlainReader(plain, context, self, self, _READ_AHEAD)
         self._input = BoundedParser(
             parser, reader, limits, heads, loop.time, self._go_on, self._stop_reading
         )
@@ -104,6 +112,10 @@ class Connection(web.RequestHandler):
         self._connections = connections
         self._context = context
         self._is_known = False
+        # Serves a plain request; what comes after that request is held meanwhile.
+        self._plain: asyncio.Task[None] | None = None
+        self._held: list[bytes] = []
+        self._held_bytes = 0
         # `transport` is None as soon as closing begins; what is written may take longer.
         self._wire: asyncio.Transport | None = None
         self._unread = 0
@@ -144,6 +156,44 @@ class Connection(web.RequestHandler):
                 self._connections.resumed()
         self._input.close()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Serve a plain request, leave any other to aiohttp."""
+        if self._plain is not None:
+            self._receive_beside_plain(data)
+            return
+        if data and not (self._force_close or self._close):
+            request = self._input.read_plain(data)
+            if request is not None:
+                self._plain = self._loop.create_task(self._serve(*request))
+                return
+        super().data_received(data)
+
+    def write(self, data: bytes) -> None:
+        """Write bytes of a response that are framed already.
+
+        Raises:
+            ConnectionError: the caller has left.
+        """
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            raise ClientConnectionResetError("the caller has left")
+        transport.write(data)
+
+    async def drain(self) -> None:
+        """Wait until the caller has read enough of what was written.
+
+        Raises:
+            ConnectionError: the caller has left.
+        """
+        if self.transport is not None and self.writing_paused:
+            await self._drain_helper()
+
+    def force_close(self) -> None:
+        """Close the connection at once, whatever is being served."""
+        super().force_close()
+        if self._plain is not None:
+            self._plain.cancel()
 
     def pause_writing(self) -> None:
         """Make the answer wait for the caller."""
@@ -197,12 +247,8 @@ class Connection(web.RequestHandler):
     ) -> tuple[web.StreamResponse, bool]:
         """Write the rest of an answer; wait a moment where its request is not read to its end."""
         finished = await super().finish_response(request, resp, start_time)
-        self._input.answered += 1
-        # After a request that was refused by the parser none is served.
-        if not request.content.is_eof() or (self._input.discards and self.is_idle):
+        if self._finish(is_received=request.content.is_eof()):
             await self._linger()
-        if self._input.began is not None:
-            self._input.began = self._loop.time()
         return finished
 
     def handle_error(
@@ -226,7 +272,8 @@ class Connection(web.RequestHandler):
             failure, path = errors.internal(), request.path
         if request.writer.output_size > 0:
             raise ConnectionResetError("the answer has begun")
-        return Refusal(self._response(failure, path), failure.http_status)
+        response = self._response(failure, path)
+        return RawResponse(failure.http_status, lambda: response)
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
         """Log where something unforeseen failed; its text may quote the request."""
@@ -234,6 +281,75 @@ class Connection(web.RequestHandler):
         trace = traceback.format_tb(error.__traceback__) if isinstance(error, Exception) else []
         kind = type(error).__name__
         log.error("unforeseen failure", extra={"kind": kind, "trace": "".join(trace)})
+
+    async def _serve(self, endpoint: PlainEndpoint, exchange: Exchange) -> None:
+        """Serve a plain request, then what has come meanwhile."""
+        is_open = False
+        try:
+            try:
+                response = await endpoint.respond(exchange)
+                if isinstance(response, JsonResponse):
+                    self.write(response.encode(exchange))
+                    if self.writing_paused:
+                        await self.drain()
+            except ConnectionError:
+                raise
+            except Exception as error:
+                self.log_exception(exc_info=error)
+                if exchange.has_begun:
+                    raise ConnectionResetError("the answer has begun") from None
+                exchange.keep_alive = False
+                self.write(self._response(errors.internal(), endpoint.path))
+            if self._finish(is_received=exchange.is_received):
+                await self._linger()
+            else:
+                is_open = exchange.keep_alive and not self._close
+        except ConnectionError:
+            pass  # the caller has left, or is not told any more
+        finally:
+            self._plain = None
+            if not is_open:
+                self.force_close()
+        if is_open:
+            self._go_idle()
+
+    def _receive_beside_plain(self, data: bytes) -> None:
+        if self._force_close or self._close:
+            return
+        data = self._input.read_plain_body(data)
+        if data:
+            self._held.append(data)
+            self._held_bytes += len(data)
+            if self._held_bytes > _READ_AHEAD and not self._buffer_paused:
+                self._pause_reading_for_buffer()
+
+    def _go_idle(self) -> None:
+        """Wait for the next request, or take what is held of it."""
+        closes_at = self._loop.time() + self._keepalive_timeout
+        self._next_keepalive_close_time = closes_at
+        if self._keepalive_handle is None:
+            self._keepalive_handle = self._loop.call_at(closes_at, self._process_keepalive)
+        if self._held:
+            held, self._held, self._held_bytes = self._held, [], 0
+            for data in held:
+                self.data_received(data)
+            if self._buffer_paused and not self._held:
+                self._resume_reading_if_drained()
+
+    def _process_keepalive(self) -> None:
+        if self._plain is None:
+            super()._process_keepalive()
+        else:
+            self._keepalive_handle = None
+
+    def _finish(self, *, is_received: bool) -> bool:
+        """Note that a request has been answered; return whether the connection is to linger."""
+        read = self._input
+        read.answered += 1
+        if read.began is not None:
+            read.began = self._loop.time()
+        # After a request that was refused by the parser none is served.
+        return not is_received or (read.discards and self.is_idle)
 
     async def _linger(self) -> None:
         """Drop what still comes, so that the caller can read the answer before the end.

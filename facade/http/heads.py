@@ -57,7 +57,7 @@ def hiding_expect(make: _Make) -> _Make:
 
 
 def check_head(request: web.BaseRequest) -> None:
-    """Refuse a request whose head says what the gateway does not take.
+    """Refuse a request whose head says what the gateway does not take; no plain head does.
 
     Raises:
         GatewayError: 400 for a repeated credential and for a transfer coding other than chunked,

@@ -1,7 +1,7 @@
 """aiohttp's request parser, with bounds on heads and errors in our own words.
 
-`BoundedParser` stands between a connection and the parser, which reads everything as it did but
-what `PlainReader` reads. Bytes are counted while a head is incomplete, which nearly none is after
+`BoundedParser` stands between a connection and the parser, which reads everything but what
+`PlainReader` reads. Bytes are counted while a head is incomplete, which nearly none is after
 the first read. The parser stops behind each request, and goes on when the connection begins with
 it: so a request is answered whatever follows it in the same packet.
 
@@ -17,7 +17,7 @@ from aiohttp.streams import StreamReader
 from aiohttp.web import RequestPayloadError
 
 from facade.http import refusals
-from facade.http.plain import Message, PlainReader
+from facade.http.plain import PlainReader, PlainRequest
 from facade.http.refusals import BadHeadError
 from services.common.errors import GatewayError
 from services.common.settings import Limits
@@ -29,7 +29,8 @@ _ALL_HEADS: Final = 16 << 20
 # Bytes of a head that are kept for its path.
 _KEPT: Final = 1024
 
-_Result = tuple[Sequence[Message], bool, bytes]
+_Message = tuple[RawRequestMessage, StreamReader]
+_Result = tuple[Sequence[_Message], bool, bytes]
 _NOTHING: Final[_Result] = ((), False, b"")
 
 
@@ -86,6 +87,8 @@ class BoundedParser:
         self._parsed = 0  # requests of the parser's that the connection has not begun with
         self._dropped = 0
         self._body: StreamReader | None = None
+        # Whether the next data came in one read with the end of a plain request's body.
+        self._follows_body = False
         self._head_size = 0
         self._begun = b""
 
@@ -99,6 +102,35 @@ class BoundedParser:
         """Whether anything of the awaited head has come."""
         return bool(self._begun)
 
+    def read_plain(self, data: bytes) -> PlainRequest | None:
+        """Return the plain request that `data` begins; None where `feed_data` is to take `data`.
+
+        To be called with all data that comes while no plain request is being served.
+        """
+        plain = self._plain
+        if plain.ahead < 0 or self.discards:
+            return None
+        if plain.ahead or self.answered != self.messages:
+            plain.pass_over(len(data))
+            return None
+        request = plain.read(data)
+        if request is not None:
+            self._follows_body = False
+            self.messages += 1
+            self.began = None
+        return request
+
+    def read_plain_body(self, data: bytes) -> bytes:
+        """Take what is of the body of the plain request in hand; return what follows it."""
+        if self.discards:
+            self._drop(data)
+            return b""
+        if self._plain.body is None:
+            return data
+        rest = self._plain.read_body(data)
+        self._follows_body = bool(rest)
+        return rest
+
     def feed_data(self, data: bytes) -> _Result:
         """Parse `data`; return the requests whose heads are complete.
 
@@ -110,22 +142,10 @@ class BoundedParser:
         if self.discards:
             self._drop(data)
             return _NOTHING
-        plain = self._plain
         body = self._body
-        if data and plain.ahead >= 0:
-            if plain.body is not None:
-                body = plain.body
-                data = plain.read_body(data)
-                if not data:
-                    return _NOTHING
-            if plain.ahead or self.answered != self.messages:
-                plain.pass_over(len(data))
-            elif (message := plain.read(data)) is not None:
-                self.messages += 1
-                self.began = None
-                return (message,), False, b""
-        if body is None and data:
+        if body is None and data and not self._follows_body:
             return self._feed_head(data)
+        self._follows_body = False
         try:
             messages = self._feed(data)[0]
             if body is not None and body is self._body and body.is_eof():
@@ -188,7 +208,7 @@ class BoundedParser:
             raise self._refused(refusals.too_many_heads())
         return _NOTHING
 
-    def _accept(self, messages: Sequence[Message]) -> _Result:
+    def _accept(self, messages: Sequence[_Message]) -> _Result:
         """Check what the parser itself does not, and note which body is read next."""
         for number, (message, payload) in enumerate(messages):
             if message.version is not HttpVersion11:
@@ -211,7 +231,7 @@ class BoundedParser:
         if message.chunked and message.version == HttpVersion10:
             raise self._refused(refusals.chunked_http_1_0(), message.path)
 
-    def _check_sizes(self, messages: Sequence[Message]) -> None:
+    def _check_sizes(self, messages: Sequence[_Message]) -> None:
         for message, _ in messages:
             fields = sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
             if len(message.path) + fields > self._limits.max_head_bytes:

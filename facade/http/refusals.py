@@ -6,14 +6,12 @@ a malformed head may hold a whole API key, a malformed body a prompt.
 """
 
 from email.utils import formatdate
-from http import HTTPStatus
 
-from aiohttp import web
-from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from facade import credentials, dialects
 from facade.credentials import Shape
+from facade.http.responses import status_line
 from facade.problems import HttpProblem
 from services.common.errors import GatewayError, unavailable
 from services.common.settings import Limits
@@ -34,30 +32,6 @@ class BadHeadError(HttpProcessingError):
         super().__init__(code=failure.http_status, message=failure.message)
         self.failure = failure
         self.path = path
-
-
-class Refusal(web.StreamResponse):
-    """A complete response, after which the connection closes."""
-
-    def __init__(self, response: bytes, status: int) -> None:
-        super().__init__(status=status)
-        self._response = response
-        self._writer: AbstractStreamWriter | None = None
-
-    @property
-    def keep_alive(self) -> bool:
-        """Whether the connection may be used again: never."""
-        return False
-
-    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
-        """Do nothing yet: head and body are written together."""
-        self._writer = request.writer
-        return self._writer
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        """Write head and body."""
-        assert self._writer is not None
-        await self._writer.write_eof(self._response)
 
 
 def classify(error: Exception, limits: Limits) -> GatewayError:
@@ -148,7 +122,7 @@ def response_to(failure: GatewayError, path: str, request_id: str, now: float) -
     )
     retry = "" if failure.retry_after_s is None else f"Retry-After: {failure.retry_after_s}\r\n"
     head = (
-        f"HTTP/1.1 {status} {_phrase(status)}\r\n"
+        f"{status_line(status)}\r\n"
         "Content-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n"
         f"Date: {formatdate(now, usegmt=True)}\r\n"
@@ -156,10 +130,3 @@ def response_to(failure: GatewayError, path: str, request_id: str, now: float) -
         f"{retry}Connection: close\r\n\r\n"
     )
     return head.encode("ascii") + body
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Error"

@@ -14,6 +14,7 @@ from facade.bodies import ReceivedBody
 from facade.context import CONTEXT
 from facade.dialects import articles
 from facade.dialects.articles import Code, Endpoint
+from facade.middlewares import EXCHANGE
 from facade.parsing import check_values
 from facade.routes.generation import metadata
 from gateway.articles.v1.articles_pb2 import ReadArticleResponse, ReadBlockRequest
@@ -43,7 +44,7 @@ def routes() -> list[web.RouteDef]:
 async def _answer(endpoint: Endpoint, request: web.Request) -> web.Response:
     """Read, translate, call, translate back."""
     _check_json(request)
-    async with ReceivedBody(request, MAX_BODY, "") as held:
+    async with ReceivedBody(request[EXCHANGE], MAX_BODY, "") as held:
         content = held.pop()
         run = asyncio.to_thread if len(content) > _LARGE else _run_here
         limit = request.app[CONTEXT].settings.limits.max_body_values
