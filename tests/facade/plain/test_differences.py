@@ -191,6 +191,24 @@ def test_large_bodies_that_are_taken(monkeypatch):
             pair.compare(*pieces[:-1], Act.LINGER, NEXT)
 
 
+def test_more_than_is_read_ahead_of_an_answer(pair):
+    large = ask(sends=b" " * 3_000 + corpus.BODY)
+    for behind in (large, CHUNKED, GET, EARLY):
+        count = 2 * READ_AT_ONCE // len(behind)
+        pieces = [behind * (count // 4)] * 4
+        pair.compare(SLOW, *pieces, Act.WAIT, NEXT, Act.LINGER)
+        pair.compare(SLOW[:-9], Act.SETTLE, SLOW[-9:] + pieces[0], *pieces, Act.LEAVE)
+
+
+def test_the_same_head_with_another_length(pair, taken):
+    bodies = [body("m" * count) for count in (1, 9, 99, 999)]
+    requests = [ask(sends=one) for one in bodies]
+    pair.compare(*[step for one in requests for step in (one, Act.SETTLE)])
+    assert taken.count == len(requests)
+    inside = ask("X-A: Content-Length: 1", sends=bodies[1])
+    pair.compare(requests[0], Act.SETTLE, inside, Act.SETTLE, NEXT)
+
+
 def test_what_looks_like_a_request_within_another(pair):
     begun = b"GET /healthz HTTP/1.1\r\nHost: a\r\n"
     begun_of_body = ask(length=str(len(PLAIN)), sends=b"")
