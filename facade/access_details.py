@@ -1,4 +1,4 @@
-"""What the line of a request tells beside its route, status and time."""
+"""Fields of an access log line beside route, status and time."""
 
 import re
 
@@ -11,9 +11,9 @@ _KEY = re.compile(r"gw-[A-Za-z0-9_-]+", re.ASCII)
 
 
 def details_of(exchange: Exchange, status: int) -> dict[str, object]:
-    """Return who asked for what, who served it with how many tokens, and what it failed of.
+    """Return the caller, the model, what served it with how many tokens, and the error code.
 
-    What is unknown is left out. The path is told where it leads nowhere; never its query.
+    Unknown fields are left out. The path is there for 404 alone, without its query.
     """
     details: dict[str, object] = {}
     if (caller := exchange.caller) is not None:
@@ -21,11 +21,11 @@ def details_of(exchange: Exchange, status: int) -> dict[str, object]:
         details["key_id"] = caller.key_id
     if exchange.model is not None:
         details["model"] = exchange.model
-    if (answered := exchange.answered) is not None and answered.model:
-        details["served_model"] = answered.model
-        details["provider"] = answered.provider
-        details["input_tokens"] = answered.input_tokens
-        details["output_tokens"] = answered.output_tokens
+    if (served := exchange.served) is not None and served.model:
+        details["served_model"] = served.model
+        details["provider"] = served.provider
+        details["input_tokens"] = served.input_tokens
+        details["output_tokens"] = served.output_tokens
     if exchange.failure is not None:
         details["error"] = exchange.failure
     if status == 404:

@@ -1,4 +1,4 @@
-"""The applications: their routes and what is around them."""
+"""The aiohttp applications: their routes and middlewares; the endpoints for plain requests."""
 
 from collections.abc import Awaitable, Mapping
 from functools import partial

@@ -1,6 +1,6 @@
-"""Request bodies: the one way in which they are read.
+"""Readers for request bodies, with bounds on time and memory.
 
-A body that has come by the time its request is handled is taken as it is. Any other is
+A body that has come by the time its request is handled is returned as it is. Any other is
 bounded in time (`limits.body_idle_s`, `limits.min_body_rate`) and, where it is kept as a
 whole, in the bytes that bodies may have together (`BodyBudget`). A client that expects
 `100 Continue` is sent it when the body is first waited for, after everything that the
@@ -13,7 +13,7 @@ from io import BytesIO
 from aiohttp import web
 
 from facade.http.exchange import Exchange
-from facade.problems import HttpProblem
+from facade.http_errors import HttpError
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, invalid
 
@@ -27,7 +27,7 @@ class PieceReader:
     """
 
     def __init__(self, exchange: Exchange) -> None:
-        """Read the body of a request, not all of which came with the head."""
+        """Initialize a reader; the body has not come with the head."""
         assert exchange.content is not None
         self._exchange = exchange
         self._content = exchange.content
@@ -66,14 +66,14 @@ class PieceReader:
         if self._exchange.is_http_1_1 and not self._content.total_bytes:
             self._exchange.connection.write(_CONTINUE)
 
-    def _stalled(self, *, is_idle: bool) -> HttpProblem:
+    def _stalled(self, *, is_idle: bool) -> HttpError:
         limits = self._limits
         if is_idle:
             said, limit = f"nothing came for {limits.body_idle_s:g} seconds", "body_idle_s"
         else:
             said = f"came slower than {limits.min_body_rate:,} bytes a second"
             limit = "min_body_rate"
-        return HttpProblem(408, "upload_stalled", f"body: {said}", limit=f"limits.{limit}")
+        return HttpError(408, "upload_stalled", f"body: {said}", limit=f"limits.{limit}")
 
 
 def complete_body(
@@ -105,14 +105,14 @@ def complete_body(
 
 
 class ReceivedBody:
-    """A whole body; an async context that gives its bytes, as the one item of a list.
+    """An async context manager that returns a whole body, as the one item of a list.
 
-    Whoever takes them out of it lets their memory go as soon as they can. They count in the
-    budget of the process until the block ends.
+    Whoever pops the item frees its memory as early as possible. The bytes count in the budget
+    of the process until the block ends.
     """
 
     def __init__(self, exchange: Exchange, max_size: int, setting: str = "limits.max_body") -> None:
-        """Return a body of at most `max_size` bytes; `setting` is the bound's name."""
+        """Initialize a reader for at most `max_size` bytes; `setting` is the name of that bound."""
         self._exchange = exchange
         self._max_size = max_size
         self._setting = setting

@@ -1,4 +1,4 @@
-"""What the handlers of a facade share, under typed keys of the application."""
+"""The dependencies that all handlers of a facade share."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -26,10 +26,10 @@ from services.common.settings import Settings
 
 @dataclass(frozen=True)
 class Context:
-    """Everything a handler may need.
+    """The dependencies of a facade's handlers.
 
     Attributes:
-        settings: what the operator set.
+        settings: the settings of the gateway.
         channel: carries every call to the services.
         inference: the stub of the InferenceService on it.
         files: the stub of the FileStoreService on it.
@@ -38,12 +38,12 @@ class Context:
         identify: looks an API key up, through AccountsService, and remembers.
         parser: parses bodies of chat completions and messages.
         body_budget: bounds the bytes of bodies that are held at once.
-        access_log: what this process writes of its requests.
-        metrics: what this process counts.
-        registry: what /metrics shows.
+        access_log: the access log of this process.
+        metrics: the metrics of this process.
+        registry: the metrics that /metrics shows.
         source: identifiers and clocks.
-        drain: the requests in hand.
-        cors: what pages of other origins are told; None where none may read responses.
+        drain: the requests in progress.
+        cors: the headers for pages of other origins; None where no origin is allowed.
     """
 
     settings: Settings
@@ -63,10 +63,10 @@ class Context:
     cors: Cors | None
 
 
-class Answered(NamedTuple):
-    """Who served an answer, as callers name the model, and the tokens read and written.
+class ServedAnswer(NamedTuple):
+    """The model and provider that served an answer, and the tokens read and written.
 
-    Plain values: a part of a message would keep all of it, and an answer may have megabytes.
+    Plain values: part of a message would keep all of it, and an answer may have megabytes.
     """
 
     model: str
@@ -76,7 +76,7 @@ class Answered(NamedTuple):
 
     @classmethod
     def of(cls, served: Served, usage: Usage) -> Self:
-        """Return what the two tell; tokens of a provider's cache count as read."""
+        """Make it of the two messages; tokens of a provider's cache count as read."""
         read = usage.input_tokens
         read += usage.cache_creation_input_tokens + usage.cache_read_input_tokens
         return cls(served.model, served.provider, read, usage.output_tokens)

@@ -1,4 +1,4 @@
-"""Answers that pages of other origins may read (CORS, the Fetch standard, section 3.3).
+"""Headers for pages of other origins (CORS, the Fetch standard, section 3.3).
 
 Off unless the operator names origins. The gateway knows no cookies: a page sends an API key of
 its own, and is never told that it may send credentials of the browser's.

@@ -1,4 +1,4 @@
-"""Which credential a request carries, and the shape its answers take.
+"""The credential of a request, and the format of its responses.
 
 Two headers carry the API key: `Authorization: Bearer` and `x-api-key`, never both but on the
 endpoints of coding agents, some of which send their key in both. Document editing takes the
@@ -35,7 +35,7 @@ _KEY_MISSING = 40101
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What an endpoint asks of a request's headers.
+    """What an endpoint requires of a request's headers.
 
     Attributes:
         shape: the shape it always answers in, or None where the credential decides.

@@ -6,10 +6,10 @@ from http import HTTPStatus
 import grpc
 from aiohttp import web
 
-from facade import credentials, dialects, problems
+from facade import credentials, dialects, http_errors
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse
-from facade.served import UPSTREAM_REQUEST_ID
+from facade.served_headers import UPSTREAM_REQUEST_ID
 from gateway.errors.v1 import errors_pb2
 from services.common import errors
 from services.common.errors import GatewayError
@@ -33,7 +33,7 @@ def to_gateway_error(error: Exception, exchange: Exchange) -> GatewayError:
     if isinstance(error, web.RequestPayloadError):
         return errors.invalid("body", "body: ends before its HTTP framing says, or breaks it")
     if isinstance(error, web.HTTPException):
-        return problems.from_http_exception(error, exchange.method, exchange.path)
+        return http_errors.from_http_exception(error, exchange.method, exchange.path)
     log.error("unforeseen failure", exc_info=error)
     return errors.internal()
 

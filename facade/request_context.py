@@ -1,8 +1,8 @@
-"""What happens around every request, however it was read.
+"""The rules around every request: its id, failures, metrics, log line and API key.
 
-`request_context` is outermost: it gives the request its id, turns every failure into a response
-in the endpoint's own format, counts and logs. `authenticate` refuses a request without a valid
-API key before its body is read.
+`request_context` gives a request its id, turns every failure into a response in the format of
+the endpoint, counts and logs. `authenticate` refuses a request without a valid API key before its
+body is read. Both serve plain requests and those that aiohttp reads.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ ResponseT = TypeVar("ResponseT", JsonResponse | StreamedResponse, web.StreamResp
 async def request_context(
     exchange: Exchange, handler: Callable[[Exchange], Awaitable[ResponseT]]
 ) -> ResponseT | JsonResponse:
-    """Name the request, answer its failures, count and log it.
+    """Serve a request: give it an id, answer its failures, count and log it.
 
     Raises:
-        ConnectionError: the caller has left, or has part of a response that broke off.
-        asyncio.CancelledError: the caller has left, or the facade stops after the response began.
+        ConnectionError: the client has left, or has part of a response that cannot be completed.
+        asyncio.CancelledError: the client has left, or the facade stops after the response began.
     """
     context = exchange.context
     began = context.source.monotonic()
@@ -55,17 +55,16 @@ async def request_context(
         try:
             response = await handler(exchange)
         except ConnectionError:
-            # The caller left while the answer was written: nobody is there to tell.
-            raise
+            raise  # the client left while the response was written
         except Exception as error:
-            # No name here for the failure: its trace has this frame, and the two would keep
-            # each other, with the body that was refused, until the garbage is collected.
+            # The failure has no name here: its trace refers to this frame, and such a cycle
+            # would keep the body that was refused until the garbage is collected.
             response = failed(exchange, to_gateway_error(error, exchange))
             if exchange.has_begun:
                 status = response.status
-                raise ConnectionResetError("the answer has begun") from None
+                raise ConnectionResetError("the response has begun") from None
         except asyncio.CancelledError:
-            if exchange.has_begun or not context.drain.take_over():
+            if exchange.has_begun or not context.drain.uncancel():
                 raise
             response = failed(exchange, stopping())
         if context.drain.is_draining:

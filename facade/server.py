@@ -1,4 +1,4 @@
-"""A facade that listens: its application and its sockets, before the services."""
+"""The HTTP server: its application, its sockets and its channel to the services."""
 
 import asyncio
 import socket
@@ -17,12 +17,12 @@ from facade.cors import Cors
 from facade.draining import Drain
 from facade.http.connection import Connection
 from facade.http.connections import Connections
-from facade.http.heads import hiding_expect
+from facade.http.heads import without_expect
 from facade.http.parser import UnfinishedHeads
 from facade.http.plain import PlainEndpoint
+from facade.inference_stub import inference_stub
 from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
-from facade.serialized import inference_stub
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
@@ -134,7 +134,7 @@ class Facade:
         )
 
     async def stop(self) -> None:
-        """Take no more requests, let those in hand end (`limits.drain_s`), close."""
+        """Stop listening, let requests in progress end (`limits.drain_s`), close."""
         for listener in self._listeners:
             listener.close()
         server = self._runner.server
@@ -172,7 +172,7 @@ async def _listen(
     """Serve the application of `runner` on a socket that is bound, plain requests without it."""
     server = runner.server
     assert server is not None
-    server.request_factory = hiding_expect(server.request_factory)
+    server.request_factory = without_expect(server.request_factory)
     connections = Connections(context.settings.limits, context.metrics)
     heads = UnfinishedHeads()
     return await asyncio.get_running_loop().create_server(

@@ -1,9 +1,8 @@
-"""How an answer that is still coming reaches the caller, as server-sent events.
+"""Streamed responses: events of a gRPC call as server-sent events.
 
-Headers wait for the first content, so that a failure before it is a true HTTP
-status; a caller never waits longer than `hold_headers_s` for them, nor longer than
-`keepalive_s` for a sign of life afterwards. One message from the service becomes
-one write.
+Headers wait for the first content, so that a failure before it has its HTTP status, but no longer
+than `hold_headers_s`; after them a keepalive follows whenever nothing came for `keepalive_s`. One
+message from the service becomes one write.
 """
 
 import asyncio
@@ -12,12 +11,12 @@ from typing import Any, Protocol
 
 import grpc
 
-from facade.context import Answered
+from facade.context import ServedAnswer
 from facade.draining import stopping
 from facade.failures import to_gateway_error
 from facade.http.exchange import Exchange
 from facade.http.responses import StreamedResponse
-from facade.served import served_headers
+from facade.served_headers import served_headers
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event, Served
 from services.common.errors import GatewayError
@@ -40,15 +39,15 @@ class Encoder(Protocol):
         ...
 
     def finish(self) -> bytes:
-        """Return what ends a whole answer."""
+        """Return the bytes that end a complete answer."""
         ...
 
     def keepalive(self) -> bytes:
-        """Return what a client reads past."""
+        """Return bytes that clients ignore."""
         ...
 
     def error(self, error: GatewayError) -> bytes:
-        """Return what ends an answer that broke off."""
+        """Return the bytes that end an answer with an error."""
         ...
 
 
@@ -72,7 +71,7 @@ async def relay(exchange: Exchange, call: Any, encoder: Encoder) -> StreamedResp
             return await stream.end(encoder.error(failure))
         except asyncio.CancelledError:
             context = exchange.context
-            if not exchange.has_begun or not context.drain.take_over():
+            if not exchange.has_begun or not context.drain.uncancel():
                 raise
             failure = stopping()
             context.metrics.limits_reached.labels(failure.limit).inc()
@@ -80,7 +79,7 @@ async def relay(exchange: Exchange, call: Any, encoder: Encoder) -> StreamedResp
             return await stream.end(encoder.error(failure))
         return await stream.end(encoder.finish())
     finally:
-        exchange.answered = Answered.of(encoder.served, encoder.usage)
+        exchange.served = ServedAnswer.of(encoder.served, encoder.usage)
         call.cancel()
         stream.stop()
 

@@ -7,7 +7,7 @@ from aiohttp.helpers import parse_content_type
 from aiohttp.streams import StreamReader
 from multidict import CIMultiDictProxy
 
-from facade.context import Answered, Context
+from facade.context import Context, ServedAnswer
 from services.common.authentication import Caller
 
 _NO_CONTENT_TYPE = "application/octet-stream"
@@ -64,12 +64,11 @@ class Exchange:
         cors_headers: headers for pages of other origins.
         has_begun: whether part of the response has been written.
         model: the model that the request names.
-        answered: who served the answer.
+        served: who served the answer, with how many tokens.
         failure: the code of the error that the request was answered with.
     """
 
     __slots__ = (
-        "answered",
         "api_key",
         "body",
         "caller",
@@ -88,6 +87,7 @@ class Exchange:
         "path",
         "request_id",
         "route",
+        "served",
     )
 
     def __init__(
@@ -121,7 +121,7 @@ class Exchange:
         self.cors_headers = _NO_HEADERS
         self.has_begun = False
         self.model: str | None = None
-        self.answered: Answered | None = None
+        self.served: ServedAnswer | None = None
         self.failure: str | None = None
         self.caller: Caller | None = None
 

@@ -1,12 +1,12 @@
-"""The requests that API clients send all day, read without aiohttp's parser.
+"""A reader for plain requests, which most API clients send.
 
-A head is plain where every reader of HTTP/1.1 agrees on it: one pattern says what that is, and
-takes much less than RFC 9112 allows. No field is there twice, none says anything about framing
-but one `Content-Length`, and nothing follows the body. Such a request to one of a few paths is
-served without aiohttp. All else goes to aiohttp's parser, with the very bytes that came.
+A head is plain where every reader of HTTP/1.1 agrees on it: one pattern defines that, and matches
+much less than RFC 9112 allows. No field is there twice, none is about framing but one
+`Content-Length`, and nothing follows the body in the same read. Such a request to one of a few
+paths is served without aiohttp. All else goes to aiohttp's parser, with the very bytes that came.
 
 aiohttp's parser does not tell whether it is between two requests. Its bytes are counted while
-their heads are plain; from a head on that is not, everything of the connection is for aiohttp.
+their heads are plain; after a head that is not, aiohttp serves the rest of the connection.
 """
 
 import asyncio
@@ -29,24 +29,24 @@ _HEAD = re.compile(
     rb"((?:[!#$%&'*+.^_`|~0-9A-Za-z-]++: *+(?:[!-~]++(?: ++[!-~]++)*+)?+\r\n)++)\r\n"
 )
 _LENGTH = re.compile(r"[1-9][0-9]{0,14}|0", re.ASCII)
-_UNUSUAL = frozenset(
+_NOT_PLAIN = frozenset(
     {
         *("transfer-encoding", "content-encoding", "te", "trailer", "expect", "upgrade"),
         *("keep-alive", "proxy-connection", "http2-settings", "sec-websocket-key1"),
     }
 )
-_STAYS = frozenset({"keep-alive", "Keep-Alive"})
-# What `PlainReader.ahead` is once nobody knows where the next request begins.
+_KEEP_ALIVE = frozenset({"keep-alive", "Keep-Alive"})
+# Value of `PlainReader.bytes_ahead` where the begin of the next request is not known.
 _UNKNOWN: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class PlainEndpoint:
-    """What serves the plain requests to one path.
+    """An endpoint for plain requests.
 
     Attributes:
-        path: the path, which names the route too.
-        respond: returns the response, whatever happens; raises where there is nobody to tell.
+        path: the path, which is the name of the route too.
+        respond: returns a response, also for failures; raises where the client has left.
     """
 
     path: str
@@ -60,9 +60,9 @@ class PlainReader:
     """Reads the plain requests of one connection.
 
     Attributes:
-        ahead: bytes that come before the next request begins: of a body that is read here, or of
-            a request that aiohttp's parser reads. It is negative once that is not known.
-        body: the body that is read here and has not come to its end.
+        bytes_ahead: bytes before the next request: of a body that is read here, or of a request
+            that aiohttp's parser reads; negative where that is not known.
+        body: the body that is being read here.
     """
 
     def __init__(
@@ -73,17 +73,18 @@ class PlainReader:
         protocol: BaseProtocol,
         read_ahead: int,
     ) -> None:
-        """Begin at the first byte of a connection.
+        """Initialize a reader at the first byte of a connection.
 
         Args:
             endpoints: of a POST that is served here, by path; without any, aiohttp's parser
                 reads everything.
             context: settings, metrics and the services.
             connection: that the requests come on.
-            protocol: the same; is told to pause while more than twice `read_ahead` of a body waits.
+            protocol: the connection; paused while more than twice `read_ahead` of a body is
+                buffered.
             read_ahead: bytes.
         """
-        self.ahead = 0 if endpoints else _UNKNOWN
+        self.bytes_ahead = 0 if endpoints else _UNKNOWN
         self.body: StreamReader | None = None
         self._endpoints = endpoints
         self._context = context
@@ -96,25 +97,25 @@ class PlainReader:
         self._loop = asyncio.get_running_loop()
 
     def read(self, data: bytes) -> PlainRequest | None:
-        """Return the request that `data` begins; None where aiohttp's parser is to read `data`.
+        """Return the plain request that `data` begins, None where aiohttp is to read `data`.
 
-        To be called while `ahead` is 0.
+        Call this only while `bytes_ahead` is 0.
         """
         head = _HEAD.match(data, 0, self._max_head)
-        # As long as nothing below says otherwise.
-        self.ahead = _UNKNOWN
+        # Unless the checks below pass.
+        self.bytes_ahead = _UNKNOWN
         if head is None:
             return None
         method, path, lines = head.groups()
         fields = lines.decode().split("\r\n")
-        fields.pop()  # nothing, behind the last line's end
+        fields.pop()  # the empty string behind the last line
         headers = {}
         for field in fields:
             name, _, value = field.partition(":")
             headers[name.lower()] = value.lstrip(" ")
-        if len(headers) != len(fields) or not _UNUSUAL.isdisjoint(headers):
+        if len(headers) != len(fields) or not _NOT_PLAIN.isdisjoint(headers):
             return None
-        if headers.get("connection", "keep-alive") not in _STAYS:
+        if headers.get("connection", "keep-alive") not in _KEEP_ALIVE:
             return None
         said = headers.get("content-length", "0")
         if not _LENGTH.fullmatch(said):
@@ -124,7 +125,7 @@ class PlainReader:
         left = begins + length - len(data)
         if left < 0:
             return None
-        self.ahead = left
+        self.bytes_ahead = left
         endpoint = self._endpoints.get(path)
         is_complete = "host" in headers and len(headers) <= self._max_fields
         if endpoint is None or method != b"POST" or not length or not is_complete:
@@ -141,21 +142,21 @@ class PlainReader:
         )
 
     def read_body(self, data: bytes) -> bytes:
-        """Take what is of the body that has not come to its end; return what follows it."""
+        """Feed the body that is being read; return the bytes behind it."""
         body = self.body
         assert body is not None
-        piece = data[: self.ahead]
+        piece = data[: self.bytes_ahead]
         body.feed_data(piece)
-        self.ahead -= len(piece)
-        if self.ahead == 0:
+        self.bytes_ahead -= len(piece)
+        if self.bytes_ahead == 0:
             self.body = None
             body.feed_eof()
         return data[len(piece) :]
 
-    def pass_over(self, size: int) -> None:
-        """Note that aiohttp's parser reads so many bytes more."""
-        if self.ahead > 0:
+    def skip(self, size: int) -> None:
+        """Count bytes that aiohttp's parser reads."""
+        if self.bytes_ahead > 0:
             # With more than the rest of its request, another one has begun.
-            self.ahead = max(self.ahead - size, _UNKNOWN)
+            self.bytes_ahead = max(self.bytes_ahead - size, _UNKNOWN)
         else:
-            self.ahead = _UNKNOWN
+            self.bytes_ahead = _UNKNOWN

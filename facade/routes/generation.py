@@ -1,7 +1,7 @@
-"""What chat completions and messages have in common: read, translate, call, translate back.
+"""Common parts of chat completions and messages: parse, call the service, respond.
 
-A conversation may have many megabytes, and an answer take minutes: nothing holds the body
-beyond its reading, nor the request beyond its sending.
+A conversation may have many megabytes, and an answer take minutes: nothing keeps the body after
+it has been parsed, nor the request after it has been sent.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,13 +10,13 @@ from typing import Any
 from aiohttp import web
 
 from facade.bodies import ReceivedBody, complete_body
-from facade.context import Answered
+from facade.context import ServedAnswer
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
+from facade.http_errors import unsupported_media_type
 from facade.middlewares import EXCHANGE
 from facade.parsing import Kind, Option, Parsed
-from facade.problems import unsupported_media_type
-from facade.served import served_headers
+from facade.served_headers import served_headers
 from facade.sse import Encoder, relay
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
@@ -34,7 +34,7 @@ _DIALECTS: Mapping[Kind, Dialect.ValueType] = {
 
 
 def check_json(exchange: Exchange) -> None:
-    """Check that a request says it is JSON.
+    """Check that the content type of a request is JSON.
 
     Raises:
         GatewayError: 415 for another content type.
@@ -83,7 +83,7 @@ def metadata(request: web.Request) -> Metadata:
 
 
 def stream(exchange: Exchange, parsed: Parsed, encoder: Encoder) -> Awaitable[Response]:
-    """Ask for an answer as it comes; return what answers the request with it."""
+    """Start a streamed call; return the coroutine that answers the request with it."""
     inference = exchange.context.inference
     call = inference.StreamGenerate(parsed.request, metadata=rpc_metadata(exchange))
     return relay(exchange, call, encoder)
@@ -94,7 +94,7 @@ def generate(
     parsed: Parsed,
     render: Callable[[GenerateResponse], bytes],
 ) -> Awaitable[Response]:
-    """Ask for a whole answer; return what answers the request with it.
+    """Start a unary call; return the coroutine that answers the request with it.
 
     An answer that needs no translation goes as it came.
     """
@@ -108,5 +108,5 @@ async def _whole(
 ) -> Response:
     response = await call
     served = response.served
-    exchange.answered = Answered.of(served, response.usage)
+    exchange.served = ServedAnswer.of(served, response.usage)
     return JsonResponse(response.verbatim or render(response), served_headers(served))

@@ -2,13 +2,13 @@
 
 from collections.abc import Awaitable
 
-from facade.context import Answered
+from facade.context import ServedAnswer
 from facade.dialects import anthropic
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.parsing import Parsed
 from facade.routes.generation import generate, parse, rpc_metadata, stream
-from facade.served import served_headers
+from facade.served_headers import served_headers
 from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.errors import invalid
 
@@ -51,7 +51,7 @@ async def _count_tokens(exchange: Exchange, *, coding: bool) -> Response:
     parsed = await parse(exchange, "count_tokens", betas=betas, coding=coding)
     inference = exchange.context.inference
     counted = await inference.CountTokens(parsed.request, metadata=rpc_metadata(exchange))
-    exchange.answered = Answered.of(counted.served, Usage(input_tokens=counted.input_tokens))
+    exchange.served = ServedAnswer.of(counted.served, Usage(input_tokens=counted.input_tokens))
     headers = served_headers(counted.served)
     if counted.estimated:
         headers["x-gateway-estimate"] = "true"

@@ -309,7 +309,8 @@ def conversations(draw: st.DrawFn) -> list[Step]:
         data = data[:at] + changed + data[at + draw(st.integers(0, 3)) :]
     steps: list[Step] = []
     for piece in cut(data, draw(st.lists(st.integers(0, 2_000), max_size=4))):
-        steps += [piece, *draw(st.lists(acts, max_size=1))]
+        # Settled, as a request may be refused before or after the rest of its body has come.
+        steps += [piece, Act.SETTLE, *draw(st.lists(acts, max_size=1))]
     return steps
 
 

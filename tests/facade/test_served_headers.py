@@ -1,4 +1,4 @@
-from facade.served import served_headers
+from facade.served_headers import served_headers
 from gateway.inference.v1.inference_pb2 import Served
 
 

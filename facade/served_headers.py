@@ -1,4 +1,4 @@
-"""The headers that tell what served an answer."""
+"""Response headers that name what served an answer."""
 
 from collections.abc import Iterable
 from functools import lru_cache
