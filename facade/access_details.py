@@ -1,10 +1,8 @@
-"""What the line of a request tells beside its route, status and time."""
+"""Fields of an access log line beside route, status and time."""
 
 import re
 
-from aiohttp import web
-
-from facade.context import ANSWERED, CALLER, FAILURE, MODEL
+from facade.http.exchange import Exchange
 from services.common.texts import cut, printable
 
 _MAX_PATH = 256  # characters
@@ -12,24 +10,24 @@ _MAX_PATH = 256  # characters
 _KEY = re.compile(r"gw-[A-Za-z0-9_-]+", re.ASCII)
 
 
-def details_of(request: web.Request, status: int) -> dict[str, object]:
-    """Return who asked for what, who served it with how many tokens, and what it failed of.
+def details_of(exchange: Exchange, status: int) -> dict[str, object]:
+    """Return the caller, the model, what served it with how many tokens, and the error code.
 
-    What is unknown is left out. The path is told where it leads nowhere; never its query.
+    Unknown fields are left out. The path is there for 404 alone, without its query.
     """
     details: dict[str, object] = {}
-    if (caller := request.get(CALLER)) is not None:
+    if (caller := exchange.caller) is not None:
         details["user"] = caller.user_id
         details["key_id"] = caller.key_id
-    if (model := request.get(MODEL)) is not None:
-        details["model"] = model
-    if (answered := request.get(ANSWERED)) is not None and answered.model:
-        details["served_model"] = answered.model
-        details["provider"] = answered.provider
-        details["input_tokens"] = answered.input_tokens
-        details["output_tokens"] = answered.output_tokens
-    if (failure := request.get(FAILURE)) is not None:
-        details["error"] = failure
+    if exchange.model is not None:
+        details["model"] = exchange.model
+    if (served := exchange.served) is not None and served.model:
+        details["served_model"] = served.model
+        details["provider"] = served.provider
+        details["input_tokens"] = served.input_tokens
+        details["output_tokens"] = served.output_tokens
+    if exchange.failure is not None:
+        details["error"] = exchange.failure
     if status == 404:
-        details["path"] = printable(cut(_KEY.sub("gw-…", request.path), _MAX_PATH))
+        details["path"] = printable(cut(_KEY.sub("gw-…", exchange.path), _MAX_PATH))
     return details

@@ -1,8 +1,7 @@
 """The access log: a line for a request, and under load for some of them.
 
-A line costs more than the rest of the gateway's bookkeeping. Up to a bound every request
-of a second has one; beyond it only those that failed at the server have. No request waits
-for one: what is to be told is noted, and written a moment later.
+A line costs more than the rest of the gateway's bookkeeping. Up to a bound every request of a
+second has one, beyond it only server errors have. Lines are buffered and written a moment later.
 """
 
 import logging
@@ -13,7 +12,7 @@ from services.common import logs
 log = logging.getLogger("facade.access")
 
 _SERVER_ERRORS = 500
-# How late a line may be; one of a failure of the server is not late at all.
+# Seconds after which buffered lines are written; server errors are written at once.
 _DELAY_S = 0.2
 
 
@@ -38,7 +37,7 @@ class AccessLog:
         self._second = -1
         self._lines = 0
         self._left_out = 0
-        self._noted: list[dict[str, object]] = []
+        self._buffered: list[dict[str, object]] = []
 
     def answered(
         self,
@@ -48,10 +47,10 @@ class AccessLog:
         seconds: float,
         details: Callable[[], dict[str, object]],
     ) -> None:
-        """Note a request that was answered, `seconds` after it came.
+        """Log a request that was answered `seconds` after it came.
 
-        What `details` returns stands in its line too; it is called only if there is one. The
-        first line after some were left out tells how many, as `left_out`.
+        `details` returns further fields; it is called only for requests that have a line. The
+        first line after some were left out has their number, as `left_out`.
         """
         second = int(self._monotonic())
         if second != self._second:
@@ -61,7 +60,7 @@ class AccessLog:
             self._left_out += 1
             return
         self._lines += 1
-        told: dict[str, object] = {
+        line: dict[str, object] = {
             "request_id": logs.request_id.get(),
             "method": method,
             "route": route,
@@ -70,16 +69,16 @@ class AccessLog:
             **details(),
         }
         if self._left_out:
-            told["left_out"] = self._left_out
+            line["left_out"] = self._left_out
             self._left_out = 0
-        self._noted.append(told)
+        self._buffered.append(line)
         if is_bad:
             self.write()
-        elif len(self._noted) == 1:
+        elif len(self._buffered) == 1:
             self._later(_DELAY_S, self.write)
 
     def write(self) -> None:
-        """Write what is noted; to be called before the process ends, too."""
-        noted, self._noted = self._noted, []
-        for told in noted:
-            log.info("request", extra=told)
+        """Write the buffered lines; call this before the process ends, too."""
+        lines, self._buffered = self._buffered, []
+        for line in lines:
+            log.info("request", extra=line)

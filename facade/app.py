@@ -1,30 +1,63 @@
-"""The applications: their routes and what is around them."""
+"""The aiohttp applications: their routes and middlewares; the endpoints for plain requests."""
+
+from collections.abc import Awaitable, Mapping
+from functools import partial
 
 from aiohttp import web
 
 from facade import middlewares
 from facade.context import CONTEXT, Context
-from facade.cors import Cors
+from facade.http.exchange import Exchange
+from facade.http.plain import PlainEndpoint
+from facade.http.responses import Response
+from facade.middlewares import Endpoint, as_handler
+from facade.request_context import authenticate, request_context
 from facade.routes import articles, chat, files, memory, messages, models, operations
 
-# Where a POST is read and routed by the shortest way (`facade.http.plain`, `facade.http.routing`).
-PLAIN_PATHS = frozenset({"/beta/v1/chat/completions", "/beta/v1/messages", "/coding/v1/messages"})
+# Where a POST that is plain is served without aiohttp.
+_PLAIN: Mapping[str, Endpoint] = {
+    "/beta/v1/chat/completions": chat.create,
+    "/beta/v1/messages": messages.create,
+    "/coding/v1/messages": messages.create_coding,
+}
+_GENERATION: Mapping[str, Endpoint] = {
+    **_PLAIN,
+    "/beta/v1/messages/count_tokens": messages.count_tokens,
+    "/coding/v1/messages/count_tokens": messages.count_coding_tokens,
+}
+
+
+def plain_endpoints() -> dict[bytes, PlainEndpoint]:
+    """Return the endpoints that serve plain requests, by path."""
+    return {
+        path.encode(): PlainEndpoint(path, partial(_respond, endpoint))
+        for path, endpoint in _PLAIN.items()
+    }
+
+
+def _respond(endpoint: Endpoint, exchange: Exchange) -> Awaitable[Response]:
+    return request_context(exchange, partial(_authenticated, endpoint))
+
+
+async def _authenticated(endpoint: Endpoint, exchange: Exchange) -> Response:
+    await authenticate(exchange)
+    return await endpoint(exchange)
 
 
 def create_app(context: Context) -> web.Application:
     """Build the application of one facade."""
-    app = web.Application(middlewares=[middlewares.observe, middlewares.authenticate])
-    if origins := context.settings.server.cors_origins:
-        app.middlewares.insert(1, Cors(origins).handle)
+    app = web.Application(
+        middlewares=[
+            middlewares.in_request_context,
+            middlewares.answer_preflights,
+            middlewares.authenticated,
+        ]
+    )
     app[CONTEXT] = context
-    app.on_response_prepare.append(middlewares.name_answer)
+    app.on_response_prepare.append(middlewares.name_response)
     app.add_routes(
         [
-            web.post("/beta/v1/chat/completions", chat.create),
-            web.post("/beta/v1/messages", messages.create),
-            web.post("/beta/v1/messages/count_tokens", messages.count_tokens),
-            web.post("/coding/v1/messages", messages.create_coding),
-            web.post("/coding/v1/messages/count_tokens", messages.count_coding_tokens),
+            *(web.post(path, as_handler(endpoint)) for path, endpoint in _GENERATION.items()),
             web.get("/beta/v1/models", models.list_models),
             web.get("/beta/v1/models/{name:.+}", models.get_model),
             web.get("/coding/v1/models", models.list_models),
@@ -48,9 +81,9 @@ def create_app(context: Context) -> web.Application:
 
 def create_operations_app(context: Context) -> web.Application:
     """Build the application of the listener for whoever runs the gateway."""
-    app = web.Application(middlewares=[middlewares.observe])
+    app = web.Application(middlewares=[middlewares.in_request_context])
     app[CONTEXT] = context
-    app.on_response_prepare.append(middlewares.name_answer)
+    app.on_response_prepare.append(middlewares.name_response)
     app.add_routes(
         [
             web.get("/healthz", operations.healthz),

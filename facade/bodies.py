@@ -1,6 +1,6 @@
-"""Request bodies: the one way in which they are read.
+"""Readers for request bodies, with bounds on time and memory.
 
-A body that has come by the time its request is handled is taken as it is. Any other is
+A body that has come by the time its request is handled is returned as it is. Any other is
 bounded in time (`limits.body_idle_s`, `limits.min_body_rate`) and, where it is kept as a
 whole, in the bytes that bodies may have together (`BodyBudget`). A client that expects
 `100 Continue` is sent it when the body is first waited for, after everything that the
@@ -10,11 +10,10 @@ request's head alone decides.
 import asyncio
 from io import BytesIO
 
-from aiohttp import HttpVersion11, web
+from aiohttp import web
 
-from facade.context import CALLER, CONTEXT
-from facade.http.heads import EXPECT
-from facade.problems import HttpProblem
+from facade.http.exchange import Exchange
+from facade.http_errors import HttpError
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, invalid
 
@@ -27,14 +26,16 @@ class PieceReader:
     Only time spent waiting for the client counts.
     """
 
-    def __init__(self, request: web.Request) -> None:
-        self._request = request
-        self._content = request.content
-        self._limits = request.app[CONTEXT].settings.limits
+    def __init__(self, exchange: Exchange) -> None:
+        """Initialize a reader; the body has not come with the head."""
+        assert exchange.content is not None
+        self._exchange = exchange
+        self._content = exchange.content
+        self._limits = exchange.context.settings.limits
         self._time = asyncio.get_running_loop().time
         self._waited_s = 0.0
         self._received = 0
-        self._is_expected = EXPECT in request
+        self._is_expected = exchange.expect is not None
 
     async def next(self, size: int = -1) -> bytes:
         """Return the next bytes, at most `size` where it is given, and none at the end.
@@ -44,7 +45,7 @@ class PieceReader:
         """
         if self._is_expected:
             self._is_expected = False
-            await self._send_continue()
+            self._send_continue()
         limits = self._limits
         left_s = limits.body_idle_s + self._received / limits.min_body_rate - self._waited_s
         began = self._time()
@@ -61,61 +62,58 @@ class PieceReader:
         self._received += len(piece)
         return piece
 
-    async def _send_continue(self) -> None:
-        request = self._request
-        if request.version < HttpVersion11 or self._content.total_bytes:
-            return
-        await request.writer.write(_CONTINUE)
-        # It is no part of the answer.
-        request.writer.output_size = 0
+    def _send_continue(self) -> None:
+        if self._exchange.is_http_1_1 and not self._content.total_bytes:
+            self._exchange.connection.write(_CONTINUE)
 
-    def _stalled(self, *, is_idle: bool) -> HttpProblem:
+    def _stalled(self, *, is_idle: bool) -> HttpError:
         limits = self._limits
         if is_idle:
             said, limit = f"nothing came for {limits.body_idle_s:g} seconds", "body_idle_s"
         else:
             said = f"came slower than {limits.min_body_rate:,} bytes a second"
             limit = "min_body_rate"
-        return HttpProblem(408, "upload_stalled", f"body: {said}", limit=f"limits.{limit}")
+        return HttpError(408, "upload_stalled", f"body: {said}", limit=f"limits.{limit}")
 
 
 def complete_body(
-    request: web.Request, max_size: int, setting: str = "limits.max_body"
+    exchange: Exchange, max_size: int, setting: str = "limits.max_body"
 ) -> bytes | None:
     """Return the body of a request where all of it has come, else None.
 
     Args:
-        request: whose body nothing has read yet.
+        exchange: whose body nothing has read yet.
         max_size: bytes that it may have.
         setting: the bound's name.
 
     Raises:
         GatewayError: too_large; invalid, the framing is broken.
     """
-    content = request.content
-    if not content.is_eof():
-        return None
-    try:
-        body = content.read_nowait()
-    except web.RequestPayloadError:
-        raise _broken() from None
+    body, exchange.body = exchange.body, None
+    if body is None:
+        content = exchange.content
+        assert content is not None, "the body is taken once"
+        if not content.is_eof():
+            return None
+        try:
+            body = content.read_nowait()
+        except web.RequestPayloadError:
+            raise _broken() from None
     if len(body) > max_size:
         raise _too_large(max_size, setting)
     return body
 
 
 class ReceivedBody:
-    """A whole body; an async context that gives its bytes, as the one item of a list.
+    """An async context manager that returns a whole body, as the one item of a list.
 
-    Whoever takes them out of it lets their memory go as soon as they can. They count in the
-    budget of the process until the block ends.
+    Whoever pops the item frees its memory as early as possible. The bytes count in the budget
+    of the process until the block ends.
     """
 
-    def __init__(
-        self, request: web.Request, max_size: int, setting: str = "limits.max_body"
-    ) -> None:
-        """Return a body of at most `max_size` bytes; `setting` is the bound's name."""
-        self._request = request
+    def __init__(self, exchange: Exchange, max_size: int, setting: str = "limits.max_body") -> None:
+        """Initialize a reader for at most `max_size` bytes; `setting` is the name of that bound."""
+        self._exchange = exchange
         self._max_size = max_size
         self._setting = setting
         self._reserved = 0
@@ -128,10 +126,10 @@ class ReceivedBody:
             GatewayError: too_large; rate_limited or unavailable, there is no room for it;
                 as `PieceReader.next`.
         """
-        body = complete_body(self._request, self._max_size, self._setting)
+        body = complete_body(self._exchange, self._max_size, self._setting)
         if body is not None:
             return [body]
-        if (self._request.content_length or 0) > self._max_size:
+        if self._exchange.content_length > self._max_size:
             raise self._too_large()
         try:
             return [await self._read()]
@@ -144,9 +142,10 @@ class ReceivedBody:
         self._release()
 
     async def _read(self) -> bytes:
-        self._user_id = self._request[CALLER].user_id
-        self._reserve(self._request.content_length or 0)
-        reader = PieceReader(self._request)
+        assert self._exchange.caller is not None, "it has been authenticated"
+        self._user_id = self._exchange.caller.user_id
+        self._reserve(self._exchange.content_length)
+        reader = PieceReader(self._exchange)
         # Not pieces joined, which would be there twice.
         body = BytesIO()
         while piece := await reader.next():
@@ -160,13 +159,13 @@ class ReceivedBody:
 
     def _reserve(self, size: int) -> None:
         if size:
-            budget = self._request.app[CONTEXT].body_budget
+            budget = self._exchange.context.body_budget
             budget.reserve(self._user_id, size, self._reserved)
             self._reserved += size
 
     def _release(self) -> None:
         if self._reserved:
-            self._request.app[CONTEXT].body_budget.release(self._user_id, self._reserved)
+            self._exchange.context.body_budget.release(self._user_id, self._reserved)
             self._reserved = 0
 
     def _too_large(self) -> GatewayError:

@@ -1,4 +1,4 @@
-"""Bounds on the bytes of request bodies that a process holds at once."""
+"""Bounds on the bytes of request bodies that a process buffers at once."""
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError

@@ -1,4 +1,4 @@
-"""What the handlers of a facade share, under typed keys of the application."""
+"""The dependencies that all handlers of a facade share."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from facade.access_log import AccessLog
 from facade.body_budget import BodyBudget
-from facade.dialects.paths import CallerPaths
+from facade.cors import Cors
 from facade.draining import Drain
 from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
@@ -19,17 +19,17 @@ from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc
 from gateway.inference.v1.inference_pb2 import Served
 from gateway.memory.v1 import memory_pb2_grpc
-from services.common.authentication import Caller, Identify
+from services.common.authentication import Identify
 from services.common.ids import Source
 from services.common.settings import Settings
 
 
 @dataclass(frozen=True)
 class Context:
-    """Everything a handler may need.
+    """The dependencies of a facade's handlers.
 
     Attributes:
-        settings: what the operator set.
+        settings: the settings of the gateway.
         channel: carries every call to the services.
         inference: the stub of the InferenceService on it.
         files: the stub of the FileStoreService on it.
@@ -38,11 +38,12 @@ class Context:
         identify: looks an API key up, through AccountsService, and remembers.
         parser: parses bodies of chat completions and messages.
         body_budget: bounds the bytes of bodies that are held at once.
-        access_log: what this process writes of its requests.
-        metrics: what this process counts.
-        registry: what /metrics shows.
+        access_log: the access log of this process.
+        metrics: the metrics of this process.
+        registry: the metrics that /metrics shows.
         source: identifiers and clocks.
-        drain: the requests in hand.
+        drain: the requests in progress.
+        cors: the headers for pages of other origins; None where no origin is allowed.
     """
 
     settings: Settings
@@ -59,12 +60,13 @@ class Context:
     registry: CollectorRegistry
     source: Source
     drain: Drain
+    cors: Cors | None
 
 
-class Answered(NamedTuple):
-    """Who served an answer, as callers name the model, and the tokens read and written.
+class ServedAnswer(NamedTuple):
+    """The model and provider that served an answer, and the tokens read and written.
 
-    Plain values: a part of a message would keep all of it, and an answer may have megabytes.
+    Plain values: part of a message would keep all of it, and an answer may have megabytes.
     """
 
     model: str
@@ -74,24 +76,10 @@ class Answered(NamedTuple):
 
     @classmethod
     def of(cls, served: Served, usage: Usage) -> Self:
-        """Return what the two tell; tokens of a provider's cache count as read."""
+        """Make it of the two messages; tokens of a provider's cache count as read."""
         read = usage.input_tokens
         read += usage.cache_creation_input_tokens + usage.cache_read_input_tokens
         return cls(served.model, served.provider, read, usage.output_tokens)
 
 
 CONTEXT = web.AppKey("context", Context)
-# Of a request: its id; the caller's API key and its owner, once it has been looked up; and
-# whether the head of its answer is on its way. For its line in the log: the model it names, who
-# served it with how many tokens, and the code of the failure it was answered with.
-REQUEST_ID = web.RequestKey("request_id", str)
-API_KEY = web.RequestKey("api_key", str)
-CALLER = web.RequestKey("caller", Caller)
-HAS_BEGUN = web.RequestKey("has_begun", bool)
-MODEL = web.RequestKey("model", str)
-ANSWERED = web.RequestKey("answered", Answered)
-FAILURE = web.RequestKey("failure", str)
-# How services' names of its fields are translated into its caller's, once it has been parsed.
-CALLER_PATHS = web.RequestKey("caller_paths", CallerPaths)
-# What its answer tells pages of other origins, where the operator allows any.
-CORS_HEADERS = web.RequestKey("cors_headers", dict[str, str])

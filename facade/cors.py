@@ -1,4 +1,4 @@
-"""Answers that pages of other origins may read (CORS, the Fetch standard, section 3.3).
+"""Headers for pages of other origins (CORS, the Fetch standard, section 3.3).
 
 Off unless the operator names origins. The gateway knows no cookies: a page sends an API key of
 its own, and is never told that it may send credentials of the browser's.
@@ -7,10 +7,7 @@ its own, and is never told that it may send credentials of the browser's.
 import re
 from collections.abc import Collection
 
-from aiohttp import hdrs, web
-
-from facade.context import CORS_HEADERS
-from facade.http.routing import Handler
+from aiohttp import hdrs
 
 _METHODS = "GET, HEAD, POST, DELETE"
 # What pages may send beside what browsers let pass by themselves.
@@ -61,29 +58,20 @@ class Cors:
         """Return what stands in every answer to a page of `origin`, or to no page if it is ""."""
         return self._others if self._any else self._of_origin.get(origin, self._others)
 
-    @web.middleware
-    async def handle(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer a preflight, or mark the answer of any other request.
+    def preflight(self, origin: str, asked: str) -> dict[str, str] | None:
+        """Return the headers that answer a preflight, None where the origin is not allowed.
 
-        A preflight carries no key, and is answered for any path: the answer to the request
-        itself, a 404 among them, is to be read by the page.
+        Args:
+            origin: of the page.
+            asked: names of the headers that the page wants to send.
         """
-        request[CORS_HEADERS] = headers = self.headers(request.headers.get(hdrs.ORIGIN, ""))
-        if (
-            request.method != hdrs.METH_OPTIONS
-            or hdrs.ACCESS_CONTROL_REQUEST_METHOD not in request.headers
-            or hdrs.ACCESS_CONTROL_ALLOW_ORIGIN not in headers
-        ):
-            return await handler(request)
-        asked = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "")
-        return web.Response(
-            status=204,
-            headers={
-                hdrs.ACCESS_CONTROL_ALLOW_METHODS: _METHODS,
-                hdrs.ACCESS_CONTROL_ALLOW_HEADERS: ", ".join(_allowed(asked)),
-                hdrs.ACCESS_CONTROL_MAX_AGE: str(_MAX_AGE_S),
-            },
-        )
+        if hdrs.ACCESS_CONTROL_ALLOW_ORIGIN not in self.headers(origin):
+            return None
+        return {
+            hdrs.ACCESS_CONTROL_ALLOW_METHODS: _METHODS,
+            hdrs.ACCESS_CONTROL_ALLOW_HEADERS: ", ".join(_allowed(asked)),
+            hdrs.ACCESS_CONTROL_MAX_AGE: str(_MAX_AGE_S),
+        }
 
 
 def _allowed(asked: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which credential a request carries, and the shape its answers take.
+"""The credential of a request, and the format of its responses.
 
 Two headers carry the API key: `Authorization: Bearer` and `x-api-key`, never both but on the
 endpoints of coding agents, some of which send their key in both. Document editing takes the
@@ -35,7 +35,7 @@ _KEY_MISSING = 40101
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What an endpoint asks of a request's headers.
+    """What an endpoint requires of a request's headers.
 
     Attributes:
         shape: the shape it always answers in, or None where the credential decides.
@@ -65,7 +65,7 @@ def shape_of(headers: Mapping[str, str], rules: Rules) -> ApiFormat:
 
 def format_of(headers: Mapping[str, str], rules: Rules = BY_CREDENTIAL) -> Format:
     """Return the shape of an answer that the credential decides."""
-    if "Authorization" in headers:
+    if "authorization" in headers:
         if "x-api-key" in headers and not rules.takes_both:
             return ApiFormat.OPENAI
         return ApiFormat.ANTHROPIC if "anthropic-version" in headers else ApiFormat.OPENAI
@@ -80,7 +80,7 @@ def key_of(headers: Mapping[str, str], rules: Rules) -> str:
             or they carry different keys; invalid_api_key when none is there, or when what it
             holds cannot be a key.
     """
-    authorization = headers.get("Authorization")
+    authorization = headers.get("authorization")
     api_key = headers.get("x-api-key")
     if authorization is not None and api_key is not None:
         return _key_of_both(authorization, api_key, rules)

@@ -1,4 +1,4 @@
-"""How a file goes out over HTTP: its headers, and which part of it was asked for.
+"""HTTP downloads of files: headers, conditions and ranges.
 
 Conditions and ranges are RFC 9110's (sections 8.8.3, 13.1, 14), the name's two spellings
 RFC 6266's. A file never changes, so its hash is a strong entity tag.

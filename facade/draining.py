@@ -1,6 +1,6 @@
-"""How a facade ends what it has in hand when it stops.
+"""Graceful shutdown of a facade: requests in progress end, or are answered 503.
 
-1. Connections without a request are closed at once, and every answer closes its own.
+1. Idle connections are closed at once, and every response closes its own.
 2. Requests, also those whose body is still coming, have `limits.drain_s` to end.
 3. Those left then are answered 503; a stream that has begun ends with an error event, and
    anything else that has begun is cut off.
@@ -9,87 +9,85 @@
 import asyncio
 from collections.abc import Callable, Iterable
 
-from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 
-# What requests that are cut get to send their last bytes, and their callers to read them.
-_LAST_WORDS_S = 0.5
+# Seconds that cancelled requests have to send their last bytes, and clients to read them.
+_CANCELLED_S = 0.5
 _READING_S = 0.2
 
 Connections = Callable[[], Iterable[RequestHandler]]
 
 
 class Drain:
-    """The requests in hand.
+    """The requests in progress.
 
     Attributes:
-        is_draining: whether no more are taken.
+        is_draining: whether the facade is stopping.
     """
 
     def __init__(self) -> None:
         self.is_draining = False
-        self._in_hand: dict[asyncio.Task[object], web.Request] = {}
-        self._cut: set[asyncio.Task[object]] = set()
+        self._in_progress: dict[asyncio.Task[object], object] = {}
+        self._cancelled: set[asyncio.Task[object]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def enter(self, request: web.Request) -> "asyncio.Task[object]":
-        """Note that the current task serves a request, and return the task."""
+    def enter(self, connection: object) -> "asyncio.Task[object]":
+        """Note that the current task serves a request of a connection, and return the task."""
         loop = self._loop
         if loop is None:
             # Of the first request and of all others: to ask for it takes a system call.
             loop = self._loop = asyncio.get_running_loop()
-        # Not `request.task`, which serves the connection.
         task = asyncio.current_task(loop)
         assert task is not None
-        self._in_hand[task] = request
+        self._in_progress[task] = connection
         return task
 
     def leave(self, task: "asyncio.Task[object]") -> None:
         """Note that a request has been served."""
-        del self._in_hand[task]
+        del self._in_progress[task]
 
-    def take_over(self) -> bool:
-        """Return whether the current task was cancelled here, and let it go on if so."""
+    def uncancel(self) -> bool:
+        """Return whether the current task was cancelled by a drain, and uncancel it if so."""
         task = asyncio.current_task()
-        if task is None or task not in self._cut:
+        if task is None or task not in self._cancelled:
             return False
-        self._cut.discard(task)
+        self._cancelled.discard(task)
         task.uncancel()
         return True
 
     async def finish(self, drain_s: float, connections: Connections) -> None:
-        """Wait for the requests in hand to end, and answer those that do not."""
+        """Wait for the requests in progress to end, and cancel those that do not."""
         self.is_draining = True
-        # What has been read from sockets so far becomes requests.
+        # Data that has been read from sockets becomes requests.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        busy = {request.protocol for request in self._in_hand.values()}
+        busy = set(self._in_progress.values())
         for connection in connections():
             if connection not in busy:
                 connection.force_close()
         if await self._ended(drain_s):
             return
-        self._cut |= self._in_hand.keys()
-        for task in self._cut:
+        self._cancelled |= self._in_progress.keys()
+        for task in self._cancelled:
             task.cancel()
-        await self._ended(_LAST_WORDS_S)
-        # A connection that is closed while its caller still sends loses the answer.
+        await self._ended(_CANCELLED_S)
+        # A connection that is closed while its client still sends loses the response.
         await asyncio.sleep(_READING_S)
 
     async def _ended(self, within_s: float) -> bool:
-        """Wait until no request is in hand; return whether that came in time."""
+        """Wait until no request is in progress; return whether that came in time."""
         loop = asyncio.get_running_loop()
         end = loop.time() + within_s
-        while self._in_hand and (left := end - loop.time()) > 0:
-            await asyncio.wait(set(self._in_hand), timeout=left)
-        return not self._in_hand
+        while self._in_progress and (left := end - loop.time()) > 0:
+            await asyncio.wait(set(self._in_progress), timeout=left)
+        return not self._in_progress
 
 
 def stopping() -> GatewayError:
-    """Return the error that requests end with that the gateway could not finish: 503."""
+    """Return the error for requests that a stopping gateway could not finish: 503."""
     return GatewayError(
         errors_pb2.REASON_UNAVAILABLE,
         "the gateway is stopping; try again",

@@ -1,4 +1,4 @@
-"""What a facade counts, shown by /metrics."""
+"""Metrics of a facade, shown by /metrics."""
 
 from prometheus_client import CollectorRegistry
 

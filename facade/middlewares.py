@@ -1,51 +1,25 @@
-"""What happens around every request.
+"""Requests that aiohttp reads: their exchanges, and its responses."""
 
-`observe` is outermost: it gives the request its id, turns every failure into an
-answer of the endpoint's own shape, counts and logs. `authenticate` lets nobody in
-without a key, before a body is read.
-"""
-
-import asyncio
-import logging
-import re
+from collections.abc import Awaitable, Callable
 from functools import partial
-from http import HTTPStatus
+from typing import cast
 
-import grpc
-from aiohttp import hdrs, web
-from multidict import CIMultiDict
+from aiohttp import HttpVersion11, hdrs, web
 
-from facade import credentials, dialects, draining, problems
-from facade.access_details import details_of
 from facade.context import (
-    API_KEY,
-    CALLER,
-    CALLER_PATHS,
     CONTEXT,
-    CORS_HEADERS,
-    FAILURE,
-    HAS_BEGUN,
-    REQUEST_ID,
 )
-from facade.http.connection import Connection
-from facade.http.heads import check_head
-from facade.http.routing import Handler, RoutedRequest
-from facade.served import UPSTREAM_REQUEST_ID
-from gateway.errors.v1 import errors_pb2
-from services.common import errors, logs
-from services.common.errors import GatewayError
-from services.common.hops import HOPS_KEY, MAX_HOPS, loop_detected, parse_hops
-from services.common.ids import MAX_REQUEST_ID, new_request_id
+from facade.http.exchange import ClientConnection, Exchange
+from facade.http.heads import EXPECT, check_head
+from facade.http.raw_response import RawResponse
+from facade.http.responses import JsonResponse, StreamedResponse
+from facade.request_context import authenticate, request_context
 
-log = logging.getLogger(__name__)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Endpoint = Callable[[Exchange], Awaitable[JsonResponse | StreamedResponse]]
 
-# Below 500 these pass by themselves.
-_RETRYABLE = frozenset(
-    {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
-)
-# The operator has to mend a provider's key or address first.
-_FOR_THE_OPERATOR = frozenset({errors_pb2.REASON_UPSTREAM_AUTH, errors_pb2.REASON_LOOP_DETECTED})
-_REQUEST_ID = re.compile(rf"[A-Za-z0-9._:/+=-]{{1,{MAX_REQUEST_ID}}}", re.ASCII)
+# Of a request.
+EXCHANGE = web.RequestKey("exchange", Exchange)
 # Addresses that clients are given; some ask for their head before anything else.
 BASE_PATHS = tuple(
     f"{path}{slash}"
@@ -56,138 +30,100 @@ PUBLIC = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs", *BASE_PATHS
 
 
 @web.middleware
-async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Name the request, answer its failures, count and log it."""
-    context = request.app[CONTEXT]
-    began = context.source.monotonic()
-    given = request.headers.get("x-request-id", "")
-    request_id = given if _REQUEST_ID.fullmatch(given) else new_request_id()
-    request[REQUEST_ID] = request_id
-    logs.request_id.set(request_id)
-    route = _route_of(request)
-    status = 499
-    context.metrics.live.inc()
-    task = context.drain.enter(request)
-    try:
-        try:
-            response = await handler(request)
-        except ConnectionError:
-            # The caller left while the answer was written: nobody is there to tell.
-            raise
-        except Exception as error:
-            # No name here for the failure: its trace has this frame, and the two would keep
-            # each other, with the body that was refused, until the garbage is collected.
-            response = _refuse(request, error)
-        except asyncio.CancelledError:
-            if HAS_BEGUN in request or not context.drain.take_over():
-                raise
-            response = _failed(request, draining.stopping())
-        if context.drain.is_draining:
-            response.force_close()
-        status = response.status
-        return response
-    finally:
-        context.drain.leave(task)
-        seconds = context.source.monotonic() - began
-        context.metrics.live.dec()
-        context.metrics.answered(route, status, seconds)
-        context.access_log.answered(
-            request.method, route, status, seconds, partial(details_of, request, status)
-        )
+async def in_request_context(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Serve a request in its context."""
+    request[EXCHANGE] = exchange = _exchange_of(request)
+
+    async def serve(_: Exchange) -> web.StreamResponse:
+        return await handler(request)
+
+    response = await request_context(exchange, serve)
+    if isinstance(response, JsonResponse):
+        return to_web_response(exchange, response)
+    if not exchange.keep_alive:
+        response.force_close()
+    return response
 
 
 @web.middleware
-async def authenticate(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse a request without a key of ours, or with a wrong version."""
-    check_head(request)
-    if request.path in PUBLIC or request.match_info.http_exception is not None:
-        return await handler(request)
-    rules = credentials.rules_for(request.path)
-    key = credentials.key_of(request.headers, rules)
-    caller = await request.app[CONTEXT].identify(key)
-    connection = request.protocol
-    if isinstance(connection, Connection):
-        connection.authenticated()
-    credentials.check_version(request.headers, rules)
-    passed = request.headers.get(HOPS_KEY)
-    if passed is not None and parse_hops(passed) > MAX_HOPS:
-        raise loop_detected()
-    request[API_KEY] = key
-    request[CALLER] = caller
+async def answer_preflights(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer a preflight of a browser (the Fetch standard, section 3.3).
+
+    A preflight carries no key, and is answered for any path: the response to the request itself,
+    a 404 among them, is to be read by the page.
+    """
+    cors = request[EXCHANGE].context.cors
+    asked = request.headers
+    if (
+        cors is not None
+        and request.method == hdrs.METH_OPTIONS
+        and hdrs.ACCESS_CONTROL_REQUEST_METHOD in asked
+    ):
+        names = asked.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "")
+        headers = cors.preflight(asked.get(hdrs.ORIGIN, ""), names)
+        if headers is not None:
+            return web.Response(status=204, headers=headers)
     return await handler(request)
 
 
-def _refuse(request: web.Request, error: Exception) -> web.Response:
-    return _failed(request, told(error, request))
+@web.middleware
+async def authenticated(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse a request without a valid API key, unless its path needs none."""
+    exchange = request[EXCHANGE]
+    check_head(request)
+    if request.path not in PUBLIC and request.match_info.http_exception is None:
+        await authenticate(exchange)
+    return await handler(request)
 
 
-async def name_answer(request: web.Request, response: web.StreamResponse) -> None:
-    """Put the request's id on its answer, under the name either kind of client looks for.
+async def name_response(request: web.Request, response: web.StreamResponse) -> None:
+    """Put the request's id on its response, under the name either kind of client looks for.
 
-    The answer does not name the server. One that comes before the end of its request closes
+    The response does not name the server. One that comes before the end of its request closes
     the connection.
     """
-    request[HAS_BEGUN] = True
+    exchange = request[EXCHANGE]
+    exchange.has_begun = True
     headers = response.headers
-    request_id = request.get(REQUEST_ID)
-    if request_id is not None:
-        headers["x-request-id"] = headers["request-id"] = request_id
+    headers["x-request-id"] = headers["request-id"] = exchange.request_id
     headers.popall(hdrs.SERVER, None)
-    if CORS_HEADERS in request:
-        headers.update(request[CORS_HEADERS])
-    if not request.content.is_eof():
+    headers.update(exchange.cors_headers)
+    if not exchange.is_received:
         response.force_close()
         headers[hdrs.CONNECTION] = "close"
 
 
-def told(error: Exception, request: web.Request) -> GatewayError:
-    """Return what a caller is told of any failure; what nobody foresaw is logged."""
-    if isinstance(error, GatewayError):
-        return error
-    if isinstance(error, grpc.aio.AioRpcError):
-        failure = errors.from_rpc_error(error)
-        # None of a service's names of fields is the caller's own.
-        return request[CALLER_PATHS].translate(failure) if CALLER_PATHS in request else failure
-    if isinstance(error, web.RequestPayloadError):
-        return errors.invalid("body", "body: ends before its HTTP framing says, or breaks it")
-    if isinstance(error, web.HTTPException):
-        return problems.from_http_exception(error, request)
-    log.error("unforeseen failure", exc_info=error)
-    return errors.internal()
+def as_handler(endpoint: Endpoint) -> Handler:
+    """Return an aiohttp handler that answers as an endpoint does."""
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        exchange = request[EXCHANGE]
+        return to_web_response(exchange, await endpoint(exchange))
+
+    return handler
 
 
-def error_response(request: web.Request, error: GatewayError) -> web.Response:
-    """Return the answer that tells of a failure, in the endpoint's own shape."""
-    shape = credentials.shape_of(request.headers, credentials.rules_for(request.path))
-    status, body = dialects.render_error(shape, error, request[REQUEST_ID])
-    headers: CIMultiDict[str] = CIMultiDict(error.headers)
-    if error.upstream_request_id:
-        headers[UPSTREAM_REQUEST_ID] = error.upstream_request_id
-    if error.retry_after_s is not None:
-        headers["Retry-After"] = str(error.retry_after_s)
-    if not _may_retry(error, status):
-        headers["x-should-retry"] = "false"  # which the official SDKs follow
-    return web.Response(body=body, status=status, headers=headers, content_type="application/json")
+def to_web_response(
+    exchange: Exchange, response: JsonResponse | StreamedResponse
+) -> web.StreamResponse:
+    """Return a response for aiohttp's loop; one that has been streamed is not written again."""
+    if isinstance(response, StreamedResponse):
+        return RawResponse(response.status, bytes, exchange)
+    return RawResponse(response.status, partial(response.encode, exchange), exchange)
 
 
-def _failed(request: web.Request, failure: GatewayError) -> web.Response:
-    request[FAILURE] = failure.code
-    if failure.limit:
-        request.app[CONTEXT].metrics.limits_reached.labels(failure.limit).inc()
-    return error_response(request, failure)
-
-
-def _may_retry(error: GatewayError, status: int) -> bool:
-    """Return whether the same request may be answered when it is sent again."""
-    if len(error.attempts) > 1:
-        return False  # the gateway has retried already; retries of clients would multiply that
-    if error.reason in _FOR_THE_OPERATOR:
-        return False
-    return status in _RETRYABLE or (status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED)
-
-
-def _route_of(request: web.Request) -> str:
-    if isinstance(request, RoutedRequest):
-        return request.route.name
+def _exchange_of(request: web.Request) -> Exchange:
     resource = request.match_info.route.resource
-    return resource.canonical if resource is not None else "unknown"
+    return Exchange(
+        request.app[CONTEXT],
+        cast(ClientConnection, request.protocol),
+        request.method,
+        request.path,
+        resource.canonical if resource is not None else "unknown",
+        request.headers,
+        None,
+        request.content,
+        is_http_1_1=request.version >= HttpVersion11,
+        keep_alive=request.keep_alive,
+        expect=request.get(EXPECT),
+    )

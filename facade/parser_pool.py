@@ -1,4 +1,4 @@
-"""Parses bodies without holding up the event loop.
+"""A parser for request bodies that does not block the event loop.
 
 Reading a body takes up to a second, in calls of C that let no other thread run. A small body
 is parsed where it is; one that takes no longer than 20 ms in a thread, whose calls of C are

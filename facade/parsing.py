@@ -1,4 +1,4 @@
-"""Bodies of chat completions and messages into requests: check, read, translate."""
+"""Parser for bodies of chat completions and messages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Parsed:
 
     Attributes:
         request: what to generate, a `GenerateRequest` or `LazyRequest`, or the bytes of one
-            where another process has read the body; `facade.serialized` sends each of them.
+            where another process has read the body; `facade.inference_stub` sends each of them.
         model: the model that the caller named.
         stream: whether the answer is streamed.
         origins: where its messages and blocks stood in the body.

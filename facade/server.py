@@ -1,4 +1,4 @@
-"""A facade that listens: its application and its sockets, before the services."""
+"""The HTTP server: its application, its sockets and its channel to the services."""
 
 import asyncio
 import socket
@@ -8,21 +8,21 @@ from typing import Self
 import grpc
 from aiohttp import web
 from prometheus_client import CollectorRegistry
-from yarl import URL
 
 from facade.access_log import AccessLog
-from facade.app import PLAIN_PATHS, create_app, create_operations_app
+from facade.app import create_app, create_operations_app, plain_endpoints
 from facade.body_budget import BodyBudget
 from facade.context import Context
+from facade.cors import Cors
 from facade.draining import Drain
 from facade.http.connection import Connection
 from facade.http.connections import Connections
-from facade.http.heads import hiding_expect
+from facade.http.heads import without_expect
 from facade.http.parser import UnfinishedHeads
-from facade.http.routing import Route, dispatch, routes_of
+from facade.http.plain import PlainEndpoint
+from facade.inference_stub import inference_stub
 from facade.metrics import Metrics
 from facade.parser_pool import ParserPool
-from facade.serialized import inference_stub
 from gateway.accounts.v1 import accounts_pb2, accounts_pb2_grpc
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
@@ -101,10 +101,10 @@ class Facade:
             registry=metrics.shown(registry),
             source=source,
             drain=Drain(),
+            cors=Cors(origins) if (origins := settings.server.cors_origins) else None,
         )
-        app = create_app(context)
         runner = web.AppRunner(
-            app,
+            create_app(context),
             handler_cancellation=True,
             access_log=None,
             shutdown_timeout=_CLOSE_S,
@@ -117,11 +117,11 @@ class Facade:
         )
         await runner.setup()
         await operations.setup()
-        routes = routes_of(app, PLAIN_PATHS) if settings.server.plain_requests else {}
+        plain = plain_endpoints() if settings.server.plain_requests else {}
         bound = _bound_socket(host, port)
         metrics_bound = _bound_socket(settings.server.metrics_host, metrics_port)
         listeners = (
-            await _listen(bound, runner, context, routes),
+            await _listen(bound, runner, context, plain),
             await _listen(metrics_bound, operations, context, {}),
         )
         return cls(
@@ -134,7 +134,7 @@ class Facade:
         )
 
     async def stop(self) -> None:
-        """Take no more requests, let those in hand end (`limits.drain_s`), close."""
+        """Stop listening, let requests in progress end (`limits.drain_s`), close."""
         for listener in self._listeners:
             listener.close()
         server = self._runner.server
@@ -164,17 +164,17 @@ def _identify(channel: grpc.aio.Channel, settings: Settings, source: Source) -> 
 
 
 async def _listen(
-    bound: socket.socket, runner: web.AppRunner, context: Context, routes: Mapping[str, Route]
+    bound: socket.socket,
+    runner: web.AppRunner,
+    context: Context,
+    plain: Mapping[bytes, PlainEndpoint],
 ) -> asyncio.Server:
-    """Serve the application of `runner` on a socket that is bound, some of it by its `routes`."""
+    """Serve the application of `runner` on a socket that is bound, plain requests without it."""
     server = runner.server
     assert server is not None
-    server.request_factory = hiding_expect(server.request_factory)
-    if routes:
-        dispatch(server, routes)
+    server.request_factory = without_expect(server.request_factory)
     connections = Connections(context.settings.limits, context.metrics)
     heads = UnfinishedHeads()
-    plain = {path.encode(): URL(path) for path in routes}
     return await asyncio.get_running_loop().create_server(
         lambda: Connection(server, connections, heads, context, plain), sock=bound, backlog=_BACKLOG
     )

@@ -1,9 +1,8 @@
-"""How an answer that is still coming reaches the caller, as server-sent events.
+"""Streamed responses: events of a gRPC call as server-sent events.
 
-Headers wait for the first content, so that a failure before it is a true HTTP
-status; a caller never waits longer than `hold_headers_s` for them, nor longer than
-`keepalive_s` for a sign of life afterwards. One message from the service becomes
-one write.
+Headers wait for the first content, so that a failure before it has its HTTP status, but no longer
+than `hold_headers_s`; after them a keepalive follows whenever nothing came for `keepalive_s`. One
+message from the service becomes one write.
 """
 
 import asyncio
@@ -11,23 +10,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import grpc
-from aiohttp import HttpVersion11, web
 
-from facade.answers import send
-from facade.context import ANSWERED, CALLER_PATHS, CONTEXT, FAILURE, Answered
+from facade.context import ServedAnswer
 from facade.draining import stopping
-from facade.middlewares import told
-from facade.served import served_headers
+from facade.failures import to_gateway_error
+from facade.http.exchange import Exchange
+from facade.http.responses import StreamedResponse
+from facade.served_headers import served_headers
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.inference.v1.inference_pb2 import Event, Served
 from services.common.errors import GatewayError
 from services.common.idle import IdleTimer
-
-_HEADERS = {
-    "Content-Type": "text/event-stream; charset=utf-8",
-    "Cache-Control": "no-cache",
-    "X-Accel-Buffering": "no",
-}
 
 
 class Encoder(Protocol):
@@ -46,153 +39,125 @@ class Encoder(Protocol):
         ...
 
     def finish(self) -> bytes:
-        """Return what ends a whole answer."""
+        """Return the bytes that end a complete answer."""
         ...
 
     def keepalive(self) -> bytes:
-        """Return what a client reads past."""
+        """Return bytes that clients ignore."""
         ...
 
     def error(self, error: GatewayError) -> bytes:
-        """Return what ends an answer that broke off."""
+        """Return the bytes that end an answer with an error."""
         ...
 
 
-async def relay(request: web.Request, call: Any, encoder: Encoder) -> web.StreamResponse:
-    """Answer `request` with the events of `call`, a StreamGenerate that has begun.
+async def relay(exchange: Exchange, call: Any, encoder: Encoder) -> StreamedResponse:
+    """Answer a request with the events of `call`, a StreamGenerate that has begun.
 
     Raises:
         grpc.aio.AioRpcError: the call failed before anything was sent.
     """
-    answer = _Answer(request, encoder)
+    stream = _EventStream(exchange, encoder)
     try:
         try:
             while (message := await call.read()) is not grpc.aio.EOF:
-                await answer.go_on(message.events)
+                await stream.write_batch(message.events)
         except (grpc.aio.AioRpcError, LookupError, TypeError, ValueError) as error:
             # Also of events that no service of ours sends.
-            if not answer.has_begun:
+            if not exchange.has_begun:
                 raise
-            failure = told(error, request)
-            request[FAILURE] = failure.code
-            return await answer.end(encoder.error(failure))
+            failure = to_gateway_error(error, exchange)
+            exchange.failure = failure.code
+            return await stream.end(encoder.error(failure))
         except asyncio.CancelledError:
-            context = request.app[CONTEXT]
-            if not answer.has_begun or not context.drain.take_over():
+            context = exchange.context
+            if not exchange.has_begun or not context.drain.uncancel():
                 raise
             failure = stopping()
             context.metrics.limits_reached.labels(failure.limit).inc()
-            request[FAILURE] = failure.code
-            return await answer.end(encoder.error(failure))
-        return await answer.end(encoder.finish())
+            exchange.failure = failure.code
+            return await stream.end(encoder.error(failure))
+        return await stream.end(encoder.finish())
     finally:
-        request[ANSWERED] = Answered.of(encoder.served, encoder.usage)
+        exchange.served = ServedAnswer.of(encoder.served, encoder.usage)
         call.cancel()
-        answer.stop()
+        stream.stop()
 
 
-class _Stream(web.StreamResponse):
-    # Headers go out with the first content, as those of a `web.Response` do: one write.
-    _send_headers_immediately = False
+class _EventStream:
+    """Headers when they are due, events as they come, and keepalives while nothing comes."""
 
-
-class _Answer:
-    """What the caller gets: headers when they are due, and signs of life where nothing comes.
-
-    Attributes:
-        has_begun: whether the headers are on their way.
-    """
-
-    def __init__(self, request: web.Request, encoder: Encoder) -> None:
-        limits = request.app[CONTEXT].settings.limits
-        self.has_begun = False
-        self._request = request
-        self._connection = request.protocol
-        self._in_chunks = request.version >= HttpVersion11
+    def __init__(self, exchange: Exchange, encoder: Encoder) -> None:
+        limits = exchange.context.settings.limits
+        self._exchange = exchange
+        self._connection = exchange.connection
         self._encoder = encoder
-        self._headers: dict[str, str] = dict(_HEADERS)
+        self._headers: dict[str, str] = {}
         self._held: list[bytes] = []
-        self._response: web.StreamResponse
+        self._response: StreamedResponse | None = None
         self._keepalive_s = limits.keepalive_s
         self._timer = IdleTimer(limits.hold_headers_s, self._on_silence)
-        self._sign: asyncio.Task[None] | None = None  # of life, that is being given
 
-    async def go_on(self, events: Sequence[Event]) -> None:
-        """Write what there is, in one go, and wait while the caller does not read.
+    async def write_batch(self, events: Sequence[Event]) -> None:
+        """Write events in one go, and wait while the caller does not read.
 
         What comes before the first content waits for it.
         """
-        if self._sign is not None:
-            await self._sign
         data = self._encoder.encode(events)
-        if not self.has_begun:
+        response = self._response
+        if response is None:
             self._held.append(data)
-            if not self._are_due(events):
+            if not self._are_headers_due(events):
                 return
-            await self._begin()
-            # Together with the headers.
-            await self._response.write(self._all_held())
+            self._begin().write(self._take_held())
         elif data:
             self._timer.touch()
-            # `StreamResponse.write` makes four calls of it.
-            framed = b"%x\r\n%b\r\n" % (len(data), data) if self._in_chunks else data
-            send(self._connection, framed)
+            response.write(data)
         if self._connection.writing_paused:
-            await self._request.writer.drain()
+            await self._connection.drain()
 
-    async def end(self, data: bytes) -> web.StreamResponse:
-        """Write the last."""
-        if self._sign is not None:
-            await self._sign
-        if not self.has_begun:
-            await self._begin()
-            data = self._all_held() + data
+    async def end(self, data: bytes) -> StreamedResponse:
+        """Write the last data, and wait while the caller does not read."""
+        response = self._response or self._begin()
         self._timer.stop()
-        await self._response.write_eof(data)
-        return self._response
+        response.write_eof(self._take_held() + data)
+        if self._connection.writing_paused:
+            await self._connection.drain()
+        return response
 
     def stop(self) -> None:
-        """Return no more signs of life."""
+        """Stop writing keepalives."""
         self._timer.stop()
-        if self._sign is not None:
-            self._sign.cancel()
 
-    def _are_due(self, events: Sequence[Event]) -> bool:
-        """Return whether the headers are, and learn what stands in them."""
+    def _are_headers_due(self, events: Sequence[Event]) -> bool:
+        """Return whether content has come; note the headers that tell what serves it."""
         for event in events:
             if event.WhichOneof("kind") == "start":
-                paths = self._request[CALLER_PATHS]
-                self._headers |= served_headers(event.start.served, paths)
+                self._headers |= served_headers(event.start.served, self._exchange.caller_paths)
             elif _is_content(event):
                 return True
         return False
 
-    async def _begin(self) -> None:
-        self.has_begun = True
+    def _begin(self) -> StreamedResponse:
         self._timer.stop()
         self._timer = IdleTimer(self._keepalive_s, self._on_silence)
-        self._response = _Stream(headers=self._headers)
-        await self._response.prepare(self._request)
+        self._response = response = StreamedResponse(self._exchange, self._headers)
+        return response
 
-    def _all_held(self) -> bytes:
+    def _take_held(self) -> bytes:
         held = b"".join(self._held)
         self._held.clear()
         return held
 
     def _on_silence(self) -> None:
-        # A caller who has something to read needs no sign.
-        if self._sign is None and not self._connection.writing_paused:
-            self._sign = asyncio.create_task(self._give_sign())
-
-    async def _give_sign(self) -> None:
+        # A caller who has something to read needs no keepalive.
+        if self._connection.writing_paused:
+            return
+        response = self._response or self._begin()
         try:
-            if not self.has_begun:
-                await self._begin()
-            await self._response.write(self._all_held() or self._encoder.keepalive())
+            response.write(self._take_held() or self._encoder.keepalive())
         except ConnectionError:
-            pass  # a caller who is gone needs none; the request's own task learns of it too
-        finally:
-            self._sign = None
+            pass  # the task of the request learns of it too
 
 
 def _is_content(event: Event) -> bool:

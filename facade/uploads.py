@@ -1,4 +1,4 @@
-"""What a form for a file says, read as it comes.
+"""A streaming parser for the multipart form of a file upload.
 
 The words of the form are the same in both formats: `file`; `purpose`;
 `expires_after` as JSON, or `expires_after[anchor]` and `expires_after[seconds]`; and

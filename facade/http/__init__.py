@@ -1,1 +1,1 @@
-"""HTTP connections before and around a request: bounds, refusals, and who may connect."""
+"""HTTP connections: their limits, their requests and responses, and refused heads."""

@@ -1,10 +1,14 @@
-"""One HTTP connection of a caller.
+"""One HTTP connection of a client.
 
-aiohttp's `RequestHandler` with bounds on what it lets a caller hold, and with answers of our own
-where aiohttp would write plain text. Attributes of aiohttp's which are not public are set here: the
-parser, to put `BoundedParser` around it, and the number of requests that wait on a connection,
-which aiohttp has as a constant. Elsewhere `plain` fills a `StreamReader` at once, and `routing`
-tells a request its route.
+aiohttp's `RequestHandler` with bounds on what a client makes it buffer, with responses in JSON
+where aiohttp would write plain text, and with plain requests (`plain`) served without it: by one
+task, which makes no `web.Request` and writes a whole response at once. Data that comes while a
+plain request is served is held until it has been answered, so that aiohttp never serves a request
+at the same time.
+
+Private attributes of aiohttp's are set here: the parser, to wrap it in a `BoundedParser`, the
+number of requests that wait on a connection, which aiohttp has as a constant, and the time at
+which an idle connection closes.
 """
 
 import asyncio
@@ -13,17 +17,19 @@ import traceback
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from aiohttp import web
+from aiohttp import ClientConnectionResetError, web
 from aiohttp.http import HttpRequestParser
 from aiohttp.web import RequestPayloadError
-from yarl import URL
 
 from facade.context import Context
 from facade.http import refusals
 from facade.http.connections import Connections
+from facade.http.exchange import Exchange
 from facade.http.parser import BoundedParser, UnfinishedHeads
-from facade.http.plain import PlainReader
-from facade.http.refusals import BadHeadError, Refusal
+from facade.http.plain import PlainEndpoint, PlainReader
+from facade.http.raw_response import RawResponse
+from facade.http.refusals import BadHeadError
+from facade.http.responses import JsonResponse
 from services.common import errors, logs
 from services.common.errors import GatewayError
 from services.common.ids import new_request_id
@@ -35,10 +41,10 @@ log = logging.getLogger(__name__)
 _MAX_WAITING: Final = 2
 # Bytes of a body that are read ahead.
 _READ_AHEAD: Final = 256 << 10
-# Bytes of answers that wait for a caller before nothing more is written, and before more is.
+# Bytes of responses that are buffered when writing pauses, and when it resumes.
 _HIGH: Final = 32 << 10
 _LOW: Final = 16 << 10
-# How long a caller may take to read an answer that comes before the end of its request.
+# Seconds that a client has to read a response that comes before the end of its request.
 _LINGER_S: Final = 2.0
 
 
@@ -48,11 +54,14 @@ class Connection(web.RequestHandler):
     __slots__ = (
         "_connections",
         "_context",
+        "_held",
+        "_held_bytes",
         "_input",
-        "_is_known",
+        "_is_authenticated",
+        "_open_transport",
+        "_plain",
         "_progress_at",
         "_unread",
-        "_wire",
     )
 
     def __init__(
@@ -61,16 +70,16 @@ class Connection(web.RequestHandler):
         connections: Connections,
         heads: UnfinishedHeads,
         context: Context,
-        plain: Mapping[bytes, URL],
+        plain: Mapping[bytes, PlainEndpoint],
     ) -> None:
-        """Begin without a transport.
+        """Initialize a connection without a transport.
 
         Args:
-            server: whose handler serves the requests.
+            server: serves the requests that are not plain.
             connections: all connections of the process.
             heads: the unfinished heads of the process.
             context: settings, metrics and the access log.
-            plain: paths where a POST may do without aiohttp's parser.
+            plain: endpoints that serve plain requests, by path.
         """
         loop = asyncio.get_running_loop()
         limits = connections.limits
@@ -79,7 +88,7 @@ class Connection(web.RequestHandler):
             loop=loop,
             keepalive_timeout=limits.idle_connection_s,
             access_log=cast(logging.Logger, None),
-            # What is left of a request when it has been answered is dropped in `_linger`.
+            # The rest of a request that has been answered is dropped in `_linger`.
             lingering_time=0,
             auto_decompress=False,
         )
@@ -94,18 +103,22 @@ class Connection(web.RequestHandler):
             auto_decompress=False,
             max_msg_queue_size=1,
         )
-        reader = PlainReader(plain, limits, self, _READ_AHEAD)
+        reader = PlainReader(plain, context, self, self, _READ_AHEAD)
         self._input = BoundedParser(
-            parser, reader, limits, heads, loop.time, self._go_on, self._stop_reading
+            parser, reader, limits, heads, loop.time, self._resume_parsing, self._stop_reading
         )
         self._parser = cast(Any, self._input)
         self._max_msg_queue_size = _MAX_WAITING
         self._msg_queue_resume_size = _MAX_WAITING // 2
         self._connections = connections
         self._context = context
-        self._is_known = False
+        self._is_authenticated = False
+        # Serves a plain request; data that follows the request is held meanwhile.
+        self._plain: asyncio.Task[None] | None = None
+        self._held: list[bytes] = []
+        self._held_bytes = 0
         # `transport` is None as soon as closing begins; what is written may take longer.
-        self._wire: asyncio.Transport | None = None
+        self._open_transport: asyncio.Transport | None = None
         self._unread = 0
         self._progress_at = 0.0
 
@@ -115,94 +128,128 @@ class Connection(web.RequestHandler):
         return self._input.answered == self._input.messages
 
     def authenticated(self) -> None:
-        """Note that a request came with a good key."""
-        if not self._is_known:
-            self._is_known = True
+        """Note that a request came with a valid API key."""
+        if not self._is_authenticated:
+            self._is_authenticated = True
             self._connections.authenticated(self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Serve the connection, unless there are too many."""
-        self._wire = wire = cast(asyncio.Transport, transport)
+        self._open_transport = opened = cast(asyncio.Transport, transport)
         if not self._connections.admit(self):
-            self._wire = None
+            self._open_transport = None
             self.force_close()
-            wire.write(self._response(refusals.too_many_connections(), ""))
-            wire.close()
+            opened.write(self._response(refusals.too_many_connections(), ""))
+            opened.close()
             return
         # Until the first request the time for a head runs, which is less than an idle
         # connection has.
         self._input.began = self._progress_at = self._loop.time()
-        wire.set_write_buffer_limits(high=_HIGH, low=_LOW)
+        opened.set_write_buffer_limits(high=_HIGH, low=_LOW)
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Release what the connection held."""
-        if self._wire is not None:
-            self._wire = None
-            self._connections.forget(self)
+        if self._open_transport is not None:
+            self._open_transport = None
+            self._connections.remove(self)
             if self.writing_paused:
-                self._connections.resumed()
+                self._connections.writing_resumed()
         self._input.close()
         super().connection_lost(exc)
 
+    def data_received(self, data: bytes) -> None:
+        """Serve a plain request, leave any other to aiohttp."""
+        if self._plain is not None:
+            self._hold(data)
+            return
+        if data and not (self._force_close or self._close):
+            request = self._input.read_plain(data)
+            if request is not None:
+                self._plain = self._loop.create_task(self._serve(*request))
+                return
+        super().data_received(data)
+
+    def write(self, data: bytes) -> None:
+        """Write bytes of a response that are framed already.
+
+        Raises:
+            ConnectionError: the client has left.
+        """
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            raise ClientConnectionResetError("the client has left")
+        transport.write(data)
+
+    async def drain(self) -> None:
+        """Wait until the client has read enough of what was written.
+
+        Raises:
+            ConnectionError: the client has left.
+        """
+        if self.transport is not None and self.writing_paused:
+            await self._drain_helper()
+
+    def force_close(self) -> None:
+        """Close the connection at once, whatever is being served."""
+        super().force_close()
+        if self._plain is not None:
+            self._plain.cancel()
+
     def pause_writing(self) -> None:
-        """Make the answer wait for the caller."""
-        self._connections.stopped()
+        """Pause the response until the client has read more."""
+        self._connections.writing_paused()
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """Go on with the answer."""
+        """Resume the response."""
         self._progress_at = self._loop.time()
-        self._connections.resumed()
+        self._connections.writing_resumed()
         super().resume_writing()
 
     def check(self, now: float) -> float:
         """Close the connection where a head or a reader takes too long.
 
         Returns:
-            The seconds for which the caller has read nothing of what waits to be read.
+            The seconds for which the client has read nothing of what is buffered for it.
         """
         limits = self._connections.limits
         began = self._input.began
         if began is not None and now - began > limits.head_timeout_s and self.is_idle:
             self._refuse(refusals.head_timed_out(limits.head_timeout_s))
-        if self._wire is None:
+        if self._open_transport is None:
             return 0.0
-        waiting = self._wire.get_write_buffer_size()
+        waiting = self._open_transport.get_write_buffer_size()
         if waiting == 0 or waiting < self._unread:
             self._progress_at = now
         self._unread = waiting
         stalled_s = now - self._progress_at if waiting else 0.0
         if stalled_s > limits.stalled_reader_s:
-            self.cut("limits.stalled_reader_s")
+            self.abort("limits.stalled_reader_s")
         return stalled_s
 
-    def cut(self, limit: str) -> None:
-        """End the connection whose caller does not read, because of a limit."""
+    def abort(self, limit: str) -> None:
+        """Abort the connection, whose client does not read, because of a limit."""
         self._count(limit)
-        if self._wire is not None:
-            self._wire.abort()
+        if self._open_transport is not None:
+            self._open_transport.abort()
 
-    def make_room(self) -> None:
-        """Close the connection at once."""
+    def evict(self) -> None:
+        """Close the connection to make room for another one."""
         if self.is_idle:
             self._refuse(refusals.too_many_connections())
-        if self._wire is not None and self._wire.get_write_buffer_size():
-            self._wire.abort()
+        if self._open_transport is not None and self._open_transport.get_write_buffer_size():
+            self._open_transport.abort()
         else:
             self.force_close()
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Write the rest of an answer; wait a moment where its request is not read to its end."""
+        """Write the rest of a response; linger where its request is not read to its end."""
         finished = await super().finish_response(request, resp, start_time)
-        self._input.answered += 1
-        # After a request that was refused by the parser none is served.
-        if not request.content.is_eof() or (self._input.discards and self.is_idle):
+        if self._finish(is_received=request.content.is_eof()):
             await self._linger()
-        if self._input.began is not None:
-            self._input.began = self._loop.time()
         return finished
 
     def handle_error(
@@ -212,10 +259,10 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Return the answer to a request that could not be parsed, or that failed unforeseen.
+        """Return the response to a request that could not be parsed, or that failed unexpectedly.
 
         Raises:
-            ConnectionError: the caller has left, or has part of an answer already.
+            ConnectionError: the client has left, or has part of a response already.
         """
         if isinstance(exc, ConnectionError):
             raise exc
@@ -225,21 +272,91 @@ class Connection(web.RequestHandler):
             self.log_exception(exc_info=exc)
             failure, path = errors.internal(), request.path
         if request.writer.output_size > 0:
-            raise ConnectionResetError("the answer has begun")
-        return Refusal(self._response(failure, path), failure.http_status)
+            raise ConnectionResetError("the response has begun")
+        response = self._response(failure, path)
+        return RawResponse(failure.http_status, lambda: response)
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """Log where something unforeseen failed; its text may quote the request."""
+        """Log where an exception was raised, not its text, which may quote the request."""
         error = kw.get("exc_info")
         trace = traceback.format_tb(error.__traceback__) if isinstance(error, Exception) else []
         kind = type(error).__name__
         log.error("unforeseen failure", extra={"kind": kind, "trace": "".join(trace)})
 
+    async def _serve(self, endpoint: PlainEndpoint, exchange: Exchange) -> None:
+        """Serve a plain request, then what has been held meanwhile."""
+        is_open = False
+        try:
+            try:
+                response = await endpoint.respond(exchange)
+                if isinstance(response, JsonResponse):
+                    self.write(response.encode(exchange))
+                    if self.writing_paused:
+                        await self.drain()
+            except ConnectionError:
+                raise
+            except Exception as error:
+                self.log_exception(exc_info=error)
+                if exchange.has_begun:
+                    raise ConnectionResetError("the response has begun") from None
+                exchange.keep_alive = False
+                self.write(self._response(errors.internal(), endpoint.path))
+            if self._finish(is_received=exchange.is_received):
+                await self._linger()
+            else:
+                is_open = exchange.keep_alive and not self._close
+        except ConnectionError:
+            pass  # the client has left, or has part of a response that cannot be completed
+        finally:
+            self._plain = None
+            if not is_open:
+                self.force_close()
+        if is_open:
+            self._await_next()
+
+    def _hold(self, data: bytes) -> None:
+        if self._force_close or self._close:
+            return
+        data = self._input.read_plain_body(data)
+        if data:
+            self._held.append(data)
+            self._held_bytes += len(data)
+            if self._held_bytes > _READ_AHEAD and not self._buffer_paused:
+                self._pause_reading_for_buffer()
+
+    def _await_next(self) -> None:
+        """Set the time at which the connection closes, and process what is held."""
+        closes_at = self._loop.time() + self._keepalive_timeout
+        self._next_keepalive_close_time = closes_at
+        if self._keepalive_handle is None:
+            self._keepalive_handle = self._loop.call_at(closes_at, self._process_keepalive)
+        if self._held:
+            held, self._held, self._held_bytes = self._held, [], 0
+            for data in held:
+                self.data_received(data)
+            if self._buffer_paused and not self._held:
+                self._resume_reading_if_drained()
+
+    def _process_keepalive(self) -> None:
+        if self._plain is None:
+            super()._process_keepalive()
+        else:
+            self._keepalive_handle = None
+
+    def _finish(self, *, is_received: bool) -> bool:
+        """Note that a request has been answered; return whether the connection is to linger."""
+        read = self._input
+        read.answered += 1
+        if read.began is not None:
+            read.began = self._loop.time()
+        # After a request that was refused by the parser none is served.
+        return not is_received or (read.discards and self.is_idle)
+
     async def _linger(self) -> None:
-        """Drop what still comes, so that the caller can read the answer before the end.
+        """Drop what the client still sends, so that it can read the response.
 
         A connection that is closed while bytes of a request are unread is reset, and with it
-        the answer may be lost.
+        the response may be lost.
         """
         self._input.discard()
         self.keep_alive(False)
@@ -247,7 +364,7 @@ class Connection(web.RequestHandler):
             self.transport.write_eof()
         await asyncio.sleep(_LINGER_S)
 
-    def _go_on(self) -> None:
+    def _resume_parsing(self) -> None:
         self.data_received(b"")
 
     def _stop_reading(self) -> None:
@@ -255,7 +372,7 @@ class Connection(web.RequestHandler):
             self.transport.pause_reading()
 
     def _refuse(self, failure: GatewayError) -> None:
-        """Close, with a response where a request has begun to come."""
+        """Close the connection, with a response where part of a request has come."""
         if self._input.has_begun and self.transport is not None:
             self.transport.write(self._response(failure, self._input.path))
         elif failure.limit:
@@ -263,7 +380,7 @@ class Connection(web.RequestHandler):
         self.force_close()
 
     def _response(self, failure: GatewayError, path: str) -> bytes:
-        """Return the response that tells of a failure, counted and logged."""
+        """Return the response for a failure, counted and logged."""
         request_id = new_request_id()
         token = logs.request_id.set(request_id)
         self._context.access_log.answered(

@@ -1,9 +1,9 @@
-"""All connections of a process: how many there may be, and which ones make room.
+"""All connections of a process: how many there may be, and which are closed for others.
 
-A connection is a stranger until a request on it came with a good key. Strangers may take the
-connections that are not reserved; where they have taken all, the one that has waited longest
-without a request in hand makes room for the next. So whoever holds connections without a key
-keeps nobody out who sends a request at once.
+A connection is unauthenticated until a request on it came with a valid API key. Unauthenticated
+connections may take those that are not reserved; where they have taken all, the oldest one
+without a request in progress is closed for the next. So a client that holds connections without
+a key cannot keep out one that sends a request at once.
 """
 
 import asyncio
@@ -17,22 +17,22 @@ from services.common.settings import Limits
 
 log = logging.getLogger(__name__)
 
-_MOST = 10_000
-_FEWEST = 16
-# Strangers that are looked at for one without a request in hand.
-_LOOKED_AT = 64
+_MAX_CONNECTIONS = 10_000
+_MIN_CONNECTIONS = 16
+# Unauthenticated connections that are searched for one without a request in progress.
+_MAX_SEARCHED = 64
 # Seconds between two lines of the log about the bound.
-_QUIET_S = 10.0
+_LOG_EVERY_S = 10.0
 _SWEEP_S = 1.0
-_HURRY_S = 0.1
-# Calls that are cancelled in one sweep; each takes time that other callers wait for.
-_CUT_AT_ONCE = 20
-# After which a caller that reads nothing is stalled.
+_FREQUENT_SWEEP_S = 0.1
+# Connections that are aborted in one sweep; each takes time that other clients wait for.
+_MAX_ABORTS = 20
+# Seconds after which a client that reads nothing is stalled.
 _STALLED_S = 1.0
 
 
-class Entry(Protocol):
-    """What is known here of a connection."""
+class Connection(Protocol):
+    """The part of a connection that its limits need."""
 
     @property
     def is_idle(self) -> bool:
@@ -40,97 +40,102 @@ class Entry(Protocol):
         ...
 
     def check(self, now: float) -> float:
-        """Close the connection where one of its limits of time has passed.
+        """Close the connection where one of its time limits has passed.
 
         Returns:
-            The seconds for which its caller has read nothing of what waits to be read.
+            The seconds for which its client has read nothing of what is buffered for it.
         """
         ...
 
-    def cut(self, limit: str) -> None:
-        """End the connection whose caller does not read, because of a limit."""
+    def abort(self, limit: str) -> None:
+        """Abort the connection, whose client does not read, because of a limit."""
         ...
 
-    def make_room(self) -> None:
-        """Close the connection for another one."""
+    def evict(self) -> None:
+        """Close the connection to make room for another one."""
         ...
 
 
 class Connections:
-    """Admits connections, and looks after their limits of time once a second."""
+    """Admits connections, and checks their time limits once a second."""
 
     def __init__(self, limits: Limits, metrics: Metrics) -> None:
         self.limits = limits
         self.metrics = metrics
-        self.most = limits.max_connections or default_most()
-        self._most_strangers = max(1, int(self.most * (1 - limits.reserved_connections)))
+        self.max_connections = limits.max_connections or default_max_connections()
+        self._max_unauthenticated = max(
+            1, int(self.max_connections * (1 - limits.reserved_connections))
+        )
         self._loop = asyncio.get_running_loop()
         # In the order in which they came.
-        self._strangers: dict[Entry, None] = {}
-        self._known: set[Entry] = set()
+        self._unauthenticated: dict[Connection, None] = {}
+        self._authenticated: set[Connection] = set()
         self._sweep_every_s = min(_SWEEP_S, limits.head_timeout_s / 4, limits.stalled_reader_s / 4)
         self._sweeping: asyncio.TimerHandle | None = None
-        self._hurries = False
+        self._sweeps_frequently = False
         self._waiting = 0
-        self._told_at = -_QUIET_S
-        self._untold = 0
+        self._logged_at = -_LOG_EVERY_S
+        self._unlogged = 0
 
     def __len__(self) -> int:
-        return len(self._strangers) + len(self._known)
+        return len(self._unauthenticated) + len(self._authenticated)
 
-    def admit(self, connection: Entry) -> bool:
+    def admit(self, connection: Connection) -> bool:
         """Count a new connection; return False where there is no room for it."""
-        if len(self._strangers) >= self._most_strangers or len(self) >= self.most:
+        if (
+            len(self._unauthenticated) >= self._max_unauthenticated
+            or len(self) >= self.max_connections
+        ):
             self._count("limits.max_connections")
-            oldest = self._oldest_stranger()
+            oldest = self._oldest_unauthenticated()
             if oldest is None:
                 return False
-            del self._strangers[oldest]
-            oldest.make_room()
-        self._strangers[connection] = None
+            del self._unauthenticated[oldest]
+            oldest.evict()
+        self._unauthenticated[connection] = None
         self.metrics.connections.inc()
         if self._sweeping is None:
             self._schedule()
         return True
 
-    def authenticated(self, connection: Entry) -> None:
-        """Note that a request on a connection came with a good key."""
-        if connection in self._strangers:
-            del self._strangers[connection]
-            self._known.add(connection)
+    def authenticated(self, connection: Connection) -> None:
+        """Note that a request on a connection came with a valid API key."""
+        if connection in self._unauthenticated:
+            del self._unauthenticated[connection]
+            self._authenticated.add(connection)
 
-    def forget(self, connection: Entry) -> None:
+    def remove(self, connection: Connection) -> None:
         """Drop a connection that has ended."""
-        self._strangers.pop(connection, None)
-        self._known.discard(connection)
+        self._unauthenticated.pop(connection, None)
+        self._authenticated.discard(connection)
         self.metrics.connections.dec()
 
-    def stopped(self) -> None:
-        """Note that a caller reads more slowly than it is answered."""
+    def writing_paused(self) -> None:
+        """Note that a client reads more slowly than it is answered."""
         self._waiting += 1
-        if self._waiting > self.limits.max_stalled_readers and not self._hurries:
-            self._hurries = True
+        if self._waiting > self.limits.max_stalled_readers and not self._sweeps_frequently:
+            self._sweeps_frequently = True
             self._schedule()
 
-    def resumed(self) -> None:
-        """Note that a caller has caught up, or has gone."""
+    def writing_resumed(self) -> None:
+        """Note that a client has caught up, or has left."""
         self._waiting -= 1
 
     def _schedule(self) -> None:
-        """Sweep again after a while, sooner where many callers do not read."""
+        """Schedule the next sweep, sooner where many clients do not read."""
         if self._sweeping is not None:
             self._sweeping.cancel()
-        delay = _HURRY_S if self._hurries else self._sweep_every_s
+        delay = _FREQUENT_SWEEP_S if self._sweeps_frequently else self._sweep_every_s
         self._sweeping = self._loop.call_later(min(delay, self._sweep_every_s), self._sweep)
 
-    def _oldest_stranger(self) -> Entry | None:
-        """Return the stranger to close: the oldest one without a request, else the oldest."""
-        oldest: Entry | None = None
-        for number, stranger in enumerate(self._strangers):
-            if stranger.is_idle:
-                return stranger
-            oldest = oldest or stranger
-            if number == _LOOKED_AT:
+    def _oldest_unauthenticated(self) -> Connection | None:
+        """Return the connection to close: the oldest one without a request, else the oldest."""
+        oldest: Connection | None = None
+        for number, connection in enumerate(self._unauthenticated):
+            if connection.is_idle:
+                return connection
+            oldest = oldest or connection
+            if number == _MAX_SEARCHED:
                 break
         return oldest
 
@@ -138,46 +143,46 @@ class Connections:
         now = self._loop.time()
         stalled = [
             (seconds, connection)
-            for connection in [*self._strangers, *self._known]
+            for connection in [*self._unauthenticated, *self._authenticated]
             if (seconds := connection.check(now)) >= _STALLED_S
         ]
         if (spare := len(stalled) - self.limits.max_stalled_readers) > 0:
             stalled.sort(key=itemgetter(0), reverse=True)
-            for _, connection in stalled[: min(spare, _CUT_AT_ONCE)]:
-                connection.cut("limits.max_stalled_readers")
-        self._hurries = self._waiting > self.limits.max_stalled_readers
+            for _, connection in stalled[: min(spare, _MAX_ABORTS)]:
+                connection.abort("limits.max_stalled_readers")
+        self._sweeps_frequently = self._waiting > self.limits.max_stalled_readers
         self._sweeping = None
         if len(self):
             self._schedule()
 
     def _count(self, limit: str) -> None:
         self.metrics.limits_reached.labels(limit).inc()
-        self._untold += 1
+        self._unlogged += 1
         now = self._loop.time()
-        if now - self._told_at < _QUIET_S:
+        if now - self._logged_at < _LOG_EVERY_S:
             return
         log.warning(
             "as many connections as limits.max_connections and limits.reserved_connections allow",
             extra={
                 "connections": len(self),
-                "without_key": len(self._strangers),
-                "max_connections": self.most,
-                "refused_or_closed": self._untold,
+                "without_key": len(self._unauthenticated),
+                "max_connections": self.max_connections,
+                "refused_or_closed": self._unlogged,
             },
         )
-        self._told_at, self._untold = now, 0
+        self._logged_at, self._unlogged = now, 0
 
 
-def default_most() -> int:
-    """Return how many connections the process's file descriptors are enough for.
+def default_max_connections() -> int:
+    """Return how many connections the process's file descriptors allow.
 
-    Each may need as many again, for a provider and for files.
+    Each may need as many descriptors again, for a provider and for files.
     """
     if sys.platform == "win32":
-        return _MOST
+        return _MAX_CONNECTIONS
     import resource
 
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
-        return _MOST
-    return max(_FEWEST, min(descriptors * 2 // 5, _MOST))
+        return _MAX_CONNECTIONS
+    return max(_MIN_CONNECTIONS, min(descriptors * 2 // 5, _MAX_CONNECTIONS))

@@ -1,4 +1,4 @@
-"""What the head of a request must not say, whatever its path, and what `Expect` asks."""
+"""Checks of request heads that apply to every path, and the `Expect` header."""
 
 from typing import Any, Protocol
 
@@ -8,10 +8,10 @@ from aiohttp.http import RawRequestMessage
 from aiohttp.streams import StreamReader
 from multidict import CIMultiDict, CIMultiDictProxy, istr
 
-from facade.problems import HttpProblem
+from facade.http_errors import HttpError
 from services.common.errors import invalid
 
-# Of a request: what its `Expect` says.
+# Value of the `Expect` header of a request, in lower case.
 EXPECT = web.RequestKey("expect", str)
 _CREDENTIALS = (hdrs.AUTHORIZATION, istr("x-api-key"))
 
@@ -30,10 +30,10 @@ class _Make(Protocol):
     ) -> web.BaseRequest: ...
 
 
-def hiding_expect(make: _Make) -> _Make:
-    """Return `make` for requests whose `Expect` aiohttp does not see.
+def without_expect(make: _Make) -> _Make:
+    """Return a request factory that hides the `Expect` header from aiohttp.
 
-    aiohttp tells a caller to continue before the key has been looked at, and answers other
+    aiohttp tells a client to continue before its key has been checked, and answers other
     expectations in plain text that quotes them.
     """
 
@@ -57,7 +57,7 @@ def hiding_expect(make: _Make) -> _Make:
 
 
 def check_head(request: web.BaseRequest) -> None:
-    """Refuse a request whose head says what the gateway does not take.
+    """Refuse a request whose head the gateway does not support; plain heads need no check.
 
     Raises:
         GatewayError: 400 for a repeated credential and for a transfer coding other than chunked,
@@ -72,7 +72,7 @@ def check_head(request: web.BaseRequest) -> None:
     if hdrs.TRANSFER_ENCODING in headers:
         _check_transfer_encoding(headers[hdrs.TRANSFER_ENCODING])
     if EXPECT in request and request[EXPECT] != "100-continue":
-        raise HttpProblem(
+        raise HttpError(
             417, "expectation_failed", "Expect: takes 100-continue and nothing else", "Expect"
         )
 
@@ -80,7 +80,7 @@ def check_head(request: web.BaseRequest) -> None:
 def _check_content_encoding(lines: list[str]) -> None:
     codings = {coding.strip().lower() for line in lines for coding in line.split(",")}
     if codings - {"", "identity"}:
-        raise HttpProblem(
+        raise HttpError(
             415,
             "unsupported_content_encoding",
             "Content-Encoding: takes identity alone; send the body uncompressed and leave the"
@@ -91,7 +91,7 @@ def _check_content_encoding(lines: list[str]) -> None:
 
 def _check_transfer_encoding(codings: str) -> None:
     if codings.strip().lower() != "chunked":
-        raise HttpProblem(
+        raise HttpError(
             400,
             "unsupported_transfer_encoding",
             "Transfer-Encoding: takes chunked alone",

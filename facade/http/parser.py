@@ -1,11 +1,11 @@
-"""aiohttp's request parser, with bounds on heads and errors in our own words.
+"""aiohttp's request parser, with bounds on heads and with errors of the gateway's own.
 
-`BoundedParser` stands between a connection and the parser, which reads everything as it did but
-what `PlainReader` reads. Bytes are counted while a head is incomplete, which nearly none is after
-the first read. The parser stops behind each request, and goes on when the connection begins with
-it: so a request is answered whatever follows it in the same packet.
+`BoundedParser` wraps the parser, which reads everything but the plain requests of `PlainReader`.
+Bytes are counted while a head is incomplete, which is rare after the first read. The parser stops
+behind each request and resumes when the connection begins to serve it, so that a request is
+answered whatever follows it in the same packet.
 
-After an error, and once the connection lingers, what still comes is dropped unread.
+After an error, and while the connection lingers, data is dropped.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from aiohttp.streams import StreamReader
 from aiohttp.web import RequestPayloadError
 
 from facade.http import refusals
-from facade.http.plain import Message, PlainReader
+from facade.http.plain import PlainReader, PlainRequest
 from facade.http.refusals import BadHeadError
 from services.common.errors import GatewayError
 from services.common.settings import Limits
@@ -29,7 +29,8 @@ _ALL_HEADS: Final = 16 << 20
 # Bytes of a head that are kept for its path.
 _KEPT: Final = 1024
 
-_Result = tuple[Sequence[Message], bool, bytes]
+_Message = tuple[RawRequestMessage, StreamReader]
+_Result = tuple[Sequence[_Message], bool, bytes]
 _NOTHING: Final[_Result] = ((), False, b"")
 
 
@@ -57,7 +58,7 @@ class BoundedParser:
         limits: Limits,
         heads: UnfinishedHeads,
         monotonic: Callable[[], float],
-        go_on: Callable[[], None],
+        resume_parsing: Callable[[], None],
         stop_reading: Callable[[], None],
     ) -> None:
         """Wrap `parser`, an `HttpRequestParser` with room for one request.
@@ -68,7 +69,7 @@ class BoundedParser:
             limits: what a head may have.
             heads: counts unfinished heads of the process.
             monotonic: seconds of the loop's clock.
-            go_on: called when there may be more to parse; is to feed nothing.
+            resume_parsing: called when there may be more to parse; feeds nothing itself.
             stop_reading: called when `LINGER_BYTES` have been dropped.
         """
         self._feed = parser.feed_data
@@ -81,11 +82,13 @@ class BoundedParser:
         self._limits = limits
         self._heads = heads
         self._monotonic = monotonic
-        self._go_on = go_on
+        self._resume_parsing = resume_parsing
         self._stop_reading = stop_reading
-        self._parsed = 0  # requests of the parser's that the connection has not begun with
+        self._parsed = 0  # parsed requests that the connection has not begun to serve
         self._dropped = 0
         self._body: StreamReader | None = None
+        # Whether the next data came in one read with the end of a plain request's body.
+        self._follows_body = False
         self._head_size = 0
         self._begun = b""
 
@@ -99,6 +102,35 @@ class BoundedParser:
         """Whether anything of the awaited head has come."""
         return bool(self._begun)
 
+    def read_plain(self, data: bytes) -> PlainRequest | None:
+        """Return the plain request that `data` begins; None where `feed_data` is to take `data`.
+
+        Call this with all data that comes while no plain request is being served.
+        """
+        plain = self._plain
+        if plain.bytes_ahead < 0 or self.discards:
+            return None
+        if plain.bytes_ahead or self.answered != self.messages:
+            plain.skip(len(data))
+            return None
+        request = plain.read(data)
+        if request is not None:
+            self._follows_body = False
+            self.messages += 1
+            self.began = None
+        return request
+
+    def read_plain_body(self, data: bytes) -> bytes:
+        """Feed the body of the plain request in progress; return the bytes behind it."""
+        if self.discards:
+            self._drop(data)
+            return b""
+        if self._plain.body is None:
+            return data
+        rest = self._plain.read_body(data)
+        self._follows_body = bool(rest)
+        return rest
+
     def feed_data(self, data: bytes) -> _Result:
         """Parse `data`; return the requests whose heads are complete.
 
@@ -110,22 +142,10 @@ class BoundedParser:
         if self.discards:
             self._drop(data)
             return _NOTHING
-        plain = self._plain
         body = self._body
-        if data and plain.ahead >= 0:
-            if plain.body is not None:
-                body = plain.body
-                data = plain.read_body(data)
-                if not data:
-                    return _NOTHING
-            if plain.ahead or self.answered != self.messages:
-                plain.pass_over(len(data))
-            elif (message := plain.read(data)) is not None:
-                self.messages += 1
-                self.began = None
-                return (message,), False, b""
-        if body is None and data:
+        if body is None and data and not self._follows_body:
             return self._feed_head(data)
+        self._follows_body = False
         try:
             messages = self._feed(data)[0]
             if body is not None and body is self._body and body.is_eof():
@@ -136,7 +156,7 @@ class BoundedParser:
         except Exception as error:
             if body is None or body.is_eof():
                 raise self._refused(refusals.classify(error, self._limits)) from None
-            # Its request is being served already, and reads of the failure where it reads the body.
+            # The request is being served already, and fails where it reads the body.
             self.discard()
             body.set_exception(RequestPayloadError("the framing of the body is broken"))
             return _NOTHING
@@ -146,14 +166,14 @@ class BoundedParser:
         return _NOTHING
 
     def message_consumed(self) -> None:
-        """Note that the connection begins with a request, and parse what came behind it."""
+        """Note that the connection begins to serve a request, and parse what came behind it."""
         if self._parsed:
             self._parsed -= 1
             self._consumed()
-            self._go_on()
+            self._resume_parsing()
 
     def pause_reading(self) -> None:
-        """Have aiohttp's parser keep what it has got; what is read here is not parsed ahead."""
+        """Pause aiohttp's parser, unless a plain request is being read."""
         if self._plain.body is None:
             self._pause_reading()
 
@@ -163,9 +183,9 @@ class BoundedParser:
         self._forget_head()
 
     def close(self) -> None:
-        """Release what the connection shares with others, and the connection itself."""
+        """Release the connection, and what it shares with others."""
         self.discard()
-        self._go_on = self._stop_reading = _do_nothing
+        self._resume_parsing = self._stop_reading = _do_nothing
 
     def _feed_head(self, data: bytes) -> _Result:
         size = self._head_size + len(data)
@@ -188,8 +208,8 @@ class BoundedParser:
             raise self._refused(refusals.too_many_heads())
         return _NOTHING
 
-    def _accept(self, messages: Sequence[Message]) -> _Result:
-        """Check what the parser itself does not, and note which body is read next."""
+    def _accept(self, messages: Sequence[_Message]) -> _Result:
+        """Check what aiohttp's parser does not, and note which body is read next."""
         for number, (message, payload) in enumerate(messages):
             if message.version is not HttpVersion11:
                 self._check_version(message)
@@ -211,7 +231,7 @@ class BoundedParser:
         if message.chunked and message.version == HttpVersion10:
             raise self._refused(refusals.chunked_http_1_0(), message.path)
 
-    def _check_sizes(self, messages: Sequence[Message]) -> None:
+    def _check_sizes(self, messages: Sequence[_Message]) -> None:
         for message, _ in messages:
             fields = sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
             if len(message.path) + fields > self._limits.max_head_bytes:
@@ -225,7 +245,7 @@ class BoundedParser:
         return error
 
     def _keep(self, data: bytes) -> None:
-        """Keep the beginning of a head, without the empty lines that may precede it."""
+        """Keep the beginning of a head, without empty lines before it."""
         if len(self._begun) < _KEPT:
             self._begun = (self._begun + data[:_KEPT]).lstrip(b"\r\n")
         if self.began is None and self._begun:

@@ -1,172 +1,162 @@
-"""The requests that API clients send all day, read without aiohttp's parser.
+"""A reader for plain requests, which most API clients send.
 
-A head is plain where every reader of HTTP/1.1 agrees on it: one pattern says what that is, and
-takes much less than RFC 9112 allows. No field is there twice, none says anything about framing
-but one `Content-Length`, and nothing follows the body. Such a request to one of a few paths
-becomes here what aiohttp's parser would make of it. All else goes to that parser, with the
-very bytes that came.
+A head is plain where every reader of HTTP/1.1 agrees on it: one pattern defines that, and matches
+much less than RFC 9112 allows. No field is there twice, none is about framing but one
+`Content-Length`, and nothing follows the body in the same read. Such a request to one of a few
+paths is served without aiohttp. All else goes to aiohttp's parser, with the very bytes that came.
 
 aiohttp's parser does not tell whether it is between two requests. Its bytes are counted while
-their heads are plain; from a head on that is not, everything of the connection is for aiohttp.
+their heads are plain; after a head that is not, aiohttp serves the rest of the connection.
 """
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from aiohttp import HttpVersion11, hdrs
+from aiohttp import hdrs
 from aiohttp.base_protocol import BaseProtocol
-from aiohttp.http import RawRequestMessage
 from aiohttp.streams import StreamReader
-from multidict import CIMultiDict, CIMultiDictProxy
-from yarl import URL
 
-from services.common.settings import Limits
-
-Message = tuple[RawRequestMessage, StreamReader]
+from facade.context import Context
+from facade.http.exchange import ClientConnection, Exchange
+from facade.http.responses import Response
 
 # Nothing here can be matched in two ways, and nothing is tried twice.
 _HEAD = re.compile(
     rb"(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) (/[!-~]*+) HTTP/1\.1\r\n"
     rb"((?:[!#$%&'*+.^_`|~0-9A-Za-z-]++: *+(?:[!-~]++(?: ++[!-~]++)*+)?+\r\n)++)\r\n"
 )
-_FIELD = re.compile(r"([^:]++): *+([^\r]*+)\r\n")
 _LENGTH = re.compile(r"[1-9][0-9]{0,14}|0", re.ASCII)
-_UNUSUAL = frozenset(
+_NOT_PLAIN = frozenset(
     {
         *("transfer-encoding", "content-encoding", "te", "trailer", "expect", "upgrade"),
         *("keep-alive", "proxy-connection", "http2-settings", "sec-websocket-key1"),
     }
 )
-_STAYS = frozenset({"keep-alive", "Keep-Alive"})
-# What `PlainReader.ahead` is once nobody knows where the next request begins.
+_KEEP_ALIVE = frozenset({"keep-alive", "Keep-Alive"})
+# Value of `PlainReader.bytes_ahead` where the begin of the next request is not known.
 _UNKNOWN: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class PlainEndpoint:
+    """An endpoint for plain requests.
+
+    Attributes:
+        path: the path, which is the name of the route too.
+        respond: returns a response, also for failures; raises where the client has left.
+    """
+
+    path: str
+    respond: Callable[[Exchange], Awaitable[Response]]
+
+
+PlainRequest = tuple[PlainEndpoint, Exchange]
 
 
 class PlainReader:
     """Reads the plain requests of one connection.
 
     Attributes:
-        ahead: bytes that come before the next request begins: of a body that is read here, or of
-            a request that aiohttp's parser reads. It is negative once that is not known.
-        body: the body that is read here and has not come to its end.
+        bytes_ahead: bytes before the next request: of a body that is read here, or of a request
+            that aiohttp's parser reads; negative where that is not known.
+        body: the body that is being read here.
     """
 
     def __init__(
         self,
-        paths: Mapping[bytes, URL],
-        limits: Limits,
+        endpoints: Mapping[bytes, PlainEndpoint],
+        context: Context,
+        connection: ClientConnection,
         protocol: BaseProtocol,
         read_ahead: int,
     ) -> None:
-        """Begin at the first byte of a connection.
+        """Initialize a reader at the first byte of a connection.
 
         Args:
-            paths: where a POST is read here; with none, aiohttp's parser reads everything.
-            limits: what a head may have.
-            protocol: is told to pause while more than twice `read_ahead` of a body waits.
+            endpoints: of a POST that is served here, by path; without any, aiohttp's parser
+                reads everything.
+            context: settings, metrics and the services.
+            connection: that the requests come on.
+            protocol: the connection; paused while more than twice `read_ahead` of a body is
+                buffered.
             read_ahead: bytes.
         """
-        self.ahead = 0 if paths else _UNKNOWN
+        self.bytes_ahead = 0 if endpoints else _UNKNOWN
         self.body: StreamReader | None = None
-        self._paths = paths
+        self._endpoints = endpoints
+        self._context = context
+        limits = context.settings.limits
         self._max_head = limits.max_head_bytes
         self._max_fields = limits.max_header_fields
+        self._connection = connection
         self._protocol = protocol
         self._read_ahead = read_ahead
         self._loop = asyncio.get_running_loop()
 
-    def read(self, data: bytes) -> Message | None:
-        """Return the request that `data` begins; None where aiohttp's parser is to read `data`.
+    def read(self, data: bytes) -> PlainRequest | None:
+        """Return the plain request that `data` begins, None where aiohttp is to read `data`.
 
-        To be called while `ahead` is 0.
+        Call this only while `bytes_ahead` is 0.
         """
         head = _HEAD.match(data, 0, self._max_head)
-        # As long as nothing below says otherwise.
-        self.ahead = _UNKNOWN
+        # Unless the checks below pass.
+        self.bytes_ahead = _UNKNOWN
         if head is None:
             return None
-        fields = _FIELD.findall(head[3].decode())
-        headers = CIMultiDict(fields)
-        names = {name.lower() for name, _ in fields}
-        length = _length_of_body(headers, names)
-        if length is None:
+        method, path, lines = head.groups()
+        fields = lines.decode().split("\r\n")
+        fields.pop()  # the empty string behind the last line
+        headers = {}
+        for field in fields:
+            name, _, value = field.partition(":")
+            headers[name.lower()] = value.lstrip(" ")
+        if len(headers) != len(fields) or not _NOT_PLAIN.isdisjoint(headers):
             return None
-        left = head.end() + length - len(data)
+        if headers.get("connection", "keep-alive") not in _KEEP_ALIVE:
+            return None
+        said = headers.get("content-length", "0")
+        if not _LENGTH.fullmatch(said):
+            return None
+        begins = head.end()
+        length = int(said)
+        left = begins + length - len(data)
         if left < 0:
             return None
-        self.ahead = left
-        url = self._paths.get(head[2])
-        is_complete = "host" in names and len(names) == len(headers) <= self._max_fields
-        if url is None or head[1] != b"POST" or not length or not is_complete:
+        self.bytes_ahead = left
+        endpoint = self._endpoints.get(path)
+        is_complete = "host" in headers and len(headers) <= self._max_fields
+        if endpoint is None or method != b"POST" or not length or not is_complete:
             return None
-        message = RawRequestMessage(
-            hdrs.METH_POST,
-            url.raw_path,
-            HttpVersion11,
-            CIMultiDictProxy(headers),
-            (),  # nobody asks for the headers as they came
-            False,  # the connection stays
-            None,
-            False,
-            False,
-            url,
+        body: bytes | None = data[begins:]
+        content = None
+        if left:
+            content = self.body = StreamReader(self._protocol, self._read_ahead, loop=self._loop)
+            content.feed_data(data[begins:])
+            body = None
+        name = endpoint.path
+        return endpoint, Exchange(
+            self._context, self._connection, hdrs.METH_POST, name, name, headers, body, content
         )
-        come = data[head.end() :]
-        if left == 0:
-            return message, _WholeBody(come, self._protocol, self._loop)
-        self.body = StreamReader(self._protocol, self._read_ahead, loop=self._loop)
-        self.body.feed_data(come)
-        return message, self.body
 
     def read_body(self, data: bytes) -> bytes:
-        """Take what is of the body that has not come to its end; return what follows it."""
+        """Feed the body that is being read; return the bytes behind it."""
         body = self.body
         assert body is not None
-        piece = data[: self.ahead]
+        piece = data[: self.bytes_ahead]
         body.feed_data(piece)
-        self.ahead -= len(piece)
-        if self.ahead == 0:
+        self.bytes_ahead -= len(piece)
+        if self.bytes_ahead == 0:
             self.body = None
             body.feed_eof()
         return data[len(piece) :]
 
-    def pass_over(self, size: int) -> None:
-        """Note that aiohttp's parser reads so many bytes more."""
-        if self.ahead > 0:
+    def skip(self, size: int) -> None:
+        """Count bytes that aiohttp's parser reads."""
+        if self.bytes_ahead > 0:
             # With more than the rest of its request, another one has begun.
-            self.ahead = max(self.ahead - size, _UNKNOWN)
+            self.bytes_ahead = max(self.bytes_ahead - size, _UNKNOWN)
         else:
-            self.ahead = _UNKNOWN
-
-
-class _WholeBody(StreamReader):
-    """A body that came with its head."""
-
-    __slots__ = ()
-
-    def __init__(
-        self, body: bytes, protocol: BaseProtocol, loop: asyncio.AbstractEventLoop
-    ) -> None:
-        super().__init__(protocol, len(body), loop=loop)
-        self._buffer.append(body)
-        self._size = self.total_bytes = len(body)
-        self._eof = True
-
-    def read_nowait(self, n: int = -1) -> bytes:
-        """Return the body, of which nothing is left."""
-        if n != -1 or self._exception is not None or self._buffer_offset or not self._buffer:
-            return super().read_nowait(n)
-        self._size = 0
-        return self._buffer.popleft()
-
-
-def _length_of_body(headers: CIMultiDict[str], names: set[str]) -> int | None:
-    """Return the bytes of a body, or None where its framing is not plain."""
-    if not names.isdisjoint(_UNUSUAL):
-        return None
-    if "connection" in names and not _STAYS.issuperset(headers.getall("connection")):
-        return None
-    lengths = headers.getall("content-length", ["0"])
-    return int(lengths[0]) if len(lengths) == 1 and _LENGTH.fullmatch(lengths[0]) else None
+            self.bytes_ahead = _UNKNOWN

@@ -1,20 +1,18 @@
-"""Answers to what never becomes a request: malformed, oversized and unfinished heads.
+"""Responses to malformed, oversized and unfinished heads, for which no request is made.
 
-They are complete HTTP responses in the shape that the path decides, or Format A where no path
-could be read. They say what is wrong in words of our own and quote nothing of the request:
-a malformed head may hold a whole API key, a malformed body a prompt.
+They are complete HTTP responses in the format that the path decides, or in OpenAI's where no path
+could be read. They quote nothing of the request: a malformed head may hold a whole API key, a
+malformed body a prompt.
 """
 
 from email.utils import formatdate
-from http import HTTPStatus
 
-from aiohttp import web
-from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from facade import credentials, dialects
 from facade.credentials import ApiFormat
-from facade.problems import HttpProblem
+from facade.http.responses import status_line
+from facade.http_errors import HttpError
 from services.common.errors import GatewayError, unavailable
 from services.common.settings import Limits
 
@@ -26,7 +24,7 @@ class BadHeadError(HttpProcessingError):
     """Error raised by the parser for a request that is refused before it is one.
 
     Attributes:
-        failure: what the caller is told.
+        failure: the error for the client.
         path: path of the request, or "" where it could not be read.
     """
 
@@ -36,42 +34,18 @@ class BadHeadError(HttpProcessingError):
         self.path = path
 
 
-class Refusal(web.StreamResponse):
-    """A complete response, after which the connection closes."""
-
-    def __init__(self, response: bytes, status: int) -> None:
-        super().__init__(status=status)
-        self._response = response
-        self._writer: AbstractStreamWriter | None = None
-
-    @property
-    def keep_alive(self) -> bool:
-        """Whether the connection may be used again: never."""
-        return False
-
-    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
-        """Do nothing yet: head and body are written together."""
-        self._writer = request.writer
-        return self._writer
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        """Write head and body."""
-        assert self._writer is not None
-        await self._writer.write_eof(self._response)
-
-
 def classify(error: Exception, limits: Limits) -> GatewayError:
-    """Return what a caller is told of an exception of aiohttp's parser."""
+    """Return the error for an exception of aiohttp's parser."""
     if isinstance(error, LineTooLong):
         return head_too_large(limits.max_head_bytes)
     if isinstance(error, HttpProcessingError) and error.message.startswith(_TOO_MANY_FIELDS):
-        return HttpProblem(
+        return HttpError(
             431,
             "too_many_header_fields",
             f"the request has more than {limits.max_header_fields:,} header fields",
             limit="limits.max_header_fields",
         )
-    return HttpProblem(
+    return HttpError(
         400,
         "malformed_request",
         "the request is not well-formed HTTP/1.1 (RFC 9112): check its request line, its header"
@@ -81,7 +55,7 @@ def classify(error: Exception, limits: Limits) -> GatewayError:
 
 def head_too_large(max_bytes: int) -> GatewayError:
     """Return the failure of a head with more than `max_bytes` bytes: 431."""
-    return HttpProblem(
+    return HttpError(
         431,
         "head_too_large",
         f"the request line and header fields have more than {max_bytes:,} bytes",
@@ -91,12 +65,12 @@ def head_too_large(max_bytes: int) -> GatewayError:
 
 def unsupported_version() -> GatewayError:
     """Return the failure of another version of HTTP: 400."""
-    return HttpProblem(400, "unsupported_http_version", "the gateway speaks HTTP/1.1 and HTTP/1.0")
+    return HttpError(400, "unsupported_http_version", "the gateway speaks HTTP/1.1 and HTTP/1.0")
 
 
 def chunked_http_1_0() -> GatewayError:
     """Return the failure of HTTP/1.0 with Transfer-Encoding (RFC 9112, section 6.1): 400."""
-    return HttpProblem(
+    return HttpError(
         400,
         "malformed_request",
         "Transfer-Encoding: needs HTTP/1.1; send Content-Length with HTTP/1.0",
@@ -106,7 +80,7 @@ def chunked_http_1_0() -> GatewayError:
 
 def head_timed_out(seconds: float) -> GatewayError:
     """Return the failure of a head that does not come to its end: 408."""
-    return HttpProblem(
+    return HttpError(
         408,
         "head_timeout",
         f"the request line and header fields took more than {seconds:g} seconds",
@@ -135,10 +109,10 @@ def path_of(begun: bytes) -> str:
 
 
 def response_to(failure: GatewayError, path: str, request_id: str, now: float) -> bytes:
-    """Return the response that tells of a failure.
+    """Return the response for a failure, which closes the connection.
 
     Args:
-        failure: what is told.
+        failure: the failure.
         path: path of the request, or "" where it could not be read.
         request_id: identifier in the response and the log.
         now: Unix seconds.
@@ -148,7 +122,7 @@ def response_to(failure: GatewayError, path: str, request_id: str, now: float) -
     )
     retry = "" if failure.retry_after_s is None else f"Retry-After: {failure.retry_after_s}\r\n"
     head = (
-        f"HTTP/1.1 {status} {_phrase(status)}\r\n"
+        f"{status_line(status)}\r\n"
         "Content-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n"
         f"Date: {formatdate(now, usegmt=True)}\r\n"
@@ -156,10 +130,3 @@ def response_to(failure: GatewayError, path: str, request_id: str, now: float) -
         f"{retry}Connection: close\r\n\r\n"
     )
     return head.encode("ascii") + body
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Error"

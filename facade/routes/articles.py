@@ -14,6 +14,7 @@ from facade.bodies import ReceivedBody
 from facade.context import CONTEXT
 from facade.dialects import articles
 from facade.dialects.articles import Code, Endpoint
+from facade.middlewares import EXCHANGE
 from facade.parsing import check_values
 from facade.routes.generation import metadata
 from gateway.articles.v1.articles_pb2 import KeepSessionAliveRequest, ReadArticleResponse
@@ -41,7 +42,7 @@ def routes() -> list[web.RouteDef]:
 async def _handle(endpoint: Endpoint, request: web.Request) -> web.Response:
     """Parse a request, call the service, return its answer."""
     _check_json(request)
-    async with ReceivedBody(request, MAX_BODY, "") as held:
+    async with ReceivedBody(request[EXCHANGE], MAX_BODY, "") as held:
         content = held.pop()
         run = asyncio.to_thread if len(content) > _LARGE else _call_directly
         limit = request.app[CONTEXT].settings.limits.max_body_values

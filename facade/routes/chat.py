@@ -3,22 +3,21 @@
 from collections.abc import Awaitable
 from functools import partial
 
-from aiohttp import web
-
-from facade.context import CONTEXT
 from facade.dialects import openai
+from facade.http.exchange import Exchange
+from facade.http.responses import Response
 from facade.parsing import Parsed
 from facade.routes.generation import generate, parse, stream
 
 
-async def create(request: web.Request) -> web.StreamResponse:
+async def create(exchange: Exchange) -> Response:
     """Answer a chat."""
-    return await _begin(request, await parse(request, "chat"))
+    return await _begin(exchange, await parse(exchange, "chat"))
 
 
-def _begin(request: web.Request, parsed: Parsed) -> Awaitable[web.StreamResponse]:
-    created = int(request.app[CONTEXT].source.now())
+def _begin(exchange: Exchange, parsed: Parsed) -> Awaitable[Response]:
+    created = int(exchange.context.source.now())
     if parsed.stream:
         encoder = openai.ChatStream(created=created, include_usage=parsed.include_usage)
-        return stream(request, parsed, encoder)
-    return generate(request, parsed, partial(openai.render_completion, created=created))
+        return stream(exchange, parsed, encoder)
+    return generate(exchange, parsed, partial(openai.render_completion, created=created))

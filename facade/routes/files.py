@@ -13,11 +13,12 @@ from facade.bodies import PieceReader
 from facade.context import CONTEXT
 from facade.credentials import ApiFormat, Format
 from facade.dialects import anthropic, openai
-from facade.middlewares import error_response
+from facade.failures import error_response
+from facade.file_upload import CHUNK, FileUpload
+from facade.http_errors import unsupported_media_type
+from facade.middlewares import EXCHANGE, to_web_response
 from facade.multipart import boundary_of
-from facade.problems import unsupported_media_type
 from facade.routes.generation import metadata
-from facade.sending import CHUNK, Sending
 from facade.uploads import UploadForm, too_large
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import (
@@ -36,15 +37,15 @@ _FORM = 1 << 20
 
 
 async def create(request: web.Request) -> web.Response:
-    """Keep the file of a form; its bytes pass through as they come."""
+    """Store the file of a form; its bytes are sent on as they come."""
     form = _form(request)
-    reader = PieceReader(request)
+    reader = PieceReader(request[EXCHANGE])
     files = request.app[CONTEXT].files
-    with Sending(partial(files.CreateFile, metadata=metadata(request))) as sending:
+    with FileUpload(partial(files.CreateFile, metadata=metadata(request))) as upload:
         while data := await reader.next(CHUNK):
             for piece in form.feed(data):
-                await sending.add(piece)
-        return _file(request, await sending.finish(form.close()))
+                await upload.add(piece)
+        return _file(request, await upload.finish(form.close()))
 
 
 async def list_files(request: web.Request) -> web.Response:
@@ -97,9 +98,9 @@ async def content(request: web.Request) -> web.StreamResponse:
         failure = from_rpc_error(error)
         if failure.reason != errors_pb2.REASON_RANGE_NOT_SATISFIABLE:
             raise
-        response = error_response(request, failure)
+        response = error_response(request[EXCHANGE], failure)
         response.headers["Content-Range"] = f"bytes */{(await _get(request)).size_bytes}"
-        return response
+        return to_web_response(request[EXCHANGE], response)
     finally:
         call.cancel()
 

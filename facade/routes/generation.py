@@ -1,21 +1,25 @@
-"""What chat completions and messages have in common: read, translate, call, translate back.
+"""Common parts of chat completions and messages: parse, call the service, respond.
 
-A conversation may have many megabytes, and an answer take minutes: nothing holds the body
-beyond its reading, nor the request beyond its sending.
+A conversation may have many megabytes, and an answer take minutes: nothing keeps the body after
+it has been parsed, nor the request after it has been sent.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from aiohttp import hdrs, web
+from aiohttp import web
 
-from facade.answers import Answer
 from facade.bodies import ReceivedBody, complete_body
-from facade.context import ANSWERED, API_KEY, CALLER_PATHS, CONTEXT, MODEL, REQUEST_ID, Answered
+from facade.context import (
+    ServedAnswer,
+)
 from facade.dialects.paths import CallerPaths
+from facade.http.exchange import Exchange
+from facade.http.responses import JsonResponse, Response
+from facade.http_errors import unsupported_media_type
+from facade.middlewares import EXCHANGE
 from facade.parsing import FIELD_NAMES, Kind, Option, Parsed
-from facade.problems import unsupported_media_type
-from facade.served import served_headers
+from facade.served_headers import served_headers
 from facade.sse import Encoder, relay
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
@@ -32,79 +36,83 @@ _DIALECTS: Mapping[Kind, Dialect.ValueType] = {
 }
 
 
-def check_json(request: web.Request) -> None:
-    """Check that a request says it is JSON.
+def check_json(exchange: Exchange) -> None:
+    """Check that the content type of a request is JSON.
 
     Raises:
         GatewayError: 415 for another content type.
     """
     # Parsing the value takes longer than all else here.
-    if request.headers.get(hdrs.CONTENT_TYPE) == _JSON:
+    if exchange.headers.get("content-type") == _JSON:
         return
-    if request.content_type != _JSON:
-        raise unsupported_media_type(request.content_type)
+    if exchange.content_type != _JSON:
+        raise unsupported_media_type(exchange.content_type)
 
 
-async def parse(request: web.Request, kind: Kind, **options: Option) -> Parsed:
+async def parse(exchange: Exchange, kind: Kind, **options: Option) -> Parsed:
     """Read and parse a request: its body, and the headers that belong to the caller's dialect.
 
     Raises:
         GatewayError: as `ReceivedBody` and `ParserPool.parse`; 415 for another content type.
     """
-    check_json(request)
-    if headers := of_request(_DIALECTS[kind], request.headers):
+    check_json(exchange)
+    if headers := of_request(_DIALECTS[kind], exchange.headers):
         options["headers"] = headers
-    context = request.app[CONTEXT]
+    context = exchange.context
     max_body = context.settings.limits.max_body
-    body = complete_body(request, max_body)
+    body = complete_body(exchange, max_body)
     if body is not None:
         held = [body]
         del body  # so that the memory of a large one can go as soon as it has been read
         parsed = await context.parser.parse(kind, held, **options)
     else:
-        context.parser.expect(request.content_length or 0)
-        async with ReceivedBody(request, max_body) as held:
+        context.parser.expect(exchange.content_length)
+        async with ReceivedBody(exchange, max_body) as held:
             parsed = await context.parser.parse(kind, held, **options)
-    request[MODEL] = parsed.model
-    request[CALLER_PATHS] = CallerPaths(FIELD_NAMES[kind], parsed.origins)
+    exchange.model = parsed.model
+    exchange.caller_paths = CallerPaths(FIELD_NAMES[kind], parsed.origins)
     return parsed
 
 
-def metadata(request: web.Request) -> Metadata:
-    """Return the metadata that every call made for `request` carries."""
-    carried = call_metadata(request[API_KEY], request[REQUEST_ID])
-    passed = request.headers.get(HOPS_KEY)
+def rpc_metadata(exchange: Exchange) -> Metadata:
+    """Return the metadata that every call made for a request carries."""
+    carried = call_metadata(exchange.api_key, exchange.request_id)
+    passed = exchange.headers.get(HOPS_KEY)
     return carried if passed is None else (*carried, (HOPS_KEY, str(parse_hops(passed))))
 
 
-def stream(request: web.Request, parsed: Parsed, encoder: Encoder) -> Awaitable[web.StreamResponse]:
-    """Ask for an answer as it comes; give what answers with it."""
-    inference = request.app[CONTEXT].inference
-    call = inference.StreamGenerate(parsed.request, metadata=metadata(request))
-    return relay(request, call, encoder)
+def metadata(request: web.Request) -> Metadata:
+    """Return the metadata that every call made for a request of aiohttp's carries."""
+    return rpc_metadata(request[EXCHANGE])
+
+
+def stream(exchange: Exchange, parsed: Parsed, encoder: Encoder) -> Awaitable[Response]:
+    """Start a streamed call; return the coroutine that answers the request with it."""
+    inference = exchange.context.inference
+    call = inference.StreamGenerate(parsed.request, metadata=rpc_metadata(exchange))
+    return relay(exchange, call, encoder)
 
 
 def generate(
-    request: web.Request,
+    exchange: Exchange,
     parsed: Parsed,
     render: Callable[[GenerateResponse], bytes],
-) -> Awaitable[web.StreamResponse]:
-    """Ask for a whole answer; give what answers with it.
+) -> Awaitable[Response]:
+    """Start a unary call; return the coroutine that answers the request with it.
 
-    One that needs no translation goes as it came.
+    An answer that needs no translation goes as it came.
     """
-    context = request.app[CONTEXT]
-    call = context.inference.Generate(parsed.request, metadata=metadata(request))
-    return _whole(request, call, render, context.source.now)
+    inference = exchange.context.inference
+    call = inference.Generate(parsed.request, metadata=rpc_metadata(exchange))
+    return _whole(exchange, call, render)
 
 
 async def _whole(
-    request: web.Request,
-    call: Any,
-    render: Callable[[GenerateResponse], bytes],
-    now: Callable[[], float],
-) -> Answer:
+    exchange: Exchange, call: Any, render: Callable[[GenerateResponse], bytes]
+) -> Response:
     response = await call
-    request[ANSWERED] = Answered.of(response.served, response.usage)
-    body = response.verbatim or render(response)
-    return Answer(body, served_headers(response.served, request[CALLER_PATHS]), now())
+    served = response.served
+    exchange.served = ServedAnswer.of(served, response.usage)
+    return JsonResponse(
+        response.verbatim or render(response), served_headers(served, exchange.caller_paths)
+    )

@@ -8,6 +8,7 @@ from facade.bodies import ReceivedBody
 from facade.context import CONTEXT
 from facade.credentials import Format
 from facade.dialects import memory
+from facade.middlewares import EXCHANGE
 from facade.routes.generation import check_json, metadata
 from gateway.memory.v1.memory_pb2 import (
     DeleteMemoryRequest,
@@ -81,8 +82,8 @@ async def list_turns(request: web.Request) -> web.Response:
 async def search(request: web.Request) -> web.Response:
     """Search the archived turns of a memory."""
     memory_id = _memory_id(request)
-    check_json(request)
-    async with ReceivedBody(request, _MAX_SEARCH, "") as held:
+    check_json(request[EXCHANGE])
+    async with ReceivedBody(request[EXCHANGE], _MAX_SEARCH, "") as held:
         wanted = memory.parse_search(held.pop(), memory_id)
     found = await request.app[CONTEXT].memory.SearchMemory(wanted, metadata=metadata(request))
     return _json(memory.render_snippets(found.snippets, _shape(request)))

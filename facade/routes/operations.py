@@ -1,4 +1,4 @@
-"""Endpoints for whoever runs the gateway: health, metrics, and its own description."""
+"""Endpoints for operators: health, metrics and the OpenAPI document."""
 
 from collections.abc import Mapping
 
@@ -14,22 +14,22 @@ _READY_TIMEOUT_S = 1.0
 
 
 async def healthz(request: web.Request) -> web.Response:
-    """Say that this process runs."""
+    """Return 200: this process runs."""
     return web.json_response({"status": "ok"})
 
 
 async def base(request: web.Request) -> web.Response:
-    """Return nothing, well: clients ask so whether they reach the base address they were given."""
+    """Return an empty 200: clients check so whether they reach the base address."""
     return web.Response()
 
 
 async def readyz(request: web.Request) -> web.Response:
-    """Say whether requests can be served: 200, or 503 while the services do not answer."""
+    """Return 200 where requests can be served, 503 while the services do not answer."""
     return _readiness(await _state_of_services(request), {})
 
 
 async def readyz_with_details(request: web.Request) -> web.Response:
-    """Say whether requests can be served, on the listener for whoever runs the gateway.
+    """Return whether requests can be served, on the operator's listener.
 
     With `?verbose` it names the state of the services and of the disk, and the models that are
     skipped because they keep failing. A disk that is almost full does not make the gateway
@@ -44,7 +44,7 @@ async def readyz_with_details(request: web.Request) -> web.Response:
 
 
 async def metrics(request: web.Request) -> web.Response:
-    """Show the counters of all processes, in Prometheus' text format."""
+    """Return the metrics of all processes, in Prometheus' text format."""
     # Imported when it is first asked for: it brings an HTTP server of the standard library's.
     from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 

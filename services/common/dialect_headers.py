@@ -47,12 +47,14 @@ class _Family:
 
     Attributes:
         prefix: of names in requests, in lower case.
+        initials: how such a name can begin.
         answers: prefixes of names in answers.
         answer_initials: how a name with one of these can begin.
         request_ids: headers in which servers give the id of a request.
     """
 
     prefix: str
+    initials: str
     answers: tuple[str, ...]
     answer_initials: str
     request_ids: tuple[str, ...]
@@ -61,12 +63,14 @@ class _Family:
 _FAMILIES: Mapping[Dialect.ValueType, _Family] = {
     DIALECT_ANTHROPIC: _Family(
         "anthropic-",
+        "aA",
         ("anthropic-",),
         "aA",
         ("request-id", "x-request-id"),
     ),
     DIALECT_OPENAI: _Family(
         "openai-",
+        "oO",
         ("openai-", "x-ratelimit-"),
         "oOxX",
         ("x-request-id", "request-id"),
@@ -82,9 +86,11 @@ def of_request(dialect: Dialect.ValueType, headers: Mapping[str, str]) -> dict[s
         headers: those of its request, names in any case; of those that repeat all are there.
     """
     # Every request comes here, and most have no such header.
-    prefix = _FAMILIES[dialect].prefix
+    family = _FAMILIES[dialect]
+    prefix = family.prefix
     size = len(prefix)
-    names = [name for name in headers if name[:size].lower() == prefix]
+    initials = family.initials
+    names = [name for name in headers if name[0] in initials and name[:size].lower() == prefix]
     if not names or _WRITTEN_HERE.issuperset(map(str.lower, names)):
         return {}
     return to_provider(dialect, headers.items())

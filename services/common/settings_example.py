@@ -20,8 +20,8 @@ grpc = ""                     # where gRPC callers go, as "127.0.0.1:50051"; emp
 access_log_per_s = 50         # requests of a second with a line in the log; server errors always
 cors_origins = []             # pages that may call the gateway from a browser, as
                               # "https://app.example", or "*" for all; never with cookies
-plain_requests = true         # false: read and route every request with aiohttp, also a POST of
-                              # chats and messages that needs nothing of it, which is slower
+plain_requests = true         # false: serve every request with aiohttp, also a POST of chats
+                              # and messages that needs nothing of it, which is slower
 
 [storage]
 data_dir = "var"

@@ -2,29 +2,27 @@
 
 import asyncio
 import gc
-from collections.abc import Iterable
-from types import SimpleNamespace
-from typing import Any, Self, cast
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, cast
 
 import grpc
 import pytest
-from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facade.context import CALLER_PATHS, CONTEXT, Context
-from facade.dialects import openai
-from facade.dialects.paths import CallerPaths, Origins
-from facade.draining import Drain
+from facade.http.exchange import Exchange
+from facade.http.responses import JsonResponse, Response
 from facade.sse import relay
 from gateway.conversation.v1.conversation_pb2 import Block, Usage
 from gateway.inference.v1.inference_pb2 import Event, Served, Start, StreamGenerateResponse
 from services.common.errors import GatewayError
 from services.common.settings import Limits
+from tests.facade.plain_connection import PlainServer
 from tests.services.inference.fallback.virtual_time import in_no_time
 
 HOLD_S, KEEPALIVE_S = 8, 4
-REQUEST = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"
 SIGN = b"!"
 EOF = grpc.aio.EOF
 
@@ -33,13 +31,11 @@ class Words:
     """Writes the words of an answer as they are, and a sign where it starts.
 
     Attributes:
-        signs: of life that were wanted.
         served: nobody.
         usage: none.
     """
 
     def __init__(self) -> None:
-        self.signs = 0
         self.served = Served()
         self.usage = Usage()
 
@@ -52,30 +48,10 @@ class Words:
         return b"."
 
     def keepalive(self) -> bytes:
-        self.signs += 1
         return SIGN
 
     def error(self, error: GatewayError) -> bytes:
         return b"#"
-
-
-class Transport(asyncio.Transport):
-    """Keeps what is written, each time with the time."""
-
-    def __init__(self) -> None:
-        super().__init__({"peername": ("127.0.0.1", 1)})
-        self.closes = False
-        self.written: list[tuple[float, bytes]] = []
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        now = asyncio.get_running_loop().time()
-        self.written.append((round(now, 3), bytes(data)))
-
-    def is_closing(self) -> bool:
-        return self.closes
-
-    def close(self) -> None:
-        pass
 
 
 class Call:
@@ -114,64 +90,28 @@ def failure() -> Exception:
     return grpc.aio.AioRpcError(grpc.StatusCode.INTERNAL, none, none)
 
 
-class Caller:
-    """A caller over a connection of its own.
-
-    Attributes:
-        transport: keeps what it is sent.
-        words: writes that.
-        protocol: the facade's end.
-    """
-
-    protocol: Any
-
-    def __init__(self, call: Call, prepares_s: float = 0) -> None:
-        self.transport = Transport()
-        self.words = Words()
-        self._call = call
-        self._prepares_s = prepares_s
-
-    async def __aenter__(self) -> Self:
-        app = web.Application()
-        limits = Limits(hold_headers_s=HOLD_S, keepalive_s=KEEPALIVE_S)
-        app[CONTEXT] = cast(
-            Context, SimpleNamespace(settings=SimpleNamespace(limits=limits), drain=Drain())
-        )
-        app.on_response_prepare.append(self._prepare)
-        app.router.add_get("/", self._answer)
-        self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None)
-        await self._runner.setup()
-        assert self._runner.server is not None
-        self.protocol = self._runner.server()
-        self.protocol.connection_made(self.transport)
-        self.protocol.data_received(REQUEST)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self.leave()
-        await asyncio.sleep(100)
-        assert self._call.cancelled
-        await self._runner.cleanup()
-
-    def leave(self) -> None:
-        self.protocol.connection_lost(None)
-
-    async def _prepare(self, request: web.Request, response: web.StreamResponse) -> None:
-        await asyncio.sleep(self._prepares_s)
-
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
-        try:
-            request[CALLER_PATHS] = CallerPaths(openai.FIELD_NAMES, Origins())
-            return await relay(request, self._call, self.words)
-        except grpc.aio.AioRpcError:
-            return web.Response(status=500)
+async def respond(call: Call, exchange: Exchange) -> Response:
+    try:
+        return await relay(exchange, cast(Any, call), Words())
+    except grpc.aio.AioRpcError:
+        return JsonResponse(b"{}", {}, 500)
 
 
-async def told(call: Call, prepares_s: float = 0) -> list[tuple[float, bytes]]:
-    """Give what a caller is sent of a call, and when."""
-    async with Caller(call, prepares_s) as caller:
+@asynccontextmanager
+async def caller_of(call: Call) -> AsyncIterator[PlainServer]:
+    """Run a connection whose caller is answered with the messages of a call."""
+    limits = Limits(hold_headers_s=HOLD_S, keepalive_s=KEEPALIVE_S)
+    async with PlainServer(partial(respond, call), limits) as server:
+        server.send()
+        yield server
+    assert call.cancelled
+
+
+async def told(call: Call) -> list[tuple[float, bytes]]:
+    """Return what a caller is sent of a call, and when."""
+    async with caller_of(call) as caller:
         await asyncio.sleep(1000)
-        return caller.transport.written
+        return caller.transport.writes
 
 
 def content(written: list[tuple[float, bytes]]) -> tuple[bytes, bytes]:
@@ -257,56 +197,43 @@ async def test_events_that_cannot_be_written_end_the_stream(
 
 @in_no_time
 async def test_a_caller_who_leaves_ends_the_call_and_is_given_no_more_signs() -> None:
-    async with Caller(Call([(100, STARTS)], EOF)) as caller:
+    async with caller_of(Call([(100, STARTS)], EOF)) as caller:
         await asyncio.sleep(18)
         caller.leave()
         await asyncio.sleep(50)
-        assert caller.words.signs == 3
-
-
-@in_no_time
-async def test_a_caller_who_leaves_while_headers_are_written_leaves_nothing_behind() -> None:
-    async with Caller(Call([(100, STARTS)], EOF), prepares_s=999) as caller:
-        await asyncio.sleep(18)
-    assert caller.transport.written == []
+        assert b"".join(data for _, data in caller.transport.writes).count(SIGN) == 3
 
 
 @in_no_time
 async def test_a_sign_of_life_for_a_caller_who_is_leaving_is_no_failure() -> None:
     failures: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, told: failures.append(told))
-    async with Caller(Call([(100, STARTS)], EOF)) as caller:
+    async with caller_of(Call([(100, STARTS)], EOF)) as caller:
         await asyncio.sleep(5)
-        caller.transport.closes = True
+        caller.transport.closed = True
         await asyncio.sleep(20)
     gc.collect()
-    assert (failures, caller.transport.written) == ([], [])
-
-
-@in_no_time
-async def test_headers_that_take_long_are_written_once() -> None:
-    written = await told(Call([(30, text("a"))], EOF), prepares_s=9)
-    assert content(written)[1].replace(SIGN, b"") == b"a."
+    assert (failures, caller.transport.writes) == ([], [])
 
 
 @in_no_time
 async def test_no_sign_of_life_follows_the_end_where_the_caller_reads_slowly() -> None:
-    async with Caller(Call([(1, text("a")), (2, text("b"))], EOF)) as caller:
+    async with caller_of(Call([(1, text("a")), (2, text("b"))], EOF)) as caller:
         await asyncio.sleep(1.5)
         caller.protocol.pause_writing()
         await asyncio.sleep(50)
         caller.protocol.resume_writing()
         await asyncio.sleep(1)
-        assert content(caller.transport.written)[1] == b"ab."
+        assert content(caller.transport.writes)[1] == b"ab."
 
 
 times = st.lists(st.sampled_from([0.0, 0.0, 1.0, 4.0, 8.0, 9.0]), max_size=6)
 kinds = st.lists(st.sampled_from(["", "a", "b"]), min_size=6, max_size=6)
 
 
-@given(times, kinds, times, st.booleans(), st.sampled_from([0.0, 0.0, 1.0]))
+@given(times, kinds, times, st.booleans())
 def test_whenever_messages_come_each_is_told_once_and_in_order(
-    delays: list[float], texts: list[str], more: list[float], fails: bool, prepares_s: float
+    delays: list[float], texts: list[str], more: list[float], fails: bool
 ) -> None:
     at, messages = 0.0, list[tuple[float, StreamGenerateResponse | None]]()
     for delay, text in zip(delays, texts, strict=False):
@@ -316,7 +243,7 @@ def test_whenever_messages_come_each_is_told_once_and_in_order(
     @in_no_time
     async def check() -> None:
         call = Call(messages, failure() if fails else EOF, sum(more))
-        written = await told(call, prepares_s)
+        written = await told(call)
         said = "".join(text for _, text in zip(delays, texts, strict=False))
         if written[0][1].startswith(b"HTTP/1.1 500 "):
             assert fails and not said and at + sum(more) <= HOLD_S

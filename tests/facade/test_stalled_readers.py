@@ -9,13 +9,12 @@ import orjson
 import pytest
 from aiohttp import web
 from aiohttp.client_exceptions import ClientConnectionResetError
-from aiohttp.test_utils import make_mocked_request
 from prometheus_client import CollectorRegistry
 
-from facade import middlewares
-from facade.context import CONTEXT
 from facade.draining import Drain
+from facade.http.exchange import Exchange
 from facade.metrics import Metrics
+from facade.request_context import request_context
 from services.common.ids import Source
 from tests.facade.sockets import port_of
 from tests.running import running
@@ -149,19 +148,19 @@ async def test_callers_who_leave_in_the_middle_are_no_failures(gateway, endless,
 async def test_a_write_to_a_caller_who_left_is_no_failure(caplog):
     """The write fails before the request's task is cancelled."""
     lines = []
-    app = web.Application()
-    app[CONTEXT] = SimpleNamespace(
+    context = SimpleNamespace(
         source=Source(),
         metrics=Metrics(CollectorRegistry()),
         access_log=SimpleNamespace(answered=lambda *line: lines.append(line)),
         drain=Drain(),
+        cors=None,
     )
-    request = make_mocked_request("GET", "/", app=app)
+    exchange = Exchange(context, None, "GET", "/", "/", {})
 
     async def leaves(_):
         raise ClientConnectionResetError("Cannot write to closing transport")
 
     with pytest.raises(ConnectionError):
-        await middlewares.observe(request, leaves)
+        await request_context(exchange, leaves)
     assert [line[2] for line in lines] == [499]
     assert caplog.records == []

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tests.facade import malformed
-from tests.facade.plain.desk import KEY
+from tests.facade.plain.fake_services import KEY
 
 CHAT = "/beta/v1/chat/completions"
 MESSAGES = "/beta/v1/messages"

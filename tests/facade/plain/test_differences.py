@@ -169,12 +169,13 @@ def test_empty_lines_between_requests(pair):
 def test_large_bodies(pair, most):
     for size in (4_000, 4_096, 4_097, 300_000, 1_100_000):
         request = ask(sends=b" " * (size - len(corpus.BODY)) + corpus.BODY)
-        pieces = [request[at : at + most] for at in range(0, len(request), most)]
-        pair.compare(*pieces, Act.SETTLE, NEXT)
-        pair.compare(*pieces[:-1], pieces[-1] + NEXT)
-        pair.compare(request[:END], Act.SETTLE, *pieces[1:], Act.SETTLE, NEXT)
+        first, *pieces = [request[at : at + most] for at in range(0, len(request), most)]
+        # One that is too large may be refused before its second piece comes.
+        pair.compare(first, Act.SETTLE, *pieces, Act.SETTLE, NEXT)
+        pair.compare(first, Act.SETTLE, *pieces[:-1], *[piece + NEXT for piece in pieces[-1:]])
+        pair.compare(request[:END], Act.SETTLE, *pieces, Act.SETTLE, NEXT)
         if most <= READ_AT_ONCE:
-            pair.compare(SLOW, *pieces, Act.WAIT, NEXT)
+            pair.compare(SLOW, first, *pieces, Act.WAIT, NEXT)
 
 
 def test_large_bodies_that_are_taken(monkeypatch):
@@ -188,6 +189,24 @@ def test_large_bodies_that_are_taken(monkeypatch):
             assert outcome.written.count(b"HTTP/1.1 200 OK") == 2
             pair.compare(*pieces[:-1], Act.WAIT, pieces[-1] + NEXT)
             pair.compare(*pieces[:-1], Act.LINGER, NEXT)
+
+
+def test_more_than_is_read_ahead_of_an_answer(pair):
+    large = ask(sends=b" " * 3_000 + corpus.BODY)
+    for behind in (large, CHUNKED, GET, EARLY):
+        count = 2 * READ_AT_ONCE // len(behind)
+        pieces = [behind * (count // 4)] * 4
+        pair.compare(SLOW, *pieces, Act.WAIT, NEXT, Act.LINGER)
+        pair.compare(SLOW[:-9], Act.SETTLE, SLOW[-9:] + pieces[0], *pieces, Act.LEAVE)
+
+
+def test_the_same_head_with_another_length(pair, taken):
+    bodies = [body("m" * count) for count in (1, 9, 99, 999)]
+    requests = [ask(sends=one) for one in bodies]
+    pair.compare(*[step for one in requests for step in (one, Act.SETTLE)])
+    assert taken.count == len(requests)
+    inside = ask("X-A: Content-Length: 1", sends=bodies[1])
+    pair.compare(requests[0], Act.SETTLE, inside, Act.SETTLE, NEXT)
 
 
 def test_what_looks_like_a_request_within_another(pair):
@@ -217,7 +236,7 @@ def test_what_looks_like_a_request_within_another(pair):
         ([CHUNKED], 0),
         ([GET + GET], 0),
         ([GET[:9], GET[9:]], 0),
-        ([SLOW, PLAIN, Act.WAIT], 1),
+        ([SLOW, PLAIN, Act.WAIT], 3),
     ],
 )
 def test_a_connection_on_which_other_requests_came(pair, taken, before, count):
@@ -290,7 +309,8 @@ def conversations(draw: st.DrawFn) -> list[Step]:
         data = data[:at] + changed + data[at + draw(st.integers(0, 3)) :]
     steps: list[Step] = []
     for piece in cut(data, draw(st.lists(st.integers(0, 2_000), max_size=4))):
-        steps += [piece, *draw(st.lists(acts, max_size=1))]
+        # Settled, as a request may be refused before or after the rest of its body has come.
+        steps += [piece, Act.SETTLE, *draw(st.lists(acts, max_size=1))]
     return steps
 
 

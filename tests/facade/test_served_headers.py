@@ -1,6 +1,6 @@
 from facade.dialects import openai
 from facade.dialects.paths import CallerPaths, Origins
-from facade.served import served_headers
+from facade.served_headers import served_headers
 from gateway.inference.v1.inference_pb2 import Served
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 import pytest
 
-from facade.sending import CHUNK, Sending
+from facade.file_upload import CHUNK, FileUpload
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import CreateFileRequest, FileClosing, FileHeader
 from services.common.errors import GatewayError
@@ -51,7 +51,7 @@ class Call:
 
 
 async def upload(step: str, failure: Exception) -> None:
-    with Sending(lambda: Call(step, failure)) as sending:
+    with FileUpload(lambda: Call(step, failure)) as sending:
         await sending.add(FileHeader(filename="a"))
         await sending.add(bytes(CHUNK))
         await sending.finish(FileClosing())

@@ -1,4 +1,4 @@
-"""The headers that tell what served an answer."""
+"""Response headers that name what served an answer."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -18,7 +18,7 @@ _LONGEST_LIST = 4000
 UPSTREAM_REQUEST_ID = "x-upstream-request-id"
 
 
-def served_headers(served: Served, paths: CallerPaths) -> dict[str, str]:
+def served_headers(served: Served, paths: CallerPaths | None) -> dict[str, str]:
     """Return `x-gateway-model`, `-provider`, `-step`, `-attempts`, and `-dropped` if there is any.
 
     `x-gateway-adapted` lists media that were converted for the model, as many as a header holds:
@@ -32,7 +32,7 @@ def served_headers(served: Served, paths: CallerPaths) -> dict[str, str]:
 
     Args:
         served: what the service says.
-        paths: translates its names of fields into the caller's.
+        paths: translates its names of fields into the caller's; None where they are the same.
     """
     headers = {
         "x-gateway-model": _safe(served.model[:MAX_NAME]),
@@ -41,9 +41,13 @@ def served_headers(served: Served, paths: CallerPaths) -> dict[str, str]:
         "x-gateway-attempts": str(served.attempts),
     }
     if served.dropped:
-        headers["x-gateway-dropped"] = _listed(paths.dropped(served.dropped))
+        headers["x-gateway-dropped"] = _listed(
+            served.dropped if paths is None else paths.dropped(served.dropped)
+        )
     if served.adapted:
-        headers["x-gateway-adapted"] = _listed(paths.adapted(served.adapted))
+        headers["x-gateway-adapted"] = _listed(
+            served.adapted if paths is None else paths.adapted(served.adapted)
+        )
     if served.memory_truncated:
         headers["x-memory-truncated"] = str(served.memory_truncated)
     if upstream_id := served.upstream_request_id:

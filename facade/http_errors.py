@@ -1,4 +1,4 @@
-"""Failures that HTTP has a status for and the services have no word for."""
+"""Errors of the HTTP exchange, for which the services have no reason code."""
 
 from aiohttp import web
 
@@ -9,7 +9,7 @@ from services.common.texts import cut, quoted
 _SHOWN_PATH = 128  # characters of a path that a message repeats
 
 
-class HttpProblem(GatewayError):
+class HttpError(GatewayError):
     """A failure of the HTTP exchange itself, with its status and stable code."""
 
     def __init__(
@@ -36,26 +36,24 @@ class HttpProblem(GatewayError):
         return self._code
 
 
-def from_http_exception(error: web.HTTPException, request: web.Request) -> GatewayError:
+def from_http_exception(error: web.HTTPException, method: str, path: str) -> GatewayError:
     """Return the failure that an exception of aiohttp's stands for."""
-    path = cut(request.path, _SHOWN_PATH)
+    path = cut(path, _SHOWN_PATH)
     if error.status == 404:
-        return HttpProblem(
+        return HttpError(
             404,
             "unknown_path",
-            f"{request.method} {path}: there is no such endpoint; GET /docs lists them",
+            f"{method} {path}: there is no such endpoint; GET /docs lists them",
         )
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = ", ".join(sorted(error.allowed_methods))
-        return HttpProblem(
-            405, "method_not_allowed", f"{path} takes {allowed}, not {request.method}"
-        )
-    return HttpProblem(error.status, "invalid_request", f"the request is not HTTP: {error.reason}")
+        return HttpError(405, "method_not_allowed", f"{path} takes {allowed}, not {method}")
+    return HttpError(error.status, "invalid_request", f"the request is not HTTP: {error.reason}")
 
 
 def unsupported_media_type(found: str, takes: str = "application/json") -> GatewayError:
     """Return the failure of a body that is something else by its own header."""
-    return HttpProblem(
+    return HttpError(
         415,
         "unsupported_media_type",
         f"Content-Type: takes {takes}, not {quoted(found)}",

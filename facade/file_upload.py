@@ -1,4 +1,4 @@
-"""A file on its way to the file store."""
+"""A client-streaming CreateFile call."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,17 +20,17 @@ from services.common.errors import unavailable
 CHUNK = 256 << 10
 
 
-class Sending:
-    """One upload: its header, its bytes in chunks of a good size, its closing.
+class FileUpload:
+    """An upload call: the file's header, its bytes in chunks, its closing.
 
-    Use as a context: a call that has not ended by then is cancelled, and keeps nothing.
+    Use it as a context manager: a call that has not ended by then is cancelled, and keeps nothing.
     """
 
     def __init__(self, create_file: Callable[[], Any]) -> None:
-        """Make ready; `create_file` opens the call when there is something to send."""
+        """Initialize an upload; `create_file` opens the call when there is something to send."""
         self._create_file = create_file
         self._call: Any = None
-        self._held: list[bytes] = []
+        self._buffered: list[bytes] = []
         self._size = 0
         self._ending: Ending | None = None
 
@@ -46,13 +46,13 @@ class Sending:
             self._ending = Ending(self._call)
             await self._write(CreateFileRequest(header=piece))
             return
-        self._held.append(piece)
+        self._buffered.append(piece)
         self._size += len(piece)
         if self._size >= CHUNK:
             await self._flush()
 
     async def finish(self, closing: FileClosing) -> File:
-        """Send what is left and give the file that was kept."""
+        """Send what is buffered and return the stored file."""
         if self._size:
             await self._flush()
         await self._write(CreateFileRequest(closing=closing))
@@ -71,8 +71,8 @@ class Sending:
             self._call.cancel()
 
     async def _flush(self) -> None:
-        chunk = self._held[0] if len(self._held) == 1 else b"".join(self._held)
-        self._held.clear()
+        chunk = self._buffered[0] if len(self._buffered) == 1 else b"".join(self._buffered)
+        self._buffered.clear()
         self._size = 0
         await self._write(CreateFileRequest(chunk=chunk))
 
@@ -83,7 +83,7 @@ class Sending:
             raise await self._failure(error) from None
 
     async def _failure(self, error: Exception) -> Exception:
-        """Return what the service said as it ended the call, or that it is gone."""
+        """Return the error with which the service ended the call, or unavailable."""
         try:
             await self._call  # its end may be on the way
         except (asyncio.InvalidStateError, grpc.aio.AioRpcError) as ended:

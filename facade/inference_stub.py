@@ -1,4 +1,4 @@
-"""Calls whose request another process has serialized already."""
+"""A stub of the inference service that takes serialized requests too."""
 
 from collections.abc import Callable
 from typing import Any, cast

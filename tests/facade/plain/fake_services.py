@@ -24,7 +24,7 @@ Given = pb.GenerateRequest | LazyRequest
 _LARGE = 2_000
 
 
-class Desk(inference_pb2_grpc.InferenceServiceServicer):
+class FakeInference(inference_pb2_grpc.InferenceServiceServicer):
     """Answers as the model's name says: `slow`, `silent`, `busy`, `large`, `breaks`, or at once."""
 
     async def Generate(self, request: Given, context: Any) -> pb.GenerateResponse:
@@ -59,7 +59,7 @@ async def start() -> Server:
     """Start them."""
     server = Server(_identify, max_message=80 << 20)
     server.add(accounts_pb2_grpc.add_AccountsServiceServicer_to_server, AccountsServicer(), "a")
-    server.add(inference_pb2_grpc.add_InferenceServiceServicer_to_server, Desk(), "i")
+    server.add(inference_pb2_grpc.add_InferenceServiceServicer_to_server, FakeInference(), "i")
     await server.start()
     return server
 

@@ -1,0 +1,153 @@
+"""One HTTP exchange: a request, however it was read, and what is known of its response."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from aiohttp.helpers import parse_content_type
+from aiohttp.streams import StreamReader
+from multidict import CIMultiDictProxy
+
+from facade.context import Context, ServedAnswer
+from facade.dialects.paths import CallerPaths
+from services.common.authentication import Caller
+
+_NO_CONTENT_TYPE = "application/octet-stream"
+_NO_HEADERS: Mapping[str, str] = {}
+
+
+class ClientConnection(Protocol):
+    """The part of a connection that an exchange uses."""
+
+    @property
+    def writing_paused(self) -> bool:
+        """Whether the caller reads more slowly than it is answered."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Write bytes that are framed already.
+
+        Raises:
+            ConnectionError: the caller has left.
+        """
+        ...
+
+    async def drain(self) -> None:
+        """Wait while `writing_paused`.
+
+        Raises:
+            ConnectionError: the caller has left.
+        """
+        ...
+
+    def authenticated(self) -> None:
+        """Note that a request came with a valid API key."""
+        ...
+
+
+class Exchange:
+    """One HTTP request and its response (RFC 9110, section 3.4).
+
+    Attributes:
+        context: settings, metrics and the services.
+        connection: the connection that the request came on.
+        method: in upper case.
+        path: without the query.
+        route: name of the endpoint, for the log and the metrics.
+        headers: of the request; to be looked up by names in lower case.
+        body: the whole body where it came with the head, until it is taken.
+        content: what reads the body otherwise.
+        is_http_1_1: whether the client understands chunks.
+        keep_alive: whether the connection may be used again after the response.
+        expect: value of `Expect` in lower case, None where the header is not there.
+        request_id: identifier of the request.
+        api_key: the API key of the caller, once it has been checked.
+        caller: the owner of the key.
+        cors_headers: headers for pages of other origins.
+        has_begun: whether part of the response has been written.
+        model: the model that the request names.
+        caller_paths: translates services' names of fields into the caller's; None before the
+            body has been parsed.
+        served: who served the answer, with how many tokens.
+        failure: the code of the error that the request was answered with.
+    """
+
+    __slots__ = (
+        "api_key",
+        "body",
+        "caller",
+        "caller_paths",
+        "connection",
+        "content",
+        "context",
+        "cors_headers",
+        "expect",
+        "failure",
+        "has_begun",
+        "headers",
+        "is_http_1_1",
+        "keep_alive",
+        "method",
+        "model",
+        "path",
+        "request_id",
+        "route",
+        "served",
+    )
+
+    def __init__(
+        self,
+        context: Context,
+        connection: ClientConnection,
+        method: str,
+        path: str,
+        route: str,
+        headers: dict[str, str] | CIMultiDictProxy[str],
+        body: bytes | None = None,
+        content: StreamReader | None = None,
+        *,
+        is_http_1_1: bool = True,
+        keep_alive: bool = True,
+        expect: str | None = None,
+    ) -> None:
+        self.context = context
+        self.connection = connection
+        self.method = method
+        self.path = path
+        self.route = route
+        self.headers = headers
+        self.body = body
+        self.content = content
+        self.is_http_1_1 = is_http_1_1
+        self.keep_alive = keep_alive
+        self.expect = expect
+        self.request_id = ""
+        self.api_key = ""
+        self.cors_headers = _NO_HEADERS
+        self.has_begun = False
+        self.model: str | None = None
+        self.served: ServedAnswer | None = None
+        self.failure: str | None = None
+        self.caller: Caller | None = None
+        self.caller_paths: CallerPaths | None = None
+
+    @property
+    def is_received(self) -> bool:
+        """Whether the body has come to its end."""
+        return self.content is None or self.content.is_eof()
+
+    def header_lines(self, name: str) -> list[str]:
+        """Return the values of all header fields with a name, which is in lower case."""
+        if isinstance(self.headers, dict):
+            return [self.headers[name]] if name in self.headers else []
+        return self.headers.getall(name, [])
+
+    @property
+    def content_length(self) -> int:
+        """The value of `Content-Length`, 0 where the header is not there."""
+        return int(self.headers.get("content-length", 0))
+
+    @property
+    def content_type(self) -> str:
+        """The media type of the body, without parameters."""
+        value = self.headers.get("content-type")
+        return _NO_CONTENT_TYPE if value is None else parse_content_type(value)[0]

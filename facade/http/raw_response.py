@@ -1,0 +1,43 @@
+"""Responses whose head and body are written as they are by aiohttp's loop."""
+
+from collections.abc import Callable
+
+from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+
+from facade.http.exchange import Exchange
+
+
+class RawResponse(web.StreamResponse):
+    """A complete response."""
+
+    def __init__(
+        self, status: int, encode: Callable[[], bytes], exchange: Exchange | None = None
+    ) -> None:
+        """Make a response.
+
+        Args:
+            status: HTTP status code.
+            encode: returns head and body, or nothing where they have been written.
+            exchange: what knows whether the connection may be used again; without it the
+                connection closes.
+        """
+        super().__init__(status=status)
+        self._encode = encode
+        self._exchange = exchange
+        self._writer: AbstractStreamWriter | None = None
+
+    @property
+    def keep_alive(self) -> bool:
+        """Whether the connection may be used again."""
+        return self._exchange is not None and self._exchange.keep_alive
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
+        """Do nothing yet: head and body are written together."""
+        self._writer = request.writer
+        return self._writer
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Write head and body."""
+        assert self._writer is not None
+        await self._writer.write_eof(self._encode())

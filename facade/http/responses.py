@@ -1,0 +1,133 @@
+"""Responses that are written without aiohttp: whole ones in JSON, and streams of events.
+
+They do without what `web.Response` does about codings, cookies and other kinds of body: none of
+that ever applies here, and each response would pay for it.
+"""
+
+from collections.abc import Mapping
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+
+from facade.http.exchange import Exchange
+
+_STATUS_LINES = {status.value: f"HTTP/1.1 {status} {status.phrase}" for status in HTTPStatus}
+_EVENT_STREAM = (
+    "Content-Type: text/event-stream; charset=utf-8\r\n"
+    "Cache-Control: no-cache\r\n"
+    "X-Accel-Buffering: no\r\n"
+)
+
+
+class JsonResponse:
+    """A whole response in JSON.
+
+    Attributes:
+        status: HTTP status code.
+        body: JSON.
+        headers: beside those of every response; names and values are safe to send.
+    """
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(self, body: bytes, headers: dict[str, str], status: int = 200) -> None:
+        self.status = status
+        self.body = body
+        self.headers = headers
+
+    def encode(self, exchange: Exchange) -> bytes:
+        """Return head and body.
+
+        A response that comes before the end of its request closes the connection.
+        """
+        if not exchange.is_received:
+            exchange.keep_alive = False
+        fields = f"Content-Type: application/json\r\nContent-Length: {len(self.body)}\r\n"
+        head = _head(exchange, self.status, fields, self.headers)
+        return head if exchange.method == "HEAD" else head + self.body
+
+
+class StreamedResponse:
+    """A response with server-sent events, in chunks where the client understands them.
+
+    Attributes:
+        status: HTTP status code.
+    """
+
+    __slots__ = ("_connection", "_exchange", "_head", "status")
+
+    def __init__(self, exchange: Exchange, headers: Mapping[str, str]) -> None:
+        """Make the head, which is written with the first data."""
+        self.status = 200
+        exchange.has_begun = True
+        fields = _EVENT_STREAM
+        if exchange.is_http_1_1:
+            fields += "Transfer-Encoding: chunked\r\n"
+        else:
+            exchange.keep_alive = False
+        self._exchange = exchange
+        self._connection = exchange.connection
+        self._head = _head(exchange, self.status, fields, headers)
+
+    def write(self, data: bytes) -> None:
+        """Write data in one go with the head, where that has not been written.
+
+        Raises:
+            ConnectionError: the caller has left.
+        """
+        if data and self._exchange.is_http_1_1:  # an empty chunk would be the last
+            data = b"%x\r\n%b\r\n" % (len(data), data)
+        self._write(data)
+
+    def write_eof(self, data: bytes) -> None:
+        """Write the last data, possibly none, and the end.
+
+        Raises:
+            ConnectionError: the caller has left.
+        """
+        if self._exchange.is_http_1_1:
+            data = b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data) if data else b"0\r\n\r\n"
+        self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        if self._head:
+            data = self._head + data
+            self._head = b""
+        if data:
+            self._connection.write(data)
+
+
+Response = JsonResponse | StreamedResponse
+
+
+def _head(exchange: Exchange, status: int, fields: str, headers: Mapping[str, str]) -> bytes:
+    """Return the head of a response, with the fields that every response has."""
+    own = _lines(headers)
+    if exchange.cors_headers:
+        own += _lines(exchange.cors_headers)
+    last = ""
+    if not exchange.keep_alive:
+        last = "Connection: close\r\n"
+    elif not exchange.is_http_1_1:
+        last = "Connection: keep-alive\r\n"  # which goes without saying since
+    request_id = exchange.request_id
+    return (
+        f"{status_line(status)}\r\n{fields}"
+        f"Date: {_date(int(exchange.context.source.now()))}\r\n"
+        f"{own}x-request-id: {request_id}\r\nrequest-id: {request_id}\r\n"
+        f"{last}\r\n"
+    ).encode()
+
+
+def status_line(status: int) -> str:
+    """Return the first line of a response."""
+    return _STATUS_LINES.get(status) or f"HTTP/1.1 {status} Error"
+
+
+def _lines(headers: Mapping[str, str]) -> str:
+    return "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+
+
+@lru_cache(maxsize=2)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)

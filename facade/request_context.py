@@ -1,0 +1,102 @@
+"""The rules around every request: its id, failures, metrics, log line and API key.
+
+`request_context` gives a request its id, turns every failure into a response in the format of
+the endpoint, counts and logs. `authenticate` refuses a request without a valid API key before its
+body is read. Both serve plain requests and those that aiohttp reads.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
+
+from aiohttp import web
+
+from facade import credentials
+from facade.access_details import details_of
+from facade.draining import stopping
+from facade.failures import failed, to_gateway_error
+from facade.http.exchange import Exchange
+from facade.http.responses import JsonResponse, StreamedResponse
+from services.common import logs
+from services.common.hops import HOPS_KEY, MAX_HOPS, loop_detected, parse_hops
+from services.common.ids import MAX_REQUEST_ID, new_request_id
+
+_REQUEST_ID = re.compile(rf"[A-Za-z0-9._:/+=-]{{1,{MAX_REQUEST_ID}}}", re.ASCII)
+
+ResponseT = TypeVar("ResponseT", JsonResponse | StreamedResponse, web.StreamResponse)
+
+
+async def request_context(
+    exchange: Exchange, handler: Callable[[Exchange], Awaitable[ResponseT]]
+) -> ResponseT | JsonResponse:
+    """Serve a request: give it an id, answer its failures, count and log it.
+
+    Raises:
+        ConnectionError: the client has left, or has part of a response that cannot be completed.
+        asyncio.CancelledError: the client has left, or the facade stops after the response began.
+    """
+    context = exchange.context
+    began = context.source.monotonic()
+    if context.cors is not None:
+        exchange.cors_headers = context.cors.headers(exchange.headers.get("origin", ""))
+    given = exchange.headers.get("x-request-id")
+    if given is not None and _REQUEST_ID.fullmatch(given):
+        exchange.request_id = given
+    else:
+        exchange.request_id = new_request_id()
+    logs.request_id.set(exchange.request_id)
+    status = 499
+    context.metrics.live.inc()
+    task = context.drain.enter(exchange.connection)
+    response: ResponseT | JsonResponse
+    try:
+        try:
+            response = await handler(exchange)
+        except ConnectionError:
+            raise  # the client left while the response was written
+        except Exception as error:
+            # The failure has no name here: its trace refers to this frame, and such a cycle
+            # would keep the body that was refused until the garbage is collected.
+            response = failed(exchange, to_gateway_error(error, exchange))
+            if exchange.has_begun:
+                status = response.status
+                raise ConnectionResetError("the response has begun") from None
+        except asyncio.CancelledError:
+            if exchange.has_begun or not context.drain.uncancel():
+                raise
+            response = failed(exchange, stopping())
+        if context.drain.is_draining:
+            exchange.keep_alive = False
+        status = response.status
+        return response
+    finally:
+        context.drain.leave(task)
+        seconds = context.source.monotonic() - began
+        context.metrics.live.dec()
+        context.metrics.answered(exchange.route, status, seconds)
+        context.access_log.answered(
+            exchange.method, exchange.route, status, seconds, partial(details_of, exchange, status)
+        )
+
+
+async def authenticate(exchange: Exchange) -> None:
+    """Refuse a request without a valid API key, or with a wrong version.
+
+    Raises:
+        GatewayError: as `credentials.key_of`, `Context.identify` and
+            `credentials.check_version`; loop_detected, the request has been through too many
+            gateways.
+    """
+    rules = credentials.rules_for(exchange.path)
+    headers = exchange.headers
+    key = credentials.key_of(headers, rules)
+    caller = await exchange.context.identify(key)
+    exchange.connection.authenticated()
+    credentials.check_version(headers, rules)
+    passed = headers.get(HOPS_KEY)
+    if passed is not None and parse_hops(passed) > MAX_HOPS:
+        raise loop_detected()
+    exchange.api_key = key
+    exchange.caller = caller

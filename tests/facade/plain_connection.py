@@ -1,0 +1,115 @@
+"""A connection on which one endpoint serves plain requests, over a transport that keeps writes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any, Self, cast
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from facade.context import Context
+from facade.draining import Drain
+from facade.http.connection import Connection
+from facade.http.connections import Connections
+from facade.http.exchange import Exchange
+from facade.http.parser import UnfinishedHeads
+from facade.http.plain import PlainEndpoint
+from facade.http.responses import Response
+from facade.metrics import Metrics
+from services.common.ids import Source
+from services.common.settings import Limits
+
+NOW = 1_795_000_000.9
+PATH = "/plain"
+
+
+class Transport(asyncio.Transport):
+    """Keeps each write with its time."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 1)})
+        self.writes: list[tuple[float, bytes]] = []
+        self.closed = False
+
+    @property
+    def written(self) -> list[bytes]:
+        return [data for _, data in self.writes]
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.writes.append((round(asyncio.get_running_loop().time(), 3), bytes(data)))
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+
+class PlainServer:
+    """Serves the requests of one connection.
+
+    Attributes:
+        transport: of the connection.
+        protocol: the connection.
+    """
+
+    protocol: Connection
+
+    def __init__(
+        self, respond: Callable[[Exchange], Awaitable[Response]], limits: Limits | None = None
+    ) -> None:
+        self.transport = Transport()
+        self._respond = respond
+        self._limits = limits or Limits()
+
+    async def __aenter__(self) -> Self:
+        metrics = Metrics(CollectorRegistry())
+        context: Any = SimpleNamespace(
+            settings=SimpleNamespace(limits=self._limits),
+            metrics=metrics,
+            access_log=SimpleNamespace(answered=lambda *_: None),
+            source=Source(now=lambda: NOW),
+            drain=Drain(),
+            cors=None,
+        )
+        self._server = web.Server(_no_other, handler_cancellation=True)
+        self.protocol = Connection(
+            self._server,
+            Connections(self._limits, metrics),
+            UnfinishedHeads(),
+            cast(Context, context),
+            {PATH.encode(): PlainEndpoint(PATH, self._respond)},
+        )
+        self.protocol.connection_made(self.transport)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.leave()
+        await asyncio.sleep(100)
+
+    def send(self) -> None:
+        """Send a request."""
+        lines = [f"POST {PATH} HTTP/1.1", "host: a", "content-length: 1", "", "x"]
+        self.protocol.data_received("\r\n".join(lines).encode())
+
+    def leave(self) -> None:
+        """Lose the connection."""
+        self.transport.closed = True
+        self.protocol.connection_lost(None)
+
+
+async def _no_other(request: web.BaseRequest) -> web.StreamResponse:
+    raise AssertionError("a plain request is not served by aiohttp")
