@@ -77,7 +77,7 @@ class PieceReader:
 
 
 def complete_body(
-    exchange: Exchange, max_size: int, setting: str = "limits.max_body"
+    exchange: Exchange, max_size: int, setting: str = "limits.max_body_bytes"
 ) -> bytes | None:
     """Return the body of a request where all of it has come, else None.
 
@@ -111,7 +111,9 @@ class ReceivedBody:
     of the process until the block ends.
     """
 
-    def __init__(self, exchange: Exchange, max_size: int, setting: str = "limits.max_body") -> None:
+    def __init__(
+        self, exchange: Exchange, max_size: int, setting: str = "limits.max_body_bytes"
+    ) -> None:
         """Initialize a reader for at most `max_size` bytes; `setting` is the name of that bound."""
         self._exchange = exchange
         self._max_size = max_size

@@ -10,18 +10,18 @@ from gateway.files.v1.files_pb2 import (
     CreateFileRequest,
     CreateFileResponse,
     File,
-    FileClosing,
     FileHeader,
+    FileTrailer,
 )
-from services.common.endings import Ending
 from services.common.errors import unavailable
+from services.common.terminal_status import TerminalStatus
 
 # Bytes that go in one message: each costs the same however little it holds.
 CHUNK = 256 << 10
 
 
 class FileUpload:
-    """An upload call: the file's header, its bytes in chunks, its closing.
+    """An upload call: the file's header, its bytes in chunks, its trailer.
 
     Use it as a context manager: a call that has not ended by then is cancelled, and keeps nothing.
     """
@@ -32,7 +32,7 @@ class FileUpload:
         self._call: Any = None
         self._buffered: list[bytes] = []
         self._size = 0
-        self._ending: Ending | None = None
+        self._ending: TerminalStatus | None = None
 
     async def add(self, piece: FileHeader | bytes) -> None:
         """Take the file's header, then its bytes, at most `CHUNK` at a time.
@@ -43,7 +43,7 @@ class FileUpload:
         """
         if isinstance(piece, FileHeader):
             self._call = self._create_file()
-            self._ending = Ending(self._call)
+            self._ending = TerminalStatus(self._call)
             await self._write(CreateFileRequest(header=piece))
             return
         self._buffered.append(piece)
@@ -51,11 +51,11 @@ class FileUpload:
         if self._size >= CHUNK:
             await self._flush()
 
-    async def finish(self, closing: FileClosing) -> File:
+    async def finish(self, trailer: FileTrailer) -> File:
         """Send what is buffered and return the stored file."""
         if self._size:
             await self._flush()
-        await self._write(CreateFileRequest(closing=closing))
+        await self._write(CreateFileRequest(trailer=trailer))
         try:
             await self._call.done_writing()
             created: CreateFileResponse = await self._call

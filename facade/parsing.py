@@ -73,7 +73,7 @@ def parse(
         request, lazy = parsed.request, parsed.lazy
         stream, origins = parsed.stream, parsed.origins
     # A whole answer in the caller's own dialect goes as it came.
-    request.takes_verbatim = not stream
+    request.takes_passthrough = not stream
     if "headers" in options:
         request.headers.update(options["headers"])
     return Parsed(lazy or request, request.model, stream, origins, include_usage)

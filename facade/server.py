@@ -28,7 +28,7 @@ from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.memory.v1 import memory_pb2_grpc
 from services.common import logs, metrics
-from services.common.authentication import CachedIdentify, Caller, Identify
+from services.common.authentication import CachingAuthenticator, Caller, Identify
 from services.common.channels import call_metadata
 from services.common.errors import from_rpc_error
 from services.common.ids import Source
@@ -160,7 +160,9 @@ def _identify(channel: grpc.aio.Channel, settings: Settings, source: Source) -> 
             raise from_rpc_error(error) from None
         return Caller(owner.user_id, owner.team_id, owner.plan, owner.key_id)
 
-    return CachedIdentify(ask, ttl_s=settings.limits.identify_cache_s, monotonic=source.monotonic)
+    return CachingAuthenticator(
+        ask, ttl_s=settings.limits.identify_cache_s, monotonic=source.monotonic
+    )
 
 
 async def _listen(

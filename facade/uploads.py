@@ -15,7 +15,7 @@ from facade import multipart
 from facade.dialects.purposes import TAKES, parse_purpose
 from facade.multipart import Mark, Part
 from gateway.errors.v1 import errors_pb2
-from gateway.files.v1.files_pb2 import FileClosing, FileHeader
+from gateway.files.v1.files_pb2 import FileHeader, FileTrailer
 from services.common.errors import GatewayError, invalid
 from services.common.settings import MAX_FILE_LIFETIME_S
 
@@ -34,16 +34,16 @@ _MIME_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}", re
 class UploadForm:
     """One form: its bytes go in, the file's header and bytes come out, and at the end the rest."""
 
-    def __init__(self, boundary: bytes, *, max_file: int, anthropic_client: bool) -> None:
+    def __init__(self, boundary: bytes, *, max_file_bytes: int, anthropic_client: bool) -> None:
         """Begin a form.
 
         Args:
             boundary: what stands between its parts.
-            max_file: bytes the file may have.
+            max_file_bytes: bytes the file may have.
             anthropic_client: whether the client is Anthropic's own, which knows no purpose.
         """
         self._parser = multipart.Parser(boundary)
-        self._max_file = max_file
+        self._max_file = max_file_bytes
         self._anthropic_client = anthropic_client
         self._part: Part | None = None
         self._in_file = False
@@ -75,7 +75,7 @@ class UploadForm:
             elif event is Mark.PART and not self._in_file:
                 self._end_text(self._part.name)
 
-    def close(self) -> FileClosing:
+    def close(self) -> FileTrailer:
         """Return what the form said around its file, now that no bytes follow.
 
         Raises:
@@ -86,11 +86,11 @@ class UploadForm:
             raise invalid("file", "file: is needed, as a part with a filename")
         if "purpose" not in self._texts and not self._anthropic_client:
             raise invalid("purpose", f"purpose: is needed, and {TAKES}")
-        closing = FileClosing(purpose=parse_purpose(self._texts.get("purpose", "assistants")))
+        trailer = FileTrailer(purpose=parse_purpose(self._texts.get("purpose", "assistants")))
         seconds = self._seconds()
         if seconds is not None:
-            closing.expires_after_s = seconds
-        return closing
+            trailer.expires_after_s = seconds
+        return trailer
 
     def _is_file(self, part: Part) -> bool:
         # Anthropic's own clients give bytes without a name no filename at all.
@@ -165,10 +165,10 @@ class UploadForm:
         return _number(_SECONDS, self._texts[_SECONDS])
 
 
-def too_large(max_file: int) -> GatewayError:
+def too_large(max_file_bytes: int) -> GatewayError:
     """A file is larger than allowed: 413."""
     return GatewayError(
-        errors_pb2.REASON_TOO_LARGE, f"file: takes at most {max_file:,} bytes", param="file"
+        errors_pb2.REASON_TOO_LARGE, f"file: takes at most {max_file_bytes:,} bytes", param="file"
     )
 
 

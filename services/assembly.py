@@ -22,7 +22,7 @@ from services.accounts.repository import AccountRepository
 from services.articles import servicer as articles
 from services.articles.assembly import Articles
 from services.common import settings as settings_module
-from services.common.authentication import CachedIdentify, Identify
+from services.common.authentication import CachingAuthenticator, Identify
 from services.common.database import is_sqlite, migrate, open_engine
 from services.common.disk import DiskReserve
 from services.common.ids import Source
@@ -97,7 +97,7 @@ class Services:
         database = open_engine(settings.storage)
         await migrate(database)
         secrets = await load_secrets(database, source)
-        identify = CachedIdentify(
+        identify = CachingAuthenticator(
             AccountRepository(database, source).identify,
             ttl_s=settings.limits.identify_cache_s,
             monotonic=source.monotonic,

@@ -146,10 +146,12 @@ def _form(request: web.Request) -> UploadForm:
     if request.content_type != "multipart/form-data":
         raise unsupported_media_type(request.content_type, takes="multipart/form-data")
     boundary = boundary_of(request.headers["Content-Type"])
-    max_file = request.app[CONTEXT].settings.limits.max_file
-    if (request.content_length or 0) > max_file + _FORM:
-        raise too_large(max_file)
-    return UploadForm(boundary, max_file=max_file, anthropic_client=_is_anthropic_client(request))
+    max_file_bytes = request.app[CONTEXT].settings.limits.max_file_bytes
+    if (request.content_length or 0) > max_file_bytes + _FORM:
+        raise too_large(max_file_bytes)
+    return UploadForm(
+        boundary, max_file_bytes=max_file_bytes, anthropic_client=_is_anthropic_client(request)
+    )
 
 
 async def _get(request: web.Request) -> File:

@@ -59,15 +59,15 @@ async def parse(exchange: Exchange, kind: Kind, **options: Option) -> Parsed:
     if headers := of_request(_DIALECTS[kind], exchange.headers):
         options["headers"] = headers
     context = exchange.context
-    max_body = context.settings.limits.max_body
-    body = complete_body(exchange, max_body)
+    max_body_bytes = context.settings.limits.max_body_bytes
+    body = complete_body(exchange, max_body_bytes)
     if body is not None:
         held = [body]
         del body  # so that the memory of a large one can go as soon as it has been read
         parsed = await context.parser.parse(kind, held, **options)
     else:
         context.parser.expect(exchange.content_length)
-        async with ReceivedBody(exchange, max_body) as held:
+        async with ReceivedBody(exchange, max_body_bytes) as held:
             parsed = await context.parser.parse(kind, held, **options)
     exchange.model = parsed.model
     exchange.caller_paths = CallerPaths(FIELD_NAMES[kind], parsed.origins)
@@ -114,5 +114,5 @@ async def _whole(
     served = response.served
     exchange.served = ServedAnswer.of(served, response.usage)
     return JsonResponse(
-        response.verbatim or render(response), served_headers(served, exchange.caller_paths)
+        response.passthrough or render(response), served_headers(served, exchange.caller_paths)
     )

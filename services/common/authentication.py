@@ -2,7 +2,7 @@
 
 Each gRPC call carries the caller's own API key in the metadata entry
 `authorization`. Accounts looks keys up; everybody else asks through `Identify`. Work that
-the gateway does by itself has no key: it comes through the `ServiceDoor`.
+the gateway does by itself has no key: it comes through the `ServiceAuthenticator`.
 """
 
 import asyncio
@@ -78,7 +78,7 @@ def service_authorization(credential: bytes) -> str:
     return _SERVICE + base64.urlsafe_b64encode(credential).rstrip(b"=").decode()
 
 
-class ServiceDoor:
+class ServiceAuthenticator:
     """Recognises the gateway's own calls among all others.
 
     Args:
@@ -103,7 +103,7 @@ class ServiceDoor:
         return Caller(user_id, "", accounts_pb2.PLAN_UNSPECIFIED)
 
 
-class CachedIdentify:
+class CachingAuthenticator:
     """Remembers whose keys are, so that not every call looks them up.
 
     Only found owners are remembered, the latest `max_entries` of them, each for

@@ -107,7 +107,7 @@ class GatewayError(Exception):
         retry_after_s: whole seconds until another try makes sense, or None.
         attempts: what was tried at providers, in order.
         article_code: number of the failure in the document editing API, or None.
-        limit: name of the setting whose bound was reached (`limits.max_body`), or ""; counted
+        limit: name of the setting whose bound was reached (`limits.max_body_bytes`), or ""; counted
             in the metrics of the process that raises the error, and not sent on.
         upstream_code: the `code` of a provider of OpenAI's dialect that refused the request, a
             word or a number as it wrote it, or "".

@@ -18,7 +18,7 @@ import grpc
 from services.common import errors, logs
 from services.common.authentication import (
     Identify,
-    ServiceDoor,
+    ServiceAuthenticator,
     bearer_key,
     caller,
     caller_key,
@@ -30,7 +30,7 @@ from services.common.ids import MAX_REQUEST_ID
 # Methods that need no key.
 OPEN_METHODS = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 # What the gateway's own credential opens, and nothing else does.
-_SERVICE_ONLY = frozenset({"/gateway.inference.v1.InferenceService/RunRole"})
+_SERVICE_ONLY = frozenset({"/gateway.inference.v1.InferenceService/RunTask"})
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     """Identifies the caller and translates failures, for every kind of call."""
 
     def __init__(
-        self, identify: Identify, door: ServiceDoor, count_limit: Callable[[str], None]
+        self, identify: Identify, door: ServiceAuthenticator, count_limit: Callable[[str], None]
     ) -> None:
         """Return an interceptor; `count_limit` takes the name of each limit that was reached."""
         self._identify = identify

@@ -7,7 +7,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from prometheus_client import CollectorRegistry
 
-from services.common.authentication import Identify, ServiceDoor
+from services.common.authentication import Identify, ServiceAuthenticator
 from services.common.channels import is_private, size_options, tcp_server_options
 from services.common.grpc_tls import server_credentials
 from services.common.inprocess.channel import InProcessChannel
@@ -59,7 +59,7 @@ class Server:
         def count_limit(limit: str) -> None:
             limits_reached.labels(limit).inc()
 
-        door = ServiceDoor(service_credential)
+        door = ServiceAuthenticator(service_credential)
         self._interceptor = CallInterceptor(identify, door, count_limit)
         # A method has a handler of each server, which an interceptor wraps once.
         inside = CallInterceptor(identify, door, count_limit)

@@ -9,8 +9,8 @@ from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import (
     CreateFileRequest,
     File,
-    FileClosing,
     FileHeader,
+    FileTrailer,
     Purpose,
 )
 from services.common.authentication import Caller
@@ -58,15 +58,15 @@ class Uploads:
         room = quota - (await self._repository.usage(owner_id)).size_bytes
         file_id = self._source.new_id(PREFIX)
         async with self._blobs.writing(file_id) as writing:
-            arrival = _Arrival(writing, self._limits.max_file, room, quota, self._reserve)
-            closing = await self._copy(messages, arrival)
-            lifetime_s = self._lifetime_s(closing)
+            arrival = _Arrival(writing, self._limits.max_file_bytes, room, quota, self._reserve)
+            trailer = await self._copy(messages, arrival)
+            lifetime_s = self._lifetime_s(trailer)
             await writing.finish()
         now_s = int(self._source.now())
         file = File(
             id=file_id,
             filename=filename,
-            purpose=closing.purpose,
+            purpose=trailer.purpose,
             size_bytes=arrival.size,
             mime_type=detect_type(bytes(arrival.head), header.mime_type, filename),
             created_at=now_s,
@@ -86,15 +86,15 @@ class Uploads:
 
     async def _copy(
         self, messages: AsyncIterator[CreateFileRequest], arrival: "_Arrival"
-    ) -> FileClosing:
+    ) -> FileTrailer:
         while (message := await self._next(messages)) is not None:
             match message.WhichOneof("part"):
                 case "chunk":
                     await arrival.take(message.chunk)
-                case "closing":
-                    return message.closing
+                case "trailer":
+                    return message.trailer
                 case _:
-                    raise invalid("chunk", "chunk: only these come between header and closing")
+                    raise invalid("chunk", "chunk: only these come between header and trailer")
         raise invalid("file", "file: the upload broke off before its end")
 
     async def _next(self, messages: AsyncIterator[CreateFileRequest]) -> CreateFileRequest | None:
@@ -108,20 +108,20 @@ class Uploads:
                 param="file",
             ) from error
 
-    def _lifetime_s(self, closing: FileClosing) -> int:
+    def _lifetime_s(self, trailer: FileTrailer) -> int:
         if (
-            closing.purpose == Purpose.PURPOSE_UNSPECIFIED
-            or closing.purpose not in Purpose.values()
+            trailer.purpose == Purpose.PURPOSE_UNSPECIFIED
+            or trailer.purpose not in Purpose.values()
         ):
             raise invalid("purpose", "purpose: takes a value of gateway.files.v1.Purpose")
-        if not closing.HasField("expires_after_s"):
+        if not trailer.HasField("expires_after_s"):
             return self._limits.default_file_lifetime_s
-        if not 1 <= closing.expires_after_s <= MAX_FILE_LIFETIME_S:
+        if not 1 <= trailer.expires_after_s <= MAX_FILE_LIFETIME_S:
             raise invalid(
                 "expires_after.seconds",
                 f"expires_after.seconds: takes 1 to {MAX_FILE_LIFETIME_S}",
             )
-        return closing.expires_after_s
+        return trailer.expires_after_s
 
     async def _keep(self, owner_id: str, file: File, quota: int) -> None:
         written_at = self._source.monotonic()
@@ -182,7 +182,7 @@ class _Arrival:
                 errors_pb2.REASON_TOO_LARGE,
                 f"file: takes at most {self._max_size} bytes",
                 param="file",
-                limit="limits.max_file",
+                limit="limits.max_file_bytes",
             )
         if self.size > self._room:
             raise quota_exceeded(self._quota)

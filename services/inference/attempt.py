@@ -6,7 +6,7 @@ from functools import lru_cache
 from gateway.inference.v1.inference_pb2 import Served
 from services.common.errors import UpstreamError
 from services.inference.providers.base import Call, Provider
-from services.inference.providers.heads import add_head, tell_head
+from services.inference.providers.heads import add_head, set_served_head
 from services.inference.stream.filters import Batch, StreamFilter
 
 Batches = AsyncGenerator[Batch, None]
@@ -93,7 +93,7 @@ class Attempt:
             served.memory_truncated = self._left_out
         if self._adapted:
             served.adapted.extend(self._adapted)
-        tell_head(served, call, self._provider.dialect)
+        set_served_head(served, call, self._provider.dialect)
 
 
 # To be copied, never changed: few differ.

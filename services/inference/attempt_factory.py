@@ -323,7 +323,7 @@ class RequestAttempts:
             or not provider.takes_source(lazy, without)
         ):
             return None
-        as_it_is = not stream and request.takes_verbatim
+        as_it_is = not stream and request.takes_passthrough
         call = Call(
             request,
             target,
@@ -410,7 +410,7 @@ def _needs_stop_filter(request: GenerateRequest, provider: Provider) -> bool:
 
 def _takes_passthrough(request: GenerateRequest, provider: Provider) -> bool:
     """Return whether the provider's own JSON is an answer that the caller alone reads."""
-    return request.takes_verbatim and request.dialect == provider.dialect
+    return request.takes_passthrough and request.dialect == provider.dialect
 
 
 def _without_stops(request: GenerateRequest) -> GenerateRequest:

@@ -47,7 +47,7 @@ from services.inference.memory.turn_client import TurnOpener
 from services.inference.metrics import Metrics
 from services.inference.offload import mark, offload
 from services.inference.providers.base import Call, Provider
-from services.inference.providers.heads import add_head, tell_head
+from services.inference.providers.heads import add_head, set_served_head
 from services.inference.refusals import Refusals
 from services.inference.routes import Routes
 from services.inference.stream.accumulator import whole_of
@@ -301,7 +301,7 @@ class Engine:
             memory_truncated=prepared.left_out,
             adapted=prepared.adapted,
         )
-        tell_head(served, call, provider.dialect)
+        set_served_head(served, call, provider.dialect)
         return CountTokensResponse(
             input_tokens=input_tokens,
             estimated=counted is None or ready.attempts.guesses,
@@ -322,7 +322,7 @@ class Engine:
         if uses_memory(request):
             check_steps(request, plan)
             # The answer is read here, to be remembered.
-            request.takes_verbatim = False
+            request.takes_passthrough = False
             return _Admitted(plan, routes.providers, (), True, True, routes.web, asks, has_called)
         media = find_media(request) if "media" in kinds else ()
         has_thoughts = not thinking.KINDS.isdisjoint(kinds)
@@ -344,7 +344,7 @@ class Engine:
                 "use_built_in_tools", "use_built_in_tools: this gateway has no tools of its own"
             )
         # The rounds of the answer are put together here.
-        request.takes_verbatim = False
+        request.takes_passthrough = False
         return True
 
     def _taken_apart(
@@ -388,7 +388,7 @@ class Engine:
             named = [*media, *_overriding_media(request, plan)]
         if named or remembered:
             keep_foreign = any(providers[step.target.provider].pass_stateful for step in plan.steps)
-            at_most = self._limits.max_body
+            at_most = self._limits.max_body_bytes
             await place_files(named, self._files, at_most=at_most, keep_foreign=keep_foreign)
             targets = [step.target for step in plan.steps]
             await place_remembered_files(
@@ -406,7 +406,7 @@ class Engine:
                 request.multimodal,
                 self.routes,
                 self.generate,
-                self._limits.max_body,
+                self._limits.max_body_bytes,
                 counts=counts,
             )
         rounds = None

@@ -14,8 +14,8 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateRequest,
     Prompt,
     Role,
-    RunRoleRequest,
-    RunRoleResponse,
+    RunTaskRequest,
+    RunTaskResponse,
     Vector,
 )
 from services.common.errors import GatewayError, UpstreamError, invalid
@@ -31,7 +31,7 @@ _SETTINGS: Mapping[Role.ValueType, str] = {
 }
 
 
-async def run(engine: Engine, request: RunRoleRequest) -> RunRoleResponse:
+async def run(engine: Engine, request: RunTaskRequest) -> RunTaskResponse:
     """Do a side job with the model that is configured for it now.
 
     Raises:
@@ -45,7 +45,7 @@ async def run(engine: Engine, request: RunRoleRequest) -> RunRoleResponse:
     return await _write(engine, name, request.prompt)
 
 
-def _check(request: RunRoleRequest) -> None:
+def _check(request: RunTaskRequest) -> None:
     if request.role not in _SETTINGS:
         raise invalid("role", "role: takes SUMMARISE, EXTRACT or EMBED")
     if request.role == inference_pb2.ROLE_EMBED:
@@ -65,7 +65,7 @@ def _model_name(engine: Engine, role: Role.ValueType) -> str:
     return name
 
 
-async def _write(engine: Engine, name: str, prompt: Prompt) -> RunRoleResponse:
+async def _write(engine: Engine, name: str, prompt: Prompt) -> RunTaskResponse:
     answer = await engine.generate(
         GenerateRequest(
             model=name,
@@ -82,10 +82,10 @@ async def _write(engine: Engine, name: str, prompt: Prompt) -> RunRoleResponse:
             errors_pb2.REASON_UPSTREAM_ERROR,
             f"the provider {answer.served.provider} answered no text",
         )
-    return RunRoleResponse(model=f"{answer.served.provider}/{answer.model}", text=text)
+    return RunTaskResponse(model=f"{answer.served.provider}/{answer.model}", text=text)
 
 
-async def _embed(engine: Engine, name: str, request: RunRoleRequest) -> RunRoleResponse:
+async def _embed(engine: Engine, name: str, request: RunTaskRequest) -> RunTaskResponse:
     routes = engine.routes
     target = routes.models.resolve(name)
     model = f"{target.provider}/{target.upstream}"
@@ -94,7 +94,7 @@ async def _embed(engine: Engine, name: str, request: RunRoleRequest) -> RunRoleR
     except UpstreamError as error:
         engine.failure_log.write(target.provider, error, {"model": model, "call": "embed"})
         raise
-    return RunRoleResponse(
+    return RunTaskResponse(
         model=model,
         vectors=[Vector(values=vector) for vector in vectors],
     )

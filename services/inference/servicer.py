@@ -62,10 +62,10 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Describe one model."""
         return inference_pb2.GetModelResponse(model=self._engine.routes.models.get(request.name))
 
-    async def RunRole(
+    async def RunTask(
         self,
-        request: inference_pb2.RunRoleRequest,
+        request: inference_pb2.RunTaskRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
-    ) -> inference_pb2.RunRoleResponse:
+    ) -> inference_pb2.RunTaskResponse:
         """Do a side job of the gateway's."""
         return await roles.run(self._engine, request)

@@ -37,7 +37,7 @@ class MemoryFileStore(files_pb2_grpc.FileStoreServiceServicer):
         headers, closings, chunks: what uploads sent; of chunks the sizes.
         lists, reads: the requests of lists and downloads.
         begun, dropped: released once for each upload whose header came, or that ended
-            without its closing.
+            without its trailer.
         refusal: ends an upload once it has `refuse_after` bytes.
         break_after: bytes of a download after which it breaks off.
         fail: ends a download before it begins.
@@ -50,7 +50,7 @@ class MemoryFileStore(files_pb2_grpc.FileStoreServiceServicer):
         """Forget everything."""
         self.kept: dict[str, tuple[files.File, bytes]] = {}
         self.headers: list[files.FileHeader] = []
-        self.closings: list[files.FileClosing] = []
+        self.closings: list[files.FileTrailer] = []
         self.chunks: list[int] = []
         self.lists: list[files.ListFilesRequest] = []
         self.reads: list[files.ReadFileRequest] = []
@@ -81,7 +81,7 @@ class MemoryFileStore(files_pb2_grpc.FileStoreServiceServicer):
 
     async def CreateFile(self, request_iterator, context):
         content = bytearray()
-        header = closing = None
+        header = trailer = None
         try:
             async for message in request_iterator:
                 match message.WhichOneof("part"):
@@ -95,22 +95,22 @@ class MemoryFileStore(files_pb2_grpc.FileStoreServiceServicer):
                         assert 0 < len(message.chunk) <= 1 << 20
                         self.chunks.append(len(message.chunk))
                         content += message.chunk
-                    case "closing":
-                        closing = message.closing
+                    case "trailer":
+                        trailer = message.trailer
                 if self.refusal is not None and len(content) >= self.refuse_after:
                     raise self.refusal
         finally:
-            if closing is None:
+            if trailer is None:
                 self.dropped.release()
-        if header is None or closing is None:
+        if header is None or trailer is None:
             raise invalid("file", "file: the upload broke off")
-        self.closings.append(closing)
-        lifetime = closing.expires_after_s if closing.HasField("expires_after_s") else 2_592_000
+        self.closings.append(trailer)
+        lifetime = trailer.expires_after_s if trailer.HasField("expires_after_s") else 2_592_000
         file = self.add(
             bytes(content),
             filename=header.filename,
             mime_type=header.mime_type or "application/octet-stream",
-            purpose=closing.purpose,
+            purpose=trailer.purpose,
             expires_at=CREATED_AT + lifetime,
         )
         return files.CreateFileResponse(file=file)

@@ -21,7 +21,7 @@ PER_USER = 4096
 LIMITS = {
     "body_idle_s": IDLE_S,
     "min_body_rate": 1024,
-    "max_body": 1 << 20,
+    "max_body_bytes": 1 << 20,
     "max_body_values": 1000,
     "max_buffered_bytes_per_user": PER_USER,
 }

@@ -9,7 +9,7 @@ import pytest
 
 from facade.file_upload import CHUNK, FileUpload
 from gateway.errors.v1 import errors_pb2
-from gateway.files.v1.files_pb2 import CreateFileRequest, FileClosing, FileHeader
+from gateway.files.v1.files_pb2 import CreateFileRequest, FileHeader, FileTrailer
 from services.common.errors import GatewayError
 
 BARE = grpc.aio.AioRpcError(
@@ -23,7 +23,7 @@ TOLD = grpc.aio.AioRpcError(
 
 
 class Call:
-    """A call that fails at one of its steps: header, chunk, closing, done or answer."""
+    """A call that fails at one of its steps: header, chunk, trailer, done or answer."""
 
     def __init__(self, step: str, failure: Exception) -> None:
         self._step = step
@@ -54,10 +54,10 @@ async def upload(step: str, failure: Exception) -> None:
     with FileUpload(lambda: Call(step, failure)) as sending:
         await sending.add(FileHeader(filename="a"))
         await sending.add(bytes(CHUNK))
-        await sending.finish(FileClosing())
+        await sending.finish(FileTrailer())
 
 
-STEPS = ["header", "chunk", "closing", "done", "answer"]
+STEPS = ["header", "chunk", "trailer", "done", "answer"]
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -29,7 +29,7 @@ FILE = b'Content-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nco
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running():
-    async with running_store({"max_file": MAX_FILE, "body_idle_s": IDLE_S}) as front:
+    async with running_store({"max_file_bytes": MAX_FILE, "body_idle_s": IDLE_S}) as front:
         yield front
 
 

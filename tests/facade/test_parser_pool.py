@@ -47,7 +47,7 @@ async def test_a_chat_is_the_same_as_here(pool, stream):
     assert not is_quick(body(**fields))
     parsed = await pool.parse("chat", [body(**fields)])
     here = openai.parse_chat(body(**fields)).request
-    here.takes_verbatim = not stream
+    here.takes_passthrough = not stream
     assert GenerateRequest.FromString(parsed.request) == here
     assert (parsed.stream, parsed.include_usage) == (stream, stream)
 
@@ -57,7 +57,7 @@ async def test_messages_are_the_same_as_here(pool, kind):
     options = {"betas": ["a", "b"], "coding": True}
     parsed = await pool.parse(kind, [body()], **options)
     here = anthropic.parse_messages(body(), **options).request
-    here.takes_verbatim = True
+    here.takes_passthrough = True
     assert GenerateRequest.FromString(parsed.request) == here
 
 

@@ -17,9 +17,9 @@ from services.common.settings import Limits
 from services.inference.providers import failures
 from services.inference.providers.anthropic.events import StreamReader as AnthropicReader
 from services.inference.providers.base import Call, Target
-from services.inference.providers.frames import Frames
+from services.inference.providers.delta_templates import DeltaTemplates
 from services.inference.providers.openai.events import StreamReader as OpenAIReader
-from services.inference.providers.sse import EventCutter
+from services.inference.providers.sse import SseSplitter
 from services.inference.stream.accumulator import Accumulator
 from tests.facade.provider_streams import cut_and_broken, of_chat_completions, of_messages
 
@@ -43,7 +43,7 @@ class Provider:
 def from_openai(pieces: Iterable[bytes]) -> tuple[Batches, str]:
     request = GenerateRequest(dialect=conversation_pb2.DIALECT_OPENAI)
     call = Call(request, Target("m", "acme", "m"), stream=True)
-    cutter, batches = EventCutter(1 << 20), Batches()
+    cutter, batches = SseSplitter(1 << 20), Batches()
     reader = OpenAIReader(call, Provider(), lambda kind: f"{kind}1")
     try:
         for piece in pieces:
@@ -56,7 +56,7 @@ def from_openai(pieces: Iterable[bytes]) -> tuple[Batches, str]:
 
 
 def from_anthropic(pieces: Iterable[bytes]) -> tuple[Batches, str]:
-    cutter = EventCutter(1 << 20)
+    cutter = SseSplitter(1 << 20)
     reader = AnthropicReader(Provider())
     batches = [reader.feed(cutter.feed(piece)) for piece in pieces]
     try:
@@ -92,7 +92,7 @@ def whole(batches: Batches) -> GenerateResponse:
 def check(read: Read, pieces: list[bytes]) -> None:
     untouched, failure = read(pieces)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Frames, "learn", lambda *_: None)
+        patch.setattr(DeltaTemplates, "learn", lambda *_: None)
         translated, failure_of_other = read(pieces)
     assert failure == failure_of_other
     encoders: list[Callable[[], Encoder]] = [

@@ -17,8 +17,8 @@ def text(name, value):
     return f'Content-Disposition: form-data; name="{name}"\r\n\r\n{value}'.encode()
 
 
-def read(*parts, max_file=100, anthropic_client=False):
-    form = UploadForm(b"b", max_file=max_file, anthropic_client=anthropic_client)
+def read(*parts, max_file_bytes=100, anthropic_client=False):
+    form = UploadForm(b"b", max_file_bytes=max_file_bytes, anthropic_client=anthropic_client)
     body = b"".join(b"--b\r\n" + part + b"\r\n" for part in parts) + b"--b--\r\n"
     pieces = [piece for at in range(0, len(body), 5) for piece in form.feed(body[at : at + 5])]
     return pieces, form.close()
@@ -35,10 +35,10 @@ def refused(*parts, param, **options):
 def test_fields_may_come_in_any_order():
     fields = [FILE, text("purpose", "batch"), text("expires_after", WEEK), text("other", "1")]
     for parts in itertools.permutations(fields):
-        (header, *content), closing = read(*parts)
+        (header, *content), trailer = read(*parts)
         assert header == files_pb2.FileHeader(filename="a.txt")
         assert b"".join(content) == b"content"
-        assert closing == files_pb2.FileClosing(
+        assert trailer == files_pb2.FileTrailer(
             purpose=files_pb2.PURPOSE_BATCH, expires_after_s=604_800
         )
 
@@ -55,7 +55,7 @@ def test_fields_may_come_in_any_order():
     ],
 )
 def test_a_purpose_is_one_that_clients_send(written, purpose):
-    assert read(FILE, text("purpose", written))[1] == files_pb2.FileClosing(purpose=purpose)
+    assert read(FILE, text("purpose", written))[1] == files_pb2.FileTrailer(purpose=purpose)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_another_purpose_is_refused(written):
 
 def test_a_purpose_is_needed_but_from_anthropics_clients():
     refused(FILE, param="purpose")
-    closing = read(FILE, anthropic_client=True)[1]
-    assert closing == files_pb2.FileClosing(purpose=files_pb2.PURPOSE_ASSISTANTS)
+    trailer = read(FILE, anthropic_client=True)[1]
+    assert trailer == files_pb2.FileTrailer(purpose=files_pb2.PURPOSE_ASSISTANTS)
 
 
 @pytest.mark.parametrize("seconds", ["1", "3600", "31536000"])
@@ -79,8 +79,8 @@ def test_an_expiry_may_be_json_or_bracketed(seconds):
         text("expires_after[seconds]", seconds),
     ]
     for written in ([text("expires_after", policy)], bracketed):
-        closing = read(FILE, text("purpose", "batch"), *written)[1]
-        assert closing.expires_after_s == int(seconds)
+        trailer = read(FILE, text("purpose", "batch"), *written)[1]
+        assert trailer.expires_after_s == int(seconds)
 
 
 @pytest.mark.parametrize(
@@ -156,8 +156,8 @@ def test_a_file_is_needed_and_is_a_file():
 
 def test_a_file_is_refused_at_the_byte_that_is_too_much():
     purpose = text("purpose", "batch")
-    assert read(FILE, purpose, max_file=7)
-    assert refused(FILE, purpose, param="file", max_file=6).code == "too_large"
+    assert read(FILE, purpose, max_file_bytes=7)
+    assert refused(FILE, purpose, param="file", max_file_bytes=6).code == "too_large"
 
 
 @pytest.mark.parametrize("written", [b"", b'; filename=""'])

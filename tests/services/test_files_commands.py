@@ -13,8 +13,8 @@ from gateway.files.v1.files_pb2 import (
     PURPOSE_FINE_TUNE,
     CreateFileRequest,
     File,
-    FileClosing,
     FileHeader,
+    FileTrailer,
 )
 from services import cli
 from services.accounts.repository import AccountRepository
@@ -31,7 +31,7 @@ from tests.disks import Disk
 async def _coming(filename: str) -> AsyncIterator[CreateFileRequest]:
     yield CreateFileRequest(header=FileHeader(filename=filename))
     yield CreateFileRequest(chunk=b"12345")
-    yield CreateFileRequest(closing=FileClosing(purpose=PURPOSE_FINE_TUNE))
+    yield CreateFileRequest(trailer=FileTrailer(purpose=PURPOSE_FINE_TUNE))
 
 
 async def _fill(folder: Path, *filenames: str) -> list[File]:

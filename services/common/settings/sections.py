@@ -117,7 +117,7 @@ class Limits(Section):
     max_stalled_readers: Annotated[int, Field(ge=1)] = 50
     max_connections: Annotated[int, Field(ge=0)] = 0
     reserved_connections: Annotated[float, Field(ge=0, le=0.9)] = 0.5
-    max_body: Annotated[int, Field(ge=1024)] = 64 << 20
+    max_body_bytes: Annotated[int, Field(ge=1024)] = 64 << 20
     max_body_values: Annotated[int, Field(ge=1)] = 1_000_000
     max_parallel_parses: Annotated[int, Field(ge=1)] = 1
     max_buffered_bytes: Annotated[int, Field(ge=1024)] = 512 << 20
@@ -141,7 +141,7 @@ class Limits(Section):
     hold_headers_s: Annotated[float, Field(gt=0, le=15)] = 15
     drain_s: Annotated[float, Field(ge=0)] = 30
     identify_cache_s: Annotated[float, Field(ge=0, le=30)] = 30
-    max_file: Annotated[int, Field(ge=1)] = 50 << 20
+    max_file_bytes: Annotated[int, Field(ge=1)] = 50 << 20
     default_file_lifetime_s: Annotated[int, Field(ge=1, le=MAX_FILE_LIFETIME_S)] = 30 * 86_400
     sweep_every_s: Annotated[float, Field(gt=0)] = 60
     orphan_grace_s: Annotated[float, Field(gt=0)] = 3600

@@ -127,7 +127,7 @@ def _describe(context: RunContext, index: int, attempt: Attempt, batch: Batch) -
     """Write into the beginning of an answer what serves it."""
     first = batch[0]
     kind = first.WhichOneof("kind")
-    if kind == "start" or kind == "verbatim":
+    if kind == "start" or kind == "whole":
         step = context.plan.steps[index]
         attempt.describe(getattr(first, kind).served, step.step_id, context.attempts_made())
 

@@ -18,8 +18,8 @@ from gateway.memory.v1.memory_pb2 import (
 from services.common import logs
 from services.common.authentication import caller_key
 from services.common.channels import call_metadata
-from services.common.endings import Ending
 from services.common.errors import from_rpc_error, internal
+from services.common.terminal_status import TerminalStatus
 
 # Seconds to wait for Memory to release the lock after a turn; a commit does not depend on it.
 _CLOSING_S = 2.0
@@ -84,7 +84,7 @@ class TurnCall:
 
     def __init__(self, call: Any) -> None:
         self._call = call
-        self._ending = Ending(call)
+        self._ending = TerminalStatus(call)
         self.context = TurnContext()
 
     async def ask(self, step: TakeTurnRequest) -> TakeTurnResponse:

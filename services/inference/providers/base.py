@@ -78,9 +78,9 @@ class Call:
         stream: whether the provider is to answer as a stream.
         dropped: paths of the request's fields that the provider has nothing for, each once;
             it adds to them before it sends anything.
-        takes_verbatim: whether an answer, which comes whole then, may be given as the
+        takes_passthrough: whether an answer, which comes whole then, may be given as the
             provider wrote it; the provider speaks the request's dialect then.
-        takes_whole: whether a whole answer may be one `verbatim` event without the provider's
+        takes_whole: whether a whole answer may be one `whole` event without the provider's
             own JSON, if there is no thinking in it.
         without: fields that the model refuses or has refused, by the provider's names for
             them.
@@ -96,7 +96,7 @@ class Call:
     target: Target
     stream: bool
     dropped: list[str] = field(default_factory=list)
-    takes_verbatim: bool = False
+    takes_passthrough: bool = False
     without: frozenset[str] = frozenset()
     source: ConversationSource | None = None
     tool_names: dict[str, str] = field(default_factory=dict)
@@ -196,8 +196,7 @@ class Provider(Protocol):
         `served`. Cancelling the task ends the call at the provider at once. How long
         it may take is for the caller to bound.
 
-        Where the call takes an answer verbatim it may be one `verbatim` event instead,
-        if translating it would change nothing that counts.
+        Where the call takes an answer as it is, or whole, it may be one `whole` event instead.
 
         Raises:
             GatewayError: unsupported, when the provider cannot carry the request
@@ -209,7 +208,7 @@ class Provider(Protocol):
     def stream(self, call: Call) -> AsyncGenerator[Sequence[Event], None]:
         """Return the events of an answer as they come, a batch for each read, none empty.
 
-        They are those of `whole`, without a `verbatim` one. Closing the iterator
+        They are those of `whole`, without a `whole` one. Closing the iterator
         (`aclose`) or cancelling the task ends the call at the provider at once. How long
         the first event may take is for the caller to bound.
 

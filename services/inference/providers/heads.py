@@ -10,7 +10,7 @@ from services.common.errors import UpstreamError
 from services.inference.providers.base import Call
 
 
-def caller_headers(call: Call, dialect: Dialect.ValueType) -> list[tuple[str, str]]:
+def request_headers(call: Call, dialect: Dialect.ValueType) -> list[tuple[str, str]]:
     """Return the caller's headers that go to a provider of a dialect.
 
     What the request holds is checked here, where all requests come by: it may have come over
@@ -22,7 +22,7 @@ def caller_headers(call: Call, dialect: Dialect.ValueType) -> list[tuple[str, st
     return list(dialect_headers.to_provider(dialect, request.headers.items()).items())
 
 
-def tell_head(served: Served, call: Call, dialect: Dialect.ValueType) -> None:
+def set_served_head(served: Served, call: Call, dialect: Dialect.ValueType) -> None:
     """Write down what a caller is told of the head of the answer that a provider gave.
 
     Args:

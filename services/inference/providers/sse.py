@@ -36,7 +36,7 @@ class SseTooLongError(Exception):
     """An event is longer than the cutter takes."""
 
 
-class EventCutter:
+class SseSplitter:
     """Cuts a stream that comes in chunks of any size after its events.
 
     Time is linear in the bytes fed and memory is bounded by `max_event` and one chunk.
@@ -103,7 +103,7 @@ def read_event(text: bytes, at: int) -> tuple[ServerSentEvent | None, int]:
     """Read the event that begins at `at`; return where the next one begins, too.
 
     Args:
-        text: what an `EventCutter` gave.
+        text: what an `SseSplitter` gave.
         at: where an event begins.
 
     Returns:

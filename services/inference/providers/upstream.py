@@ -28,8 +28,8 @@ from services.inference import http
 from services.inference.offload import offload
 from services.inference.providers import failures, redaction
 from services.inference.providers.bounds import parse
-from services.inference.providers.silence import PatientReader
-from services.inference.providers.sse import EventCutter, SseTooLongError
+from services.inference.providers.idle_reader import IdleTimeoutReader
+from services.inference.providers.sse import SseSplitter, SseTooLongError
 
 # A stream that has said its last word gets this long to end, so that its connection
 # can be used again; most servers end it in the same packet.
@@ -245,12 +245,12 @@ class Upstream:
         body = await offload(make_body)
         self._live.inc()
         response: http.Response | None = None
-        idle: PatientReader | None = None
+        idle: IdleTimeoutReader | None = None
         try:
             response = await self._send(path, body, headers)
             await self._check_head(response, heard)
             self._check_event_stream(response)
-            cutter = EventCutter(self.limits.max_sse_line)
+            cutter = SseSplitter(self.limits.max_sse_line)
             chunk = await response.read()
             while chunk:
                 if text := cutter.feed(chunk):
@@ -285,8 +285,8 @@ class Upstream:
             raise await self._refusal(response)
 
     def _watch(
-        self, response: http.Response, idle: PatientReader | None, reader: Reader
-    ) -> PatientReader | None:
+        self, response: http.Response, idle: IdleTimeoutReader | None, reader: Reader
+    ) -> IdleTimeoutReader | None:
         """Return who reads on: the first content may take as long as the caller says."""
         patience_s = self.limits.stream_idle_s
         if reader.is_complete:
@@ -297,7 +297,7 @@ class Upstream:
             if idle.patience_s == patience_s:
                 return idle
             idle.stop()
-        return PatientReader(response, patience_s)
+        return IdleTimeoutReader(response, patience_s)
 
     def in_band(self, body: bytes) -> UpstreamError:
         """Return the failure that an error object inside a stream or a 200 stands for."""

@@ -46,16 +46,16 @@ class BrokenStream(ValueError):
 class Accumulator:
     """Folds the events of one answer into a `GenerateResponse`.
 
-    An answer that is given verbatim is one event, and stays as it is.
+    A `whole` event is the answer, and stays as it is.
 
     Events are read, never changed, and may be passed on by the caller.
     """
 
-    __slots__ = ("_choices", "_further", "_start", "_usage", "_verbatim")
+    __slots__ = ("_choices", "_further", "_start", "_usage", "_whole")
 
     def __init__(self) -> None:
         self._start: Start | None = None
-        self._verbatim: GenerateResponse | None = None
+        self._whole: GenerateResponse | None = None
         self._usage: Event | None = None
         self._further = Fields(joins=False)  # of the answer as a whole
         self._choices: dict[int, _Choice] = {}
@@ -87,10 +87,10 @@ class Accumulator:
                 choice.add(kind, event)
 
     def _begin(self, kind: str | None, event: Event) -> None:
-        if self._verbatim is not None:
-            raise BrokenStream(f"{kind} beside a verbatim answer")
-        if kind == "verbatim":
-            self._verbatim = event.verbatim
+        if self._whole is not None:
+            raise BrokenStream(f"{kind} beside a whole answer")
+        if kind == "whole":
+            self._whole = event.whole
             return
         if kind != "start":
             raise BrokenStream(f"{kind} before start")
@@ -114,7 +114,7 @@ class Accumulator:
         Raises:
             BrokenStream: the answer is not whole.
         """
-        whole = self._verbatim
+        whole = self._whole
         if whole is not None:
             return whole
         start = self._start
@@ -353,8 +353,8 @@ def whole_of(batches: Sequence[Sequence[Event]]) -> GenerateResponse:
     """
     if len(batches) == 1 and len(batches[0]) == 1:
         (event,) = batches[0]
-        if event.WhichOneof("kind") == "verbatim":
-            return event.verbatim  # it may be large: no copy
+        if event.WhichOneof("kind") == "whole":
+            return event.whole  # it may be large: no copy
     accumulator = Accumulator()
     for batch in batches:
         accumulator.add(batch)

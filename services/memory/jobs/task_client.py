@@ -7,7 +7,7 @@ import grpc
 
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
-from gateway.inference.v1.inference_pb2 import Prompt, RunRoleRequest, RunRoleResponse
+from gateway.inference.v1.inference_pb2 import Prompt, RunTaskRequest, RunTaskResponse
 from services.common import logs
 from services.common.authentication import service_authorization
 from services.common.channels import REQUEST_ID_KEY, USER_ID_KEY
@@ -28,7 +28,7 @@ class Embedding(NamedTuple):
 
 
 class TaskClient:
-    """A client of `InferenceService.RunRole`.
+    """A client of `InferenceService.RunTask`.
 
     Every method raises GatewayError when the model failed, gave nothing, or took too long.
 
@@ -70,26 +70,26 @@ class TaskClient:
 
     async def embed(self, user_id: str, texts: Sequence[str]) -> Embedding:
         """Return the vectors of 1 to 256 texts, none of them empty."""
-        request = RunRoleRequest(role=inference_pb2.ROLE_EMBED, texts=texts)
+        request = RunTaskRequest(role=inference_pb2.ROLE_EMBED, texts=texts)
         response = await self._run(user_id, request)
         if len(response.vectors) != len(texts):
             raise _empty_answer()
         return Embedding(response.model, [list(vector.values) for vector in response.vectors])
 
     async def _write(self, user_id: str, role: inference_pb2.Role.ValueType, prompt: Prompt) -> str:
-        response = await self._run(user_id, RunRoleRequest(role=role, prompt=prompt))
+        response = await self._run(user_id, RunTaskRequest(role=role, prompt=prompt))
         if not response.text.strip():
             raise _empty_answer()
         return response.text
 
-    async def _run(self, user_id: str, request: RunRoleRequest) -> RunRoleResponse:
+    async def _run(self, user_id: str, request: RunTaskRequest) -> RunTaskResponse:
         metadata = (
             ("authorization", self._authorization),
             (USER_ID_KEY, user_id),
             (REQUEST_ID_KEY, logs.request_id.get()),
         )
         try:
-            return await self._stub.RunRole(request, metadata=metadata, timeout=self._timeout_s)
+            return await self._stub.RunTask(request, metadata=metadata, timeout=self._timeout_s)
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error) from error
 

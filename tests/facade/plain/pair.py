@@ -33,7 +33,7 @@ LIMITS = {
     "head_timeout_s": 3,
     "idle_connection_s": 5,
     "stalled_reader_s": 4,
-    "max_body": 4096,
+    "max_body_bytes": 4096,
     "body_idle_s": 2,
     "min_body_rate": 64,
     "keepalive_s": 1,

@@ -181,7 +181,7 @@ def test_large_bodies(pair, most):
 def test_large_bodies_that_are_taken(monkeypatch):
     # A thread would take another time on either side.
     monkeypatch.setattr(parser_pool, "_SMALL", 4 << 20)
-    with Pair(limits={"max_body": 4 << 20}) as pair:
+    with Pair(limits={"max_body_bytes": 4 << 20}) as pair:
         for most in (64_000, 200_000, 600_000):
             request = ask(sends=corpus.BODY + b" " * 1_100_000)
             pieces = [request[at : at + most] for at in range(0, len(request), most)]

@@ -12,8 +12,8 @@ from gateway.articles.v1.edits_pb2 import Edit, InsertBlocks
 from gateway.files.v1.files_pb2 import (
     PURPOSE_ASSISTANTS,
     CreateFileRequest,
-    FileClosing,
     FileHeader,
+    FileTrailer,
 )
 from gateway.files.v1.files_pb2_grpc import FileStoreServiceStub
 from services.accounts.repository import AccountRepository
@@ -50,7 +50,7 @@ async def insert(channel: grpc.aio.Channel, key: str, files_key: str) -> int | N
     messages = [
         CreateFileRequest(header=FileHeader(filename="a.png")),
         CreateFileRequest(chunk=b"png"),
-        CreateFileRequest(closing=FileClosing(purpose=PURPOSE_ASSISTANTS)),
+        CreateFileRequest(trailer=FileTrailer(purpose=PURPOSE_ASSISTANTS)),
     ]
     kept = await FileStoreServiceStub(channel).CreateFile(
         iter(messages), metadata=call_metadata(files_key, "")

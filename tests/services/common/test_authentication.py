@@ -4,7 +4,7 @@ import pytest
 
 from gateway.accounts.v1.accounts_pb2 import PLAN_ENTERPRISE
 from gateway.errors.v1 import errors_pb2
-from services.common.authentication import CachedIdentify, Caller, bearer_key, is_key
+from services.common.authentication import CachingAuthenticator, Caller, bearer_key, is_key
 from services.common.errors import GatewayError, invalid_api_key, unavailable
 
 KEYS = ["gw-" + letter * 43 for letter in "abcde"]
@@ -52,11 +52,11 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def identify(keys: Keys, clock: Clock) -> CachedIdentify:
-    return CachedIdentify(keys.identify, ttl_s=30, monotonic=clock.monotonic, max_entries=3)
+def identify(keys: Keys, clock: Clock) -> CachingAuthenticator:
+    return CachingAuthenticator(keys.identify, ttl_s=30, monotonic=clock.monotonic, max_entries=3)
 
 
-async def _refused(identify: CachedIdentify, key: str) -> None:
+async def _refused(identify: CachingAuthenticator, key: str) -> None:
     with pytest.raises(GatewayError) as raised:
         await identify(key)
     assert raised.value.reason == errors_pb2.REASON_INVALID_API_KEY
@@ -99,7 +99,7 @@ def test_only_the_exact_form_is_a_key() -> None:
 
 
 async def test_a_known_key_is_looked_up_once_in_its_time(
-    identify: CachedIdentify, keys: Keys, clock: Clock
+    identify: CachingAuthenticator, keys: Keys, clock: Clock
 ) -> None:
     for step_s in (0, 10, 19.9):
         clock.now_s += step_s
@@ -108,7 +108,7 @@ async def test_a_known_key_is_looked_up_once_in_its_time(
 
 
 async def test_a_revocation_takes_effect_when_the_time_is_over(
-    identify: CachedIdentify, keys: Keys, clock: Clock
+    identify: CachingAuthenticator, keys: Keys, clock: Clock
 ) -> None:
     await identify(KEYS[0])
     keys.callers.clear()
@@ -117,7 +117,7 @@ async def test_a_revocation_takes_effect_when_the_time_is_over(
 
 
 async def test_the_time_runs_from_the_question_not_from_the_answer(
-    identify: CachedIdentify, keys: Keys, clock: Clock
+    identify: CachingAuthenticator, keys: Keys, clock: Clock
 ) -> None:
     keys.open.clear()
     asking = asyncio.create_task(identify(KEYS[0]))
@@ -130,7 +130,9 @@ async def test_the_time_runs_from_the_question_not_from_the_answer(
     assert len(keys.asked) == 2
 
 
-async def test_an_unknown_key_is_asked_for_every_time(identify: CachedIdentify, keys: Keys) -> None:
+async def test_an_unknown_key_is_asked_for_every_time(
+    identify: CachingAuthenticator, keys: Keys
+) -> None:
     caller = keys.callers.pop(KEYS[0])
     await _refused(identify, KEYS[0])
     keys.callers[KEYS[0]] = caller
@@ -138,7 +140,7 @@ async def test_an_unknown_key_is_asked_for_every_time(identify: CachedIdentify, 
 
 
 async def test_the_least_recently_used_key_is_forgotten_first(
-    identify: CachedIdentify, keys: Keys
+    identify: CachingAuthenticator, keys: Keys
 ) -> None:
     for number in (0, 1, 2, 0, 3):
         await identify(KEYS[number])
@@ -151,7 +153,7 @@ async def test_the_least_recently_used_key_is_forgotten_first(
 
 
 async def test_those_who_ask_at_once_share_one_look_up(
-    identify: CachedIdentify, keys: Keys
+    identify: CachingAuthenticator, keys: Keys
 ) -> None:
     keys.open.clear()
     asking = [asyncio.create_task(identify(KEYS[0])) for _ in range(10)]
@@ -163,7 +165,7 @@ async def test_those_who_ask_at_once_share_one_look_up(
 
 
 async def test_one_who_leaves_takes_the_answer_from_nobody(
-    identify: CachedIdentify, keys: Keys
+    identify: CachingAuthenticator, keys: Keys
 ) -> None:
     keys.open.clear()
     leaving, staying = (asyncio.create_task(identify(KEYS[0])) for _ in range(2))
@@ -177,7 +179,7 @@ async def test_one_who_leaves_takes_the_answer_from_nobody(
 
 
 async def test_a_failure_reaches_all_who_asked_and_is_not_remembered(
-    identify: CachedIdentify, keys: Keys
+    identify: CachingAuthenticator, keys: Keys
 ) -> None:
     keys.failure = unavailable("the database does not answer")
     answers = await asyncio.gather(*(identify(KEYS[0]) for _ in range(3)), return_exceptions=True)
@@ -187,7 +189,7 @@ async def test_a_failure_reaches_all_who_asked_and_is_not_remembered(
 
 
 async def test_a_failure_that_nobody_waits_for_makes_no_noise(
-    identify: CachedIdentify, keys: Keys
+    identify: CachingAuthenticator, keys: Keys
 ) -> None:
     noise: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: noise.append(context))
@@ -208,7 +210,7 @@ async def test_a_failure_that_nobody_waits_for_makes_no_noise(
 
 
 async def test_nothing_is_remembered_when_the_time_is_zero(keys: Keys, clock: Clock) -> None:
-    identify = CachedIdentify(keys.identify, ttl_s=0, monotonic=clock.monotonic)
+    identify = CachingAuthenticator(keys.identify, ttl_s=0, monotonic=clock.monotonic)
     for _ in range(2):
         await identify(KEYS[0])
     assert len(keys.asked) == 2

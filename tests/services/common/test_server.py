@@ -39,9 +39,9 @@ class Servicer(inference_pb2_grpc.InferenceServiceServicer):
         await self.act()
         return inference_pb2.GenerateResponse(id=caller.get().user_id)
 
-    async def RunRole(self, request, context):
+    async def RunTask(self, request, context):
         await self.act()
-        return inference_pb2.RunRoleResponse(text=caller.get().user_id)
+        return inference_pb2.RunTaskResponse(text=caller.get().user_id)
 
     async def StreamGenerate(self, request, context) -> AsyncIterator:
         yield inference_pb2.StreamGenerateResponse(events=[inference_pb2.Event(text="a")])
@@ -78,7 +78,7 @@ async def run_role(channel, authorization=None, user_id="ada"):
     metadata = (("authorization", authorization), ("x-request-id", "req_1"))
     if user_id:
         metadata += (("x-user-id", user_id),)
-    return await stub.RunRole(inference_pb2.RunRoleRequest(), metadata=metadata)
+    return await stub.RunTask(inference_pb2.RunTaskRequest(), metadata=metadata)
 
 
 async def test_a_call_with_a_good_key_knows_its_caller():

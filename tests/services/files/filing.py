@@ -18,8 +18,8 @@ from gateway.files.v1.files_pb2 import (
     CreateFileRequest,
     DeleteFileRequest,
     File,
-    FileClosing,
     FileHeader,
+    FileTrailer,
     GetFileRequest,
     ListFilesRequest,
     ListFilesResponse,
@@ -126,7 +126,7 @@ class Client:
         mime_type: str = "",
     ) -> File:
         step = self._sent_at_once
-        closing = FileClosing(purpose=purpose, expires_after_s=expires_after_s)  # type: ignore[arg-type]  # a purpose is a number
+        trailer = FileTrailer(purpose=purpose, expires_after_s=expires_after_s)  # type: ignore[arg-type]  # a purpose is a number
         return await self.send(
             [
                 CreateFileRequest(header=FileHeader(filename=filename, mime_type=mime_type)),
@@ -134,7 +134,7 @@ class Client:
                     CreateFileRequest(chunk=content[start : start + step])
                     for start in range(0, len(content), step)
                 ),
-                CreateFileRequest(closing=closing),
+                CreateFileRequest(trailer=trailer),
             ]
         )
 

@@ -17,8 +17,8 @@ from gateway.files.v1.files_pb2 import (
     PURPOSE_BATCH,
     CreateFileRequest,
     DeleteFileRequest,
-    FileClosing,
     FileHeader,
+    FileTrailer,
 )
 from gateway.files.v1.files_pb2_grpc import FileStoreServiceStub
 from services.common.channels import call_metadata, open_channel
@@ -121,7 +121,7 @@ def _messages(content: bytes, lifetime_s: int | None) -> list[CreateFileRequest]
             CreateFileRequest(chunk=content[start : start + _PIECE])
             for start in range(0, len(content), _PIECE)
         ),
-        CreateFileRequest(closing=FileClosing(purpose=PURPOSE_BATCH, expires_after_s=lifetime_s)),
+        CreateFileRequest(trailer=FileTrailer(purpose=PURPOSE_BATCH, expires_after_s=lifetime_s)),
     ]
 
 

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from gateway.files.v1 import files_pb2
-from gateway.files.v1.files_pb2 import CreateFileRequest, FileClosing, FileHeader
+from gateway.files.v1.files_pb2 import CreateFileRequest, FileHeader, FileTrailer
 from services.common.errors import GatewayError
 from services.files.repository import Usage
 from tests.services.files.filing import MIB, Filing, reason_of
@@ -164,7 +164,7 @@ async def test_a_team_shares_its_files_and_its_account(filing: Filing) -> None:
         (
             [
                 CreateFileRequest(header=FileHeader(filename="a")),
-                CreateFileRequest(closing=FileClosing()),
+                CreateFileRequest(trailer=FileTrailer()),
             ],
             "purpose",
         ),

@@ -12,8 +12,8 @@ from gateway.files.v1.files_pb2 import (
     PURPOSE_BATCH,
     CreateFileRequest,
     File,
-    FileClosing,
     FileHeader,
+    FileTrailer,
 )
 from services.common.authentication import Caller
 from services.common.errors import GatewayError
@@ -33,7 +33,7 @@ NOTHING = Usage(0, 0)
 @pytest.fixture
 def limits() -> Limits:
     return Limits(
-        max_file=8 * MIB,
+        max_file_bytes=8 * MIB,
         body_idle_s=0.2,
         storage=StorageLimits(personal_free=10_000, enterprise=20 * MIB),
     )
@@ -47,7 +47,7 @@ async def coming(
     for start in range(0, len(content), MIB):
         yield CreateFileRequest(chunk=content[start : start + MIB])
     if then is None:
-        yield CreateFileRequest(closing=FileClosing(purpose=PURPOSE_BATCH))
+        yield CreateFileRequest(trailer=FileTrailer(purpose=PURPOSE_BATCH))
         return
     async for message in then():
         yield message

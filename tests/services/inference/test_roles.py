@@ -21,11 +21,11 @@ from services.common.secrets import load_secrets
 from services.common.settings import Storage
 from tests.running import running
 
-SUMMARISE = pb.RunRoleRequest(
+SUMMARISE = pb.RunTaskRequest(
     role=pb.ROLE_SUMMARISE,
     prompt=pb.Prompt(instructions="Sum it up.", input="Ada has a dog.", max_tokens=500),
 )
-EMBED = pb.RunRoleRequest(role=pb.ROLE_EMBED, texts=["a dog", "two cats"])
+EMBED = pb.RunTaskRequest(role=pb.ROLE_EMBED, texts=["a dog", "two cats"])
 
 
 class Asking:
@@ -40,11 +40,11 @@ class Asking:
         self._callers = call_metadata(key, "req_1")
 
     async def __call__(
-        self, request: pb.RunRoleRequest, *, as_caller: bool = False
-    ) -> pb.RunRoleResponse:
+        self, request: pb.RunTaskRequest, *, as_caller: bool = False
+    ) -> pb.RunTaskResponse:
         metadata = self._callers if as_caller else self._own
         try:
-            return await self._stub.RunRole(request, metadata=metadata)
+            return await self._stub.RunTask(request, metadata=metadata)
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error) from error
 
@@ -61,7 +61,7 @@ async def asking(
             yield Asking(InferenceServiceStub(channel), credential, gateway.key)
 
 
-async def reason_of(asking: Asking, request: pb.RunRoleRequest, **how: bool) -> str:
+async def reason_of(asking: Asking, request: pb.RunTaskRequest, **how: bool) -> str:
     with pytest.raises(GatewayError) as raised:
         await asking(request, **how)
     return Reason.Name(raised.value.reason).removeprefix("REASON_")
@@ -71,7 +71,7 @@ async def reason_of(asking: Asking, request: pb.RunRoleRequest, **how: bool) -> 
 async def test_the_model_for_summaries_writes_both_kinds_of_text(
     tmp_path: Path, role: pb.Role.ValueType
 ) -> None:
-    request = pb.RunRoleRequest(role=role, prompt=SUMMARISE.prompt)
+    request = pb.RunTaskRequest(role=role, prompt=SUMMARISE.prompt)
     async with asking(tmp_path, summarise="openai/echo") as ask:
         answer = await ask(request)
     assert answer.model == "openai/echo"
@@ -137,22 +137,22 @@ async def test_a_callers_key_does_not_do_side_jobs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "request_",
     [
-        pb.RunRoleRequest(),
-        pb.RunRoleRequest(role=cast("pb.Role.ValueType", 77)),  # of a newer caller
-        pb.RunRoleRequest(role=pb.ROLE_SUMMARISE),
-        pb.RunRoleRequest(
+        pb.RunTaskRequest(),
+        pb.RunTaskRequest(role=cast("pb.Role.ValueType", 77)),  # of a newer caller
+        pb.RunTaskRequest(role=pb.ROLE_SUMMARISE),
+        pb.RunTaskRequest(
             role=pb.ROLE_EXTRACT, prompt=pb.Prompt(instructions="a", input="b", max_tokens=0)
         ),
-        pb.RunRoleRequest(role=pb.ROLE_SUMMARISE, prompt=pb.Prompt(input="b", max_tokens=1)),
-        pb.RunRoleRequest(role=pb.ROLE_SUMMARISE, prompt=pb.Prompt(instructions="a", max_tokens=1)),
-        pb.RunRoleRequest(role=pb.ROLE_EMBED),
-        pb.RunRoleRequest(role=pb.ROLE_EMBED, texts=["a", ""]),
-        pb.RunRoleRequest(role=pb.ROLE_EMBED, texts=["a"] * 257),
+        pb.RunTaskRequest(role=pb.ROLE_SUMMARISE, prompt=pb.Prompt(input="b", max_tokens=1)),
+        pb.RunTaskRequest(role=pb.ROLE_SUMMARISE, prompt=pb.Prompt(instructions="a", max_tokens=1)),
+        pb.RunTaskRequest(role=pb.ROLE_EMBED),
+        pb.RunTaskRequest(role=pb.ROLE_EMBED, texts=["a", ""]),
+        pb.RunTaskRequest(role=pb.ROLE_EMBED, texts=["a"] * 257),
     ],
     ids=str,
 )
 async def test_input_that_is_not_the_roles_is_refused(
-    tmp_path: Path, request_: pb.RunRoleRequest
+    tmp_path: Path, request_: pb.RunTaskRequest
 ) -> None:
     async with asking(tmp_path, summarise="sandbox/echo", embed="sandbox/embed") as ask:
         assert await reason_of(ask, request_) == "INVALID_REQUEST"

@@ -39,31 +39,31 @@ LEASE_S = 30.0
 # What never comes fails a test after this long, rather than keep it for ever.
 PATIENCE_S = 30
 
-Act = Callable[[pb.RunRoleRequest], Awaitable[pb.RunRoleResponse]]
+Act = Callable[[pb.RunTaskRequest], Awaitable[pb.RunTaskResponse]]
 
 
-async def short(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
+async def short(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
     """Answer any side job at once."""
     if request.role == pb.ROLE_EMBED:
         vectors = embed(request.texts, MODELS["embed"])
-        return pb.RunRoleResponse(
+        return pb.RunTaskResponse(
             model="sandbox/embed", vectors=[pb.Vector(values=vector) for vector in vectors]
         )
-    return pb.RunRoleResponse(model="fake/model", text="A summary.")
+    return pb.RunTaskResponse(model="fake/model", text="A summary.")
 
 
-async def fails(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
+async def fails(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
     raise RuntimeError("a model that fails")
 
 
-async def hangs(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
+async def hangs(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
     await asyncio.get_running_loop().create_future()
     raise AssertionError
 
 
 def says(text: str) -> Act:
-    async def act(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
-        return pb.RunRoleResponse(model="fake/model", text=text)
+    async def act(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
+        return pb.RunTaskResponse(model="fake/model", text=text)
 
     return act
 
@@ -73,10 +73,10 @@ class FakeInference(inference_pb2_grpc.InferenceServiceServicer):
 
     def __init__(self) -> None:
         self.act: Act = short
-        self.asked: list[tuple[str, pb.RunRoleRequest]] = []
+        self.asked: list[tuple[str, pb.RunTaskRequest]] = []
         self.called = asyncio.Event()
 
-    async def RunRole(self, request: pb.RunRoleRequest, context: Any) -> pb.RunRoleResponse:
+    async def RunTask(self, request: pb.RunTaskRequest, context: Any) -> pb.RunTaskResponse:
         self.asked.append((caller.get().user_id, request))
         self.called.set()
         return await self.act(request)

@@ -111,13 +111,13 @@ Global___File: _TypeAlias = File  # noqa: Y015
 
 @_typing.final
 class CreateFileRequest(_message.Message):
-    """One message of an upload: `header` first and once, any number of `chunk`, `closing` last and once."""
+    """One message of an upload: `header` first and once, any number of `chunk`, `trailer` last and once."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     HEADER_FIELD_NUMBER: _builtins.int
     CHUNK_FIELD_NUMBER: _builtins.int
-    CLOSING_FIELD_NUMBER: _builtins.int
+    TRAILER_FIELD_NUMBER: _builtins.int
     chunk: _builtins.bytes
     """Bytes in order, at most 1 MiB, not empty."""
     @_builtins.property
@@ -125,7 +125,7 @@ class CreateFileRequest(_message.Message):
         """What is known before the bytes."""
 
     @_builtins.property
-    def closing(self) -> Global___FileClosing:
+    def trailer(self) -> Global___FileTrailer:
         """What is known after the bytes. A call that ends without it keeps nothing."""
 
     def __init__(
@@ -133,13 +133,13 @@ class CreateFileRequest(_message.Message):
         *,
         header: Global___FileHeader | None = ...,
         chunk: _builtins.bytes = ...,
-        closing: Global___FileClosing | None = ...,
+        trailer: Global___FileTrailer | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "closing", b"closing", "header", b"header", "part", b"part"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "header", b"header", "part", b"part", "trailer", b"trailer"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "closing", b"closing", "header", b"header", "part", b"part"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "header", b"header", "part", b"part", "trailer", b"trailer"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["header", "chunk", "closing"]  # noqa: Y015
+    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["header", "chunk", "trailer"]  # noqa: Y015
     _WhichOneofArgType_part: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_part) -> _WhichOneofReturnType_part | None: ...
 
@@ -172,7 +172,7 @@ class FileHeader(_message.Message):
 Global___FileHeader: _TypeAlias = FileHeader  # noqa: Y015
 
 @_typing.final
-class FileClosing(_message.Message):
+class FileTrailer(_message.Message):
     """What stands around a file, known for certain once its bytes have passed."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -197,7 +197,7 @@ class FileClosing(_message.Message):
     _WhichOneofArgType__expires_after_s: _TypeAlias = _typing.Literal["_expires_after_s", b"_expires_after_s"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__expires_after_s) -> _WhichOneofReturnType__expires_after_s | None: ...
 
-Global___FileClosing: _TypeAlias = FileClosing  # noqa: Y015
+Global___FileTrailer: _TypeAlias = FileTrailer  # noqa: Y015
 
 @_typing.final
 class CreateFileResponse(_message.Message):

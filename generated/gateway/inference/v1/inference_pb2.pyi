@@ -109,7 +109,7 @@ FALLBACK_MODE_STRICT: FallbackMode.ValueType  # 4
 Global___FallbackMode: _TypeAlias = FallbackMode  # noqa: Y015
 
 @_typing.final
-class RunRoleRequest(_message.Message):
+class RunTaskRequest(_message.Message):
     """A side job to do."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -140,7 +140,7 @@ class RunRoleRequest(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___RunRoleRequest: _TypeAlias = RunRoleRequest  # noqa: Y015
+Global___RunTaskRequest: _TypeAlias = RunTaskRequest  # noqa: Y015
 
 @_typing.final
 class Prompt(_message.Message):
@@ -173,7 +173,7 @@ class Prompt(_message.Message):
 Global___Prompt: _TypeAlias = Prompt  # noqa: Y015
 
 @_typing.final
-class RunRoleResponse(_message.Message):
+class RunTaskResponse(_message.Message):
     """What came of a side job."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -202,7 +202,7 @@ class RunRoleResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___RunRoleResponse: _TypeAlias = RunRoleResponse  # noqa: Y015
+Global___RunTaskResponse: _TypeAlias = RunTaskResponse  # noqa: Y015
 
 @_typing.final
 class Vector(_message.Message):
@@ -284,7 +284,7 @@ class GenerateRequest(_message.Message):
     FALLBACK_FIELD_NUMBER: _builtins.int
     FALLBACK_CONFIG_FIELD_NUMBER: _builtins.int
     MEMORY_FIELD_NUMBER: _builtins.int
-    TAKES_VERBATIM_FIELD_NUMBER: _builtins.int
+    TAKES_PASSTHROUGH_FIELD_NUMBER: _builtins.int
     LOWERS_MAX_TOKENS_FIELD_NUMBER: _builtins.int
     WEB_SEARCH_FIELD_NUMBER: _builtins.int
     EXPECTS_BUILT_IN_TOOLS_FIELD_NUMBER: _builtins.int
@@ -331,8 +331,8 @@ class GenerateRequest(_message.Message):
     """
     fallback: Global___FallbackMode.ValueType
     """Optional. AUTO when unspecified."""
-    takes_verbatim: _builtins.bool
-    """Optional, of Generate alone. Whether the caller takes an answer as `verbatim`."""
+    takes_passthrough: _builtins.bool
+    """Optional, of Generate alone. Whether the caller takes an answer as `passthrough`."""
     lowers_max_tokens: _builtins.bool
     """Optional. Whether a `max_tokens` above what the model writes is lowered to that, and
     `max_tokens` named in `Served.dropped`, instead of refused.
@@ -449,7 +449,7 @@ class GenerateRequest(_message.Message):
         fallback: Global___FallbackMode.ValueType = ...,
         fallback_config: Global___FallbackConfig | None = ...,
         memory: Global___Memory | None = ...,
-        takes_verbatim: _builtins.bool = ...,
+        takes_passthrough: _builtins.bool = ...,
         lowers_max_tokens: _builtins.bool = ...,
         web_search: Global___WebTool | None = ...,
         expects_built_in_tools: _builtins.bool = ...,
@@ -459,7 +459,7 @@ class GenerateRequest(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "extra", b"extra", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "max_tokens", b"max_tokens", "memory", b"memory", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "temperature", b"temperature", "thinking", b"thinking", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "web_search", b"web_search"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "betas", b"betas", "cache_control", b"cache_control", "dialect", b"dialect", "end_user", b"end_user", "ends_with_text", b"ends_with_text", "expects_built_in_tools", b"expects_built_in_tools", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "headers", b"headers", "logprobs", b"logprobs", "lowers_max_tokens", b"lowers_max_tokens", "max_tokens", b"max_tokens", "memory", b"memory", "messages", b"messages", "model", b"model", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "output_modalities", b"output_modalities", "presence_penalty", b"presence_penalty", "seed", b"seed", "service_tier", b"service_tier", "stop_sequences", b"stop_sequences", "takes_verbatim", b"takes_verbatim", "temperature", b"temperature", "thinking", b"thinking", "thinking_block_strategy", b"thinking_block_strategy", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "use_built_in_tools", b"use_built_in_tools", "web_search", b"web_search"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "betas", b"betas", "cache_control", b"cache_control", "dialect", b"dialect", "end_user", b"end_user", "ends_with_text", b"ends_with_text", "expects_built_in_tools", b"expects_built_in_tools", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "headers", b"headers", "logprobs", b"logprobs", "lowers_max_tokens", b"lowers_max_tokens", "max_tokens", b"max_tokens", "memory", b"memory", "messages", b"messages", "model", b"model", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "output_modalities", b"output_modalities", "presence_penalty", b"presence_penalty", "seed", b"seed", "service_tier", b"service_tier", "stop_sequences", b"stop_sequences", "takes_passthrough", b"takes_passthrough", "temperature", b"temperature", "thinking", b"thinking", "thinking_block_strategy", b"thinking_block_strategy", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "use_built_in_tools", b"use_built_in_tools", "web_search", b"web_search"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__frequency_penalty: _TypeAlias = _typing.Literal["frequency_penalty"]  # noqa: Y015
     _WhichOneofArgType__frequency_penalty: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty"]  # noqa: Y015
@@ -1069,7 +1069,7 @@ class VideoAdaptation(_message.Message):
     model: _builtins.str
     """Optional. Name of the model that describes frames."""
     frames: _builtins.int
-    """Optional, 1 to 100; 8 when absent. Frames taken from a film."""
+    """Optional, 1 to 100; 8 when absent. DeltaTemplates taken from a film."""
     def __init__(
         self,
         *,
@@ -1458,19 +1458,19 @@ class GenerateResponse(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     SERVED_FIELD_NUMBER: _builtins.int
     EXTRA_FIELD_NUMBER: _builtins.int
-    VERBATIM_FIELD_NUMBER: _builtins.int
+    PASSTHROUGH_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Required without `verbatim`. Id of the answer, the provider's where it gives one."""
+    """Required without `passthrough`. Id of the answer, the provider's where it gives one."""
     model: _builtins.str
-    """Required without `verbatim`. The model, as the provider names it."""
-    verbatim: _builtins.bytes
-    """Only where the request says `takes_verbatim`, optional then. The answer as the
+    """Required without `passthrough`. The model, as the provider names it."""
+    passthrough: _builtins.bytes
+    """Only where the request says `takes_passthrough`, optional then. The answer as the
     provider wrote it: one JSON object, UTF-8, in the request's dialect, of which
     translating would change nothing that counts.
     """
     @_builtins.property
     def choices(self) -> _containers.RepeatedCompositeFieldContainer[Global___Choice]:
-        """Required without `verbatim`, one for each of `n`, by index."""
+        """Required without `passthrough`, one for each of `n`, by index."""
 
     @_builtins.property
     def usage(self) -> _conversation_pb2.Usage:
@@ -1493,11 +1493,11 @@ class GenerateResponse(_message.Message):
         usage: _conversation_pb2.Usage | None = ...,
         served: Global___Served | None = ...,
         extra: _conversation_pb2.Opaque | None = ...,
-        verbatim: _builtins.bytes = ...,
+        passthrough: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["extra", b"extra", "served", b"served", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "extra", b"extra", "id", b"id", "model", b"model", "served", b"served", "usage", b"usage", "verbatim", b"verbatim"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "extra", b"extra", "id", b"id", "model", b"model", "passthrough", b"passthrough", "served", b"served", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1628,7 +1628,7 @@ class Event(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     FURTHER_FIELD_NUMBER: _builtins.int
     UNKNOWN_FIELD_NUMBER: _builtins.int
-    VERBATIM_FIELD_NUMBER: _builtins.int
+    WHOLE_FIELD_NUMBER: _builtins.int
     LOGPROBS_FIELD_NUMBER: _builtins.int
     PIECES_FIELD_NUMBER: _builtins.int
     choice: _builtins.int
@@ -1688,8 +1688,8 @@ class Event(_message.Message):
         """
 
     @_builtins.property
-    def verbatim(self) -> Global___GenerateResponse:
-        """The whole answer, with `GenerateResponse.verbatim`, and no event before or after it. Never
+    def whole(self) -> Global___GenerateResponse:
+        """A whole answer, and no event before or after it. Never
         in StreamGenerate.
         """
 
@@ -1719,15 +1719,15 @@ class Event(_message.Message):
         usage: _conversation_pb2.Usage | None = ...,
         further: Global___Further | None = ...,
         unknown: _conversation_pb2.Opaque | None = ...,
-        verbatim: Global___GenerateResponse | None = ...,
+        whole: Global___GenerateResponse | None = ...,
         logprobs: _builtins.bytes = ...,
         pieces: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["block_start", b"block_start", "block_stop", b"block_stop", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "verbatim", b"verbatim"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["block_start", b"block_start", "block_stop", b"block_stop", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "opaque", b"opaque", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "verbatim", b"verbatim"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["block", b"block", "block_start", b"block_start", "block_stop", b"block_stop", "choice", b"choice", "finish", b"finish", "further", b"further", "input", b"input", "kind", b"kind", "logprobs", b"logprobs", "opaque", b"opaque", "pieces", b"pieces", "refusal", b"refusal", "signature", b"signature", "start", b"start", "text", b"text", "thinking", b"thinking", "unknown", b"unknown", "usage", b"usage", "whole", b"whole"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["start", "block_start", "text", "thinking", "signature", "input", "refusal", "opaque", "block_stop", "finish", "usage", "further", "unknown", "verbatim"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["start", "block_start", "text", "thinking", "signature", "input", "refusal", "opaque", "block_stop", "finish", "usage", "further", "unknown", "whole"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

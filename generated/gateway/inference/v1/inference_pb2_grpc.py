@@ -62,10 +62,10 @@ class InferenceServiceStub:
                 request_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.GetModelRequest.SerializeToString,
                 response_deserializer=gateway_dot_inference_dot_v1_dot_inference__pb2.GetModelResponse.FromString,
                 _registered_method=True)
-        self.RunRole = channel.unary_unary(
-                '/gateway.inference.v1.InferenceService/RunRole',
-                request_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.RunRoleRequest.SerializeToString,
-                response_deserializer=gateway_dot_inference_dot_v1_dot_inference__pb2.RunRoleResponse.FromString,
+        self.RunTask = channel.unary_unary(
+                '/gateway.inference.v1.InferenceService/RunTask',
+                request_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.RunTaskRequest.SerializeToString,
+                response_deserializer=gateway_dot_inference_dot_v1_dot_inference__pb2.RunTaskResponse.FromString,
                 _registered_method=True)
 
 
@@ -131,7 +131,7 @@ class InferenceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def RunRole(self, request, context):
+    def RunTask(self, request, context):
         """Does a side job of the gateway's with the model that is configured for it. Needs the
         gateway's service credential in place of an API key (`authorization: Service …`, the
         credential in base64url without padding), and the user for whom it is done in the
@@ -174,10 +174,10 @@ def add_InferenceServiceServicer_to_server(servicer, server):
                     request_deserializer=gateway_dot_inference_dot_v1_dot_inference__pb2.GetModelRequest.FromString,
                     response_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.GetModelResponse.SerializeToString,
             ),
-            'RunRole': grpc.unary_unary_rpc_method_handler(
-                    servicer.RunRole,
-                    request_deserializer=gateway_dot_inference_dot_v1_dot_inference__pb2.RunRoleRequest.FromString,
-                    response_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.RunRoleResponse.SerializeToString,
+            'RunTask': grpc.unary_unary_rpc_method_handler(
+                    servicer.RunTask,
+                    request_deserializer=gateway_dot_inference_dot_v1_dot_inference__pb2.RunTaskRequest.FromString,
+                    response_serializer=gateway_dot_inference_dot_v1_dot_inference__pb2.RunTaskResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -329,7 +329,7 @@ class InferenceService:
             _registered_method=True)
 
     @staticmethod
-    def RunRole(request,
+    def RunTask(request,
             target,
             options=(),
             channel_credentials=None,
@@ -342,9 +342,9 @@ class InferenceService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/gateway.inference.v1.InferenceService/RunRole',
-            gateway_dot_inference_dot_v1_dot_inference__pb2.RunRoleRequest.SerializeToString,
-            gateway_dot_inference_dot_v1_dot_inference__pb2.RunRoleResponse.FromString,
+            '/gateway.inference.v1.InferenceService/RunTask',
+            gateway_dot_inference_dot_v1_dot_inference__pb2.RunTaskRequest.SerializeToString,
+            gateway_dot_inference_dot_v1_dot_inference__pb2.RunTaskResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -72,7 +72,7 @@ class InferenceServiceStub:
 
     Statuses: OK. NOT_FOUND (REASON_MODEL_NOT_FOUND): no model has that name.
     """
-    RunRole: _grpc.UnaryUnaryMultiCallable[_inference_pb2.RunRoleRequest, _inference_pb2.RunRoleResponse]
+    RunTask: _grpc.UnaryUnaryMultiCallable[_inference_pb2.RunTaskRequest, _inference_pb2.RunTaskResponse]
     """Does a side job of the gateway's with the model that is configured for it. Needs the
     gateway's service credential in place of an API key (`authorization: Service …`, the
     credential in base64url without padding), and the user for whom it is done in the
@@ -128,7 +128,7 @@ class InferenceServiceAsyncStub(InferenceServiceStub):
 
     Statuses: OK. NOT_FOUND (REASON_MODEL_NOT_FOUND): no model has that name.
     """
-    RunRole: _aio.UnaryUnaryMultiCallable[_inference_pb2.RunRoleRequest, _inference_pb2.RunRoleResponse]  # type: ignore[assignment]
+    RunTask: _aio.UnaryUnaryMultiCallable[_inference_pb2.RunTaskRequest, _inference_pb2.RunTaskResponse]  # type: ignore[assignment]
     """Does a side job of the gateway's with the model that is configured for it. Needs the
     gateway's service credential in place of an API key (`authorization: Service …`, the
     credential in base64url without padding), and the user for whom it is done in the
@@ -213,11 +213,11 @@ class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
-    def RunRole(
+    def RunTask(
         self,
-        request: _inference_pb2.RunRoleRequest,
+        request: _inference_pb2.RunTaskRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_inference_pb2.RunRoleResponse, _abc.Awaitable[_inference_pb2.RunRoleResponse]]:
+    ) -> _typing.Union[_inference_pb2.RunTaskResponse, _abc.Awaitable[_inference_pb2.RunTaskResponse]]:
         """Does a side job of the gateway's with the model that is configured for it. Needs the
         gateway's service credential in place of an API key (`authorization: Service …`, the
         credential in base64url without padding), and the user for whom it is done in the

@@ -25,7 +25,7 @@ from services.inference.providers.base import Call, Heard, Target, no_transcript
 from services.inference.providers.billing import BILLING
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
-from services.inference.providers.heads import caller_headers
+from services.inference.providers.heads import request_headers
 from services.inference.providers.upstream import Upstream
 from services.inference.refusals import changes_messages
 
@@ -96,7 +96,7 @@ class AnthropicProvider:
             _MESSAGES, body, headers=self._headers(call), heard=call.heard
         )
         parsed = self._upstream.json_object(answer)
-        if call.takes_verbatim and (event := passthrough(answer, parsed)):
+        if call.takes_passthrough and (event := passthrough(answer, parsed)):
             return [event]
         return events_from_whole(parsed, self._upstream, as_one=call.takes_whole)
 
@@ -122,7 +122,7 @@ class AnthropicProvider:
             raise broken_answer(self.name, "answered no count of tokens") from error
 
     def _headers(self, call: Call) -> list[tuple[str, str]]:
-        return beta_header(call.request) + caller_headers(call, self.dialect)
+        return beta_header(call.request) + request_headers(call, self.dialect)
 
     async def embed(self, target: Target, texts: Sequence[str]) -> list[list[float]]:
         """Refuse: the API makes no vectors."""

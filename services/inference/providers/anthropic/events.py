@@ -25,8 +25,8 @@ from services.inference.providers.anthropic.parts import (
     text_of,
 )
 from services.inference.providers.bounds import Bounds
+from services.inference.providers.delta_templates import DeltaTemplates, delta_of
 from services.inference.providers.failures import broken_answer, cut_off
-from services.inference.providers.frames import Frames, delta_of
 from services.inference.providers.sse import ServerSentEvent, read_event
 from services.inference.stream.accumulator import events_of
 from services.inference.stream.content import is_content
@@ -70,13 +70,13 @@ def events_from_whole(message: Json, upstream: Failures, *, as_one: bool = False
     Args:
         message: the answer's body.
         upstream: makes failures of what the provider says.
-        as_one: whether they may be one `verbatim` event; an answer with thinking is several.
+        as_one: whether they may be one `whole` event; an answer with thinking is several.
 
     Raises:
         UpstreamError: the body is no message, or one without an end.
     """
     event = Event()
-    answer = event.verbatim
+    answer = event.whole
     try:
         _read_whole(message, answer, Bounds(upstream.name, upstream.limits))
     except MalformedError as error:
@@ -123,7 +123,7 @@ class StreamReader:
         self._upstream = upstream
         self._bounds = Bounds(upstream.name, upstream.limits)
         self._counts = Counts()
-        self._frames = Frames(_said)
+        self._frames = DeltaTemplates(_said)
         self._started = self._finished = False
         # The open block: its kind, the provider's number of it, whether it has arguments.
         self._kind = ""

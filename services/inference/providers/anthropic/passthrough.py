@@ -34,9 +34,9 @@ def passthrough(body: bytes, message: Json) -> Event | None:
         if not _is_text(block):
             return None
     event = Event()
-    if not _read_usage(message.get("usage"), event.verbatim.usage):
+    if not _read_usage(message.get("usage"), event.whole.usage):
         return None
-    event.verbatim.verbatim = body
+    event.whole.passthrough = body
     return event
 
 

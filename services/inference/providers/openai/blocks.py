@@ -17,7 +17,7 @@ import orjson
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Block, Opaque, ToolUse
 from gateway.inference.v1.inference_pb2 import BlockStop, Event
 from services.inference.providers.bounds import Bounds, dump
-from services.inference.providers.frames import delta_of
+from services.inference.providers.delta_templates import delta_of
 from services.inference.providers.gemini import signatures
 from services.inference.stream.pieces import keep
 

@@ -15,7 +15,7 @@ from services.common.settings import Limits
 from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
-from services.inference.providers.frames import Frames
+from services.inference.providers.delta_templates import DeltaTemplates
 from services.inference.providers.openai import unnamed
 from services.inference.providers.openai.choice import Choice
 from services.inference.providers.openai.usage import read_usage
@@ -76,7 +76,7 @@ class StreamReader:
         self._translates = not call.is_native(conversation_pb2.DIALECT_OPENAI)
         self._told: Json = {}  # of the answer's fields without a name, as told last
         self._early: Json = {}  # those that came before its beginning
-        self._frames = Frames(_said, "obfuscation")
+        self._frames = DeltaTemplates(_said, "obfuscation")
         self._speaker: Choice | None = None  # whose delta the frames know again
 
     @property
@@ -279,7 +279,7 @@ def events_from_whole(
         call: what was asked.
         upstream: makes failures of what it said.
         new_id: makes ids where it gave none.
-        as_one: whether it becomes one `verbatim` event, as `passthrough.passthrough` allows.
+        as_one: whether it becomes one `whole` event, as `passthrough.passthrough` allows.
 
     Raises:
         UpstreamError: it holds no choice, or is malformed.
@@ -300,7 +300,7 @@ def events_from_whole(
 
 def _whole_of_texts(answer: Json) -> Event:
     event = Event()
-    whole = event.verbatim
+    whole = event.whole
     whole.id, whole.model = name_of(answer["id"]), name_of(answer["model"])
     rest = {
         name: value

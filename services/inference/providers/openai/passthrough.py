@@ -42,9 +42,9 @@ def passthrough(body: bytes, answer: Json, n: int) -> Event | None:
         if not _is_plain(choice, number):
             return None
     event = Event()
-    if not _read_usage(answer.get("usage"), event.verbatim.usage):
+    if not _read_usage(answer.get("usage"), event.whole.usage):
         return None
-    event.verbatim.verbatim = body
+    event.whole.passthrough = body
     return event
 
 

@@ -12,7 +12,7 @@ from services.common.lazy_request import LazyRequest
 from services.inference.conversion.parts import Source
 from services.inference.offload import offload
 from services.inference.providers.base import Call, Heard, Target
-from services.inference.providers.heads import caller_headers
+from services.inference.providers.heads import request_headers
 from services.inference.providers.openai.events import (
     StreamReader,
     events_from_whole,
@@ -74,11 +74,11 @@ class OpenAIProvider:
     async def whole(self, call: Call) -> list[Event]:
         """Return a whole answer; see `Provider.whole`."""
         body = await offload(build_request, call, self._server)
-        headers = caller_headers(call, self.dialect)
+        headers = request_headers(call, self.dialect)
         answer = await self._upstream.post_unbounded(_PATH, body, headers=headers, heard=call.heard)
         parsed = self._upstream.json_object(answer)
         event = passthrough(answer, parsed, call.request.n or 1)
-        if event is not None and call.takes_verbatim:
+        if event is not None and call.takes_passthrough:
             return [event]
         as_one = event is not None and call.takes_whole
         return events_from_whole(parsed, call, self._upstream, self._new_id, as_one=as_one)
@@ -89,7 +89,7 @@ class OpenAIProvider:
             _PATH,
             partial(build_request, call, self._server),
             reader=StreamReader(call, self._upstream, self._new_id),
-            headers=caller_headers(call, self.dialect),
+            headers=request_headers(call, self.dialect),
             heard=call.heard,
         )
 

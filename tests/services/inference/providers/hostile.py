@@ -91,7 +91,7 @@ class House:
 
     async def whole(self, wanted: GenerateRequest) -> Any:
         """Return what the caller of a whole answer reads: JSON, or the failure."""
-        wanted.takes_verbatim = True
+        wanted.takes_passthrough = True
         try:
             answer = await self.engine.generate(wanted)
         except GatewayError as error:
@@ -118,8 +118,8 @@ class House:
 
 def rendered(answer: GenerateResponse, wanted: GenerateRequest) -> bytes:
     """Return a whole answer as the facade writes it."""
-    if answer.verbatim:
-        return answer.verbatim
+    if answer.passthrough:
+        return answer.passthrough
     if wanted.dialect == ANTHROPIC:
         return anthropic.render_message(answer)
     return openai.render_completion(answer, 1)

@@ -130,14 +130,14 @@ async def test_a_whole_answer_goes_as_it_is_where_that_is_taken(
     server: Server, provider: AnthropicProvider, taken: bool
 ) -> None:
     call = call_of(dialect=ANTHROPIC)
-    call.takes_verbatim = taken
+    call.takes_passthrough = taken
     plain = {**WHOLE, "content": [{"type": "text", "text": "see"}], "stop_reason": "end_turn"}
     server.answer = whole(plain)
     response = await answer_of(provider, call)
-    assert bool(response.verbatim) is taken
+    assert bool(response.passthrough) is taken
     assert (len(response.choices), response.usage.output_tokens) == (0 if taken else 1, 42)
     if taken:
-        assert orjson.loads(response.verbatim) == plain
+        assert orjson.loads(response.passthrough) == plain
 
 
 async def answer_of(provider: AnthropicProvider, call: Call) -> GenerateResponse:

@@ -15,7 +15,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish, GenerateResponse, Start
 from services.common.errors import UpstreamError
 from services.inference.providers.anthropic.events import StreamReader, events_from_whole
-from services.inference.providers.sse import EventCutter
+from services.inference.providers.sse import SseSplitter
 from services.inference.stream.accumulator import Accumulator
 from tests.services.inference.providers.anthropic_answers import (
     BEGIN,
@@ -44,7 +44,7 @@ def reader() -> StreamReader:
 
 def read(*chunks: bytes) -> tuple[list[Event], UpstreamError | None]:
     """Give the events of a stream that comes in these chunks, and how it failed."""
-    cutter, reading, events = EventCutter(1 << 20), reader(), []
+    cutter, reading, events = SseSplitter(1 << 20), reader(), []
     try:
         for chunk in chunks:
             reading.feed(cutter.feed(chunk), events)
@@ -213,7 +213,7 @@ def test_events_of_newer_versions_are_kept_beside_the_answer() -> None:
 
 def test_so_many_events_without_a_name_may_come_before_the_answer() -> None:
     new = [{"type": "brand_new"}] * 10_001
-    cutter, reading = EventCutter(1 << 20), reader()
+    cutter, reading = SseSplitter(1 << 20), reader()
     with pytest.raises(UpstreamError, match=r"limits\.max_answer_parts|more than 10,000"):
         reading.feed(cutter.feed(wire(new)), [])
     # What comes beside an answer is sent on, and does not wait.

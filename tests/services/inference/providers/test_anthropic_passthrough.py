@@ -12,6 +12,7 @@ from gateway.inference.v1.inference_pb2 import GenerateResponse
 from services.inference.providers.anthropic.events import events_from_whole
 from services.inference.providers.anthropic.passthrough import passthrough
 from services.inference.stream.accumulator import Accumulator
+from tests.passthrough_answers import message_told
 from tests.services.inference.providers.anthropic_answers import CITATION, Provider
 from tests.services.inference.providers.changes import (
     GONE,
@@ -22,7 +23,6 @@ from tests.services.inference.providers.changes import (
     spread,
     written,
 )
-from tests.verbatim import message_told
 
 # As Anthropic answers, with every field it has.
 OFFICIAL = {
@@ -68,11 +68,11 @@ def check_same(body: bytes, answer: dict[str, Any]) -> None:
     """Check that an answer which goes as it is says what it says when it is translated."""
     event = passthrough(body, answer)
     assert event is not None
-    assert event.verbatim.verbatim == body
+    assert event.whole.passthrough == body
     response = translated(answer)
     assert message_told(body) == message_told(render_message(response))
     response.usage.ClearField("extra")  # the caller reads it in the answer
-    assert event.verbatim.usage == response.usage
+    assert event.whole.usage == response.usage
 
 
 STOPPED = {("stop_reason",): "stop_sequence", ("stop_sequence",): "END"}

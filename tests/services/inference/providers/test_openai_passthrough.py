@@ -13,6 +13,7 @@ from services.common.errors import UpstreamError
 from services.inference.providers.openai.events import events_from_whole
 from services.inference.providers.openai.passthrough import passthrough
 from services.inference.stream.accumulator import Accumulator
+from tests.passthrough_answers import completion_told
 from tests.services.inference.providers.changes import (
     GONE,
     Path,
@@ -24,7 +25,6 @@ from tests.services.inference.providers.changes import (
 )
 from tests.services.inference.providers.openai_answers import Provider
 from tests.services.inference.providers.openai_calls import call_of
-from tests.verbatim import completion_told
 
 # As OpenAI answers, with every field it has.
 OFFICIAL = {
@@ -86,13 +86,13 @@ def check_same(body: bytes, answer: dict[str, Any], n: int = 2) -> None:
     """Check that an answer which goes as it is says what it says when it is translated."""
     event = passthrough(body, answer, n)
     assert event is not None
-    assert event.verbatim.verbatim == body
+    assert event.whole.passthrough == body
     read = (answer, call_of(n=n), Provider(), "{}made".format)
     assert added_up(events_from_whole(*read, as_one=True)) == translated(answer, n)
     response = translated(answer, n)
     assert completion_told(body) == completion_told(render_completion(response, 1))
     response.usage.ClearField("extra")  # the caller reads it in the answer
-    assert event.verbatim.usage == response.usage
+    assert event.whole.usage == response.usage
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.inference.v1.inference_pb2 import Event
-from services.inference.providers.sse import EventCutter
+from services.inference.providers.sse import SseSplitter
 from tests.services.inference.providers.openai_answers import (
     answer,
     calls,
@@ -84,7 +84,7 @@ STREAM = data(
 
 
 def through_the_cutter(pieces: Iterable[bytes]) -> list[Event]:
-    cutter, reader, events = EventCutter(1 << 16), reader_of(), list[Event]()
+    cutter, reader, events = SseSplitter(1 << 16), reader_of(), list[Event]()
     for piece in pieces:
         reader.feed(cutter.feed(piece), events)
     reader.end([])

@@ -107,7 +107,7 @@ async def test_a_whole_answer_is_asked_for_and_given_as_one_batch(here: Setting)
 @pytest.mark.parametrize("taken", [True, False])
 async def test_a_whole_answer_goes_as_it_is_where_that_is_taken(here: Setting, taken: bool) -> None:
     call = call_of(n=2)
-    call.takes_verbatim = taken
+    call.takes_passthrough = taken
     choices = [
         {
             "index": index,
@@ -129,7 +129,7 @@ async def test_a_whole_answer_goes_as_it_is_where_that_is_taken(here: Setting, t
     )
     here.server.plays(lambda c: c.answer(body))
     response = await answer(provider(here), call)
-    assert response.verbatim == (body if taken else b"")
+    assert response.passthrough == (body if taken else b"")
     assert len(response.choices) == (0 if taken else 2)
     assert (response.usage.input_tokens, response.usage.output_tokens) == (3, 2)
 

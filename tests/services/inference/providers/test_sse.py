@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.inference.providers.sse import (
-    EventCutter,
     ServerSentEvent,
+    SseSplitter,
     SseTooLongError,
     read_event,
 )
@@ -16,7 +16,7 @@ LIMIT = 1 << 10
 
 
 def parse(stream: bytes, *cuts: int, limit: int = LIMIT) -> list[ServerSentEvent]:
-    cutter = EventCutter(limit)
+    cutter = SseSplitter(limit)
     places = [0, *sorted(cuts), len(stream)]
     events: list[ServerSentEvent] = []
     for begin, end in pairwise(places):
@@ -97,7 +97,7 @@ def test_a_line_feed_after_a_cut_carriage_return_is_no_blank_line() -> None:
 
 
 def test_an_event_comes_with_its_blank_line_and_not_before() -> None:
-    cutter = EventCutter(LIMIT)
+    cutter = SseSplitter(LIMIT)
     assert cutter.feed(b"data: x\n") == b""
     assert events_in(cutter.feed(b"\ndata: y")) == [("message", b"x")]
 
@@ -115,7 +115,7 @@ def test_an_event_over_the_bound_fails_although_each_line_is_short() -> None:
 
 def test_an_event_over_the_bound_fails_before_its_end() -> None:
     with pytest.raises(SseTooLongError):
-        EventCutter(LIMIT).feed(b"x" * (LIMIT + 2))
+        SseSplitter(LIMIT).feed(b"x" * (LIMIT + 2))
 
 
 @pytest.mark.parametrize("cuts", [(), (5,), (LIMIT,), (LIMIT + 1,), (LIMIT + 2,), (LIMIT + 3,)])
@@ -161,7 +161,7 @@ def test_any_stream_cut_anywhere_gives_what_the_standard_says(
 
 
 def test_an_event_of_far_too_many_lines_is_refused() -> None:
-    cutter = EventCutter(1 << 25)
+    cutter = SseSplitter(1 << 25)
     with pytest.raises(SseTooLongError):
         cutter.feed(b"data\n" * 300_000 + b"\n")
 

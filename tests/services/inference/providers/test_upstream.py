@@ -12,7 +12,7 @@ from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import UpstreamError
 from services.inference.http import Client
 from services.inference.providers import upstream as upstream_module
-from services.inference.providers.silence import PatientReader
+from services.inference.providers.idle_reader import IdleTimeoutReader
 from services.inference.providers.upstream import Upstream
 from tests.services.inference.http.reference import ReferenceClient
 from tests.services.inference.providers.scripted import (
@@ -560,7 +560,7 @@ async def test_a_stream_closed_in_the_middle_closes_its_connection_at_once(here:
 def readers() -> int:
     """Count the readers that something holds, such as a timer."""
     gc.collect()
-    return sum(type(one) is PatientReader for one in gc.get_objects())
+    return sum(type(one) is IdleTimeoutReader for one in gc.get_objects())
 
 
 async def test_many_aborted_streams_leave_nothing_behind(here: Setting) -> None:

@@ -357,16 +357,16 @@ def test_a_whole_answer_survives_being_told_as_events(response: GenerateResponse
     assert fold(*events_of(response)) == response
 
 
-VERBATIM = Event(
-    verbatim=GenerateResponse(
-        verbatim=b' {"id": "a"}\n', usage=Usage(input_tokens=7), served=Served(model="fast")
+WHOLE = Event(
+    whole=GenerateResponse(
+        passthrough=b' {"id": "a"}\n', usage=Usage(input_tokens=7), served=Served(model="fast")
     )
 )
 
 
-def test_an_answer_that_is_given_verbatim_stays_as_it_is() -> None:
-    assert fold(VERBATIM) == GenerateResponse(
-        verbatim=b' {"id": "a"}\n', usage=Usage(input_tokens=7), served=Served(model="fast")
+def test_a_whole_answer_stays_as_it_is() -> None:
+    assert fold(WHOLE) == GenerateResponse(
+        passthrough=b' {"id": "a"}\n', usage=Usage(input_tokens=7), served=Served(model="fast")
     )
 
 
@@ -378,13 +378,13 @@ def test_an_answer_that_is_given_verbatim_stays_as_it_is() -> None:
         begin(Block(text="")),
         finish(),
         Event(),
-        VERBATIM,
+        WHOLE,
     ],
     ids=lambda event: event.WhichOneof("kind") or "nothing",
 )
-def test_nothing_comes_after_an_answer_that_is_given_verbatim(other: Event) -> None:
+def test_nothing_comes_after_a_whole_answer(other: Event) -> None:
     with pytest.raises(BrokenStream, match="beside"):
-        fold(VERBATIM, other)
+        fold(WHOLE, other)
 
 
 @pytest.mark.parametrize(
@@ -397,9 +397,9 @@ def test_nothing_comes_after_an_answer_that_is_given_verbatim(other: Event) -> N
     ],
     ids=["a start", "an open text", "an open block", "an end"],
 )
-def test_nothing_comes_before_an_answer_that_is_given_verbatim(before: list[Event]) -> None:
-    with pytest.raises(BrokenStream, match="verbatim"):
-        fold(*before, VERBATIM)
+def test_nothing_comes_before_a_whole_answer(before: list[Event]) -> None:
+    with pytest.raises(BrokenStream, match="whole"):
+        fold(*before, WHOLE)
 
 
 def test_a_whole_answer_is_told_as_a_stream_would_tell_it() -> None:

@@ -56,7 +56,7 @@ async def test_replaced_turn_never_gets_the_old_vector(
 ) -> None:
     rewritten = asyncio.Event()
 
-    async def when_rewritten(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
+    async def when_rewritten(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
         await rewritten.wait()
         return await short(request)
 

@@ -132,7 +132,7 @@ async def test_a_job_is_held_for_as_long_as_it_is_worked_on(engine: AsyncEngine)
 async def test_work_on_a_job_that_was_taken_away_is_ended(engine: AsyncEngine) -> None:
     ended = asyncio.Event()
 
-    async def noted(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
+    async def noted(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
         try:
             return await hangs(request)
         finally:

@@ -77,7 +77,7 @@ async def test_summaries_of_one_memory_run_in_order(engine: AsyncEngine) -> None
 
 @ONE_DATABASE
 async def test_jobs_of_different_memories_run_concurrently(engine: AsyncEngine) -> None:
-    async def slow_for_diaries(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
+    async def slow_for_diaries(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
         return await (hangs if "house 900" in request.prompt.input else short)(request)
 
     async with fake_inference(summarise="m") as (fake, tasks):
@@ -99,7 +99,7 @@ async def test_number_of_running_jobs_is_bounded(engine: AsyncEngine) -> None:
     two = asyncio.Event()
     go_on = asyncio.Event()
 
-    async def counted(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
+    async def counted(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)

@@ -32,7 +32,7 @@ WINDOWS = Windows(5, 5)
 async def test_turns_rewound_during_the_job_get_no_summary(engine: AsyncEngine) -> None:
     rewound = asyncio.Event()
 
-    async def when_rewound(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
+    async def when_rewound(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
         await rewound.wait()
         return await short(request)
 
@@ -58,7 +58,7 @@ async def test_summary_is_retried_after_a_rewind_of_later_turns(
 ) -> None:
     rewound = asyncio.Event()
 
-    async def when_rewound(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
+    async def when_rewound(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
         await rewound.wait()
         return await short(request)
 

@@ -167,7 +167,7 @@ async def test_next_summary_builds_on_one_redone_meanwhile(
 ) -> None:
     next_is_asked, redone = asyncio.Event(), asyncio.Event()
 
-    async def after_the_redone(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
+    async def after_the_redone(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
         if "<summary>" not in request.prompt.input:
             await next_is_asked.wait()
             return await says("Better.")(request)

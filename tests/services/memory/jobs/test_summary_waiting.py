@@ -42,7 +42,7 @@ async def test_waiting_too_long_gives_a_summary_without_the_model(engine: AsyncE
 async def test_late_model_answer_changes_nothing(engine: AsyncEngine) -> None:
     answers = asyncio.Event()
 
-    async def late(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
+    async def late(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
         await answers.wait()
         return await short(request)
 
@@ -68,7 +68,7 @@ async def test_late_model_answer_changes_nothing(engine: AsyncEngine) -> None:
 async def test_waiter_notices_a_job_done_by_another_process(engine: AsyncEngine) -> None:
     answers = asyncio.Event()
 
-    async def when_told(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
+    async def when_told(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
         await answers.wait()
         return await short(request)
 

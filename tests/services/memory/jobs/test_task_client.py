@@ -57,7 +57,7 @@ async def test_a_missing_vector_is_a_failure() -> None:
 async def test_silence_is_a_failure_after_a_while_and_ends_the_work() -> None:
     ended = asyncio.Event()
 
-    async def noted(request: pb.RunRoleRequest) -> pb.RunRoleResponse:
+    async def noted(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
         try:
             return await hangs(request)
         finally:

@@ -47,11 +47,11 @@ _MANY_LETTERS = re.compile(rb"%b(?:\n%b)*+" % (_ONE, _ONE), re.VERBOSE)
 _PADDING = re.compile(rb"[0-9A-Za-z+/=_-]*+")
 # What is put in the place of a string to see what becomes of it.
 _OTHER = "?"
-# Frames that may be learnt one after the other without any event that fits.
+# DeltaTemplates that may be learnt one after the other without any event that fits.
 _PATIENCE = 8
 
 
-class Frames:
+class DeltaTemplates:
     """Knows the events of one stream again.
 
     Args:
@@ -75,7 +75,7 @@ class Frames:
         """Learn to recognise events like this one, if that can be told by their bytes.
 
         Args:
-            event: its bytes, up to the next one, as an `EventCutter` gave them.
+            event: its bytes, up to the next one, as an `SseSplitter` gave them.
             text: what it said, which must be the last that came of it.
         """
         # It is looked at when there is another one, for this one has to go out first.

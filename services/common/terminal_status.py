@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 
 
-class Ending:
+class TerminalStatus:
     """How a call ended, kept from the only moment when it cannot be overwritten yet.
 
     Attributes:

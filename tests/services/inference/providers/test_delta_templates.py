@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.inference.providers.frames import Frames, delta_of
+from services.inference.providers.delta_templates import DeltaTemplates, delta_of
 from services.inference.providers.sse import read_event
 
 MANY = 20
@@ -27,13 +27,13 @@ def says(text: str, **fields: Any) -> bytes:
     return sent({"id": "x1", "a": {"n": 0, "t": text, "m": None}, **fields})
 
 
-def knowing(event: bytes, text: str, padding: str = "") -> Frames:
-    frames = Frames(said, padding)
+def knowing(event: bytes, text: str, padding: str = "") -> DeltaTemplates:
+    frames = DeltaTemplates(said, padding)
     frames.learn(event, text)
     return frames
 
 
-def known(frames: Frames, stream: bytes) -> list[bytes]:
+def known(frames: DeltaTemplates, stream: bytes) -> list[bytes]:
     """Give what events at the beginning of a stream say that are known."""
     pieces, end = frames.repeats(stream, 0)
     assert bool(pieces) == bool(end)
@@ -195,16 +195,16 @@ def test_padding_that_the_text_holds_is_text() -> None:
 
 
 def test_learning_what_never_comes_again_ends_and_what_does_goes_on() -> None:
-    def learn(frames: Frames, number: int) -> bytes:
+    def learn(frames: DeltaTemplates, number: int) -> bytes:
         event = says("hello", id=f"x{number}")
         frames.learn(event, "hello")
         return event
 
-    frames = Frames(said)
+    frames = DeltaTemplates(said)
     for number in range(MANY):
         assert known(frames, learn(frames, number).replace(b"x", b"y")) == []
     assert known(frames, learn(frames, MANY)) == []
-    frames = Frames(said)
+    frames = DeltaTemplates(said)
     for number in range(MANY):
         assert known(frames, learn(frames, number)) == [b"hello"]
 

@@ -28,11 +28,11 @@ OPENAI = conversation.DIALECT_OPENAI  # what the providers speak
 ANTHROPIC = conversation.DIALECT_ANTHROPIC
 JSON = b'{"id": "1"} '
 PREFILL = Message(role=conversation.ROLE_ASSISTANT, blocks=[Block(text="Once")])
-PLAIN = request(takes_verbatim=True, dialect=OPENAI, fallback=DISABLED)
+PLAIN = request(takes_passthrough=True, dialect=OPENAI, fallback=DISABLED)
 
 
-def verbatim() -> list[Line]:
-    return [[Event(verbatim=GenerateResponse(verbatim=JSON, usage=Usage(input_tokens=3)))]]
+def passthrough() -> list[Line]:
+    return [[Event(whole=GenerateResponse(passthrough=JSON, usage=Usage(input_tokens=3)))]]
 
 
 def but(wanted: GenerateRequest = PLAIN, **fields: object) -> GenerateRequest:
@@ -46,8 +46,8 @@ def but(wanted: GenerateRequest = PLAIN, **fields: object) -> GenerateRequest:
 
 
 def allowed(house: House) -> list[bool]:
-    """Tell of each call whether its answer may be given verbatim."""
-    return [call.takes_verbatim for _, call in house.p.calls]
+    """Tell of each call whether its answer may be given passthrough."""
+    return [call.takes_passthrough for _, call in house.p.calls]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def allowed(house: House) -> list[bool]:
         pytest.param(PLAIN, True, id="a caller who takes it"),
         pytest.param(but(stop_sequences=["x"]), True, id="strings that the provider finds"),
         pytest.param(but(n=2), True, id="several answers"),
-        pytest.param(but(takes_verbatim=False), False, id="a caller who does not take it"),
+        pytest.param(but(takes_passthrough=False), False, id="a caller who does not take it"),
         pytest.param(but(dialect=ANTHROPIC), False, id="another dialect"),
         pytest.param(but(dialect=0), False, id="a caller without a dialect"),
         pytest.param(but(memory=Memory(memory_id="m")), False, id="to be remembered"),
@@ -106,9 +106,9 @@ async def test_the_stop_strings_that_the_gateway_finds_are_found() -> None:
 @in_no_time
 async def test_an_answer_that_is_given_verbatim_is_passed_on_with_usage_and_who_served() -> None:
     house = House()
-    house.p.plays("a", verbatim())
+    house.p.plays("a", passthrough())
     whole = await house.engine.generate(PLAIN)
-    assert (whole.verbatim, whole.usage) == (JSON, Usage(input_tokens=3))
+    assert (whole.passthrough, whole.usage) == (JSON, Usage(input_tokens=3))
     assert whole.served == Served(model="a", provider="p", step="primary", attempts=1)
     assert not whole.choices
     assert house.counted("served") == 1
@@ -118,11 +118,11 @@ async def test_an_answer_that_is_given_verbatim_is_passed_on_with_usage_and_who_
 async def test_an_answer_that_is_given_verbatim_ends_the_search_for_one() -> None:
     house = House(fallbacks=("b",))
     house.p.plays("a", [cut()])
-    house.p.plays("b", verbatim())
+    house.p.plays("b", passthrough())
     whole = await house.engine.generate(but(fallback=0))
     # The last model is not listened to as it speaks: nobody would be asked instead.
     assert allowed(house)[-1]
-    assert whole.verbatim == JSON
+    assert whole.passthrough == JSON
     assert (whole.served.step, whole.served.attempts) == ("fallback-1", len(house.p.calls))
 
 
@@ -130,11 +130,11 @@ async def test_an_answer_that_is_given_verbatim_ends_the_search_for_one() -> Non
 async def test_each_step_of_a_chain_may_answer_verbatim() -> None:
     house = House()
     house.p.plays("a", [failing(500)])
-    house.p.plays("b", verbatim())
-    wanted = chain("a", "b", mode=STRICT, takes_verbatim=True, dialect=OPENAI)
+    house.p.plays("b", passthrough())
+    wanted = chain("a", "b", mode=STRICT, takes_passthrough=True, dialect=OPENAI)
     whole = await house.engine.generate(wanted)
     assert allowed(house) == [True, True]
-    assert (whole.verbatim, whole.served.step, whole.served.attempts) == (JSON, "s2", 2)
+    assert (whole.passthrough, whole.served.step, whole.served.attempts) == (JSON, "s2", 2)
 
 
 @in_no_time

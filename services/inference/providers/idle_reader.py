@@ -4,7 +4,7 @@ from services.common.idle import IdleTimer
 from services.inference import http
 
 
-class PatientReader:
+class IdleTimeoutReader:
     """Reads an answer as long as something comes; one timer serves all its reads.
 
     Attributes:

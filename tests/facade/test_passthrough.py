@@ -1,4 +1,4 @@
-"""The table of conversations both ways: what goes verbatim says what a translation says."""
+"""The table of conversations both ways: what goes passthrough says what a translation says."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,8 +17,8 @@ from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
 from services.common.channels import call_metadata, open_channel
 from services.common.settings import Limits
 from tests.facade.conversations import CONVERSATIONS, Conversation
+from tests.passthrough_answers import Json, completion_told, message_told
 from tests.running import Gateway, running
-from tests.verbatim import Json, completion_told, message_told
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -58,9 +58,9 @@ async def inference(gateway: Gateway) -> AsyncIterator[InferenceServiceStub]:
 
 
 async def asked(
-    gateway: Gateway, inference: InferenceServiceStub, request: GenerateRequest, verbatim: bool
+    gateway: Gateway, inference: InferenceServiceStub, request: GenerateRequest, passthrough: bool
 ) -> GenerateResponse:
-    request.takes_verbatim = verbatim
+    request.takes_passthrough = passthrough
     response: GenerateResponse = await inference.Generate(
         request, metadata=call_metadata(gateway.key, "req_test")
     )
@@ -73,14 +73,14 @@ def named_alike(told: Json) -> Json:
     return told
 
 
-def check_rest(verbatim: GenerateResponse, translated: GenerateResponse) -> None:
+def check_rest(passthrough: GenerateResponse, translated: GenerateResponse) -> None:
     """Check what callers are told beside the answer."""
-    assert not translated.verbatim
-    for response in (verbatim, translated):
+    assert not translated.passthrough
+    for response in (passthrough, translated):
         response.served.ClearField("upstream_request_id")  # one for each request
-        response.usage.ClearField("extra")  # callers of what goes verbatim read it there
-    assert verbatim.served == translated.served
-    assert verbatim.usage == translated.usage
+        response.usage.ClearField("extra")  # callers of what goes passthrough read it there
+    assert passthrough.served == translated.served
+    assert passthrough.usage == translated.usage
 
 
 @pytest.mark.parametrize(("conversation", "model"), cases("chat"))
@@ -89,15 +89,15 @@ async def test_chat(
 ):
     body = orjson.dumps({**conversation.chat, "model": model})
     request = openai.parse_chat(body).request
-    translated = await asked(gateway, inference, request, verbatim=False)
-    verbatim = await asked(gateway, inference, request, verbatim=True)
+    translated = await asked(gateway, inference, request, passthrough=False)
+    passthrough = await asked(gateway, inference, request, passthrough=True)
     outcome = conversation.outcome
     is_plain = not (outcome.tools or outcome.thinking or outcome.refused)
-    assert bool(verbatim.verbatim) is (is_plain and model in ("openai/echo", "see-openai"))
+    assert bool(passthrough.passthrough) is (is_plain and model in ("openai/echo", "see-openai"))
     expected = named_alike(completion_told(openai.render_completion(translated, 1)))
-    check_rest(verbatim, translated)
-    if verbatim.verbatim:
-        assert named_alike(completion_told(verbatim.verbatim)) == expected
+    check_rest(passthrough, translated)
+    if passthrough.passthrough:
+        assert named_alike(completion_told(passthrough.passthrough)) == expected
     async with gateway.http.post(
         f"{gateway.url}/beta/v1/chat/completions", json=orjson.loads(body), headers=gateway.bearer()
     ) as response:
@@ -110,15 +110,17 @@ async def test_messages(
 ):
     body = orjson.dumps({"max_tokens": 1000, **conversation.messages, "model": model})
     request = anthropic.parse_messages(body, betas=[], coding=False).request
-    translated = await asked(gateway, inference, request, verbatim=False)
-    verbatim = await asked(gateway, inference, request, verbatim=True)
+    translated = await asked(gateway, inference, request, passthrough=False)
+    passthrough = await asked(gateway, inference, request, passthrough=True)
     outcome = conversation.outcome
     is_plain = not (outcome.tools or outcome.thinking)
-    assert bool(verbatim.verbatim) is (is_plain and model in ("anthropic/echo", "see-anthropic"))
+    assert bool(passthrough.passthrough) is (
+        is_plain and model in ("anthropic/echo", "see-anthropic")
+    )
     expected = named_alike(message_told(anthropic.render_message(translated)))
-    check_rest(verbatim, translated)
-    if verbatim.verbatim:
-        assert named_alike(message_told(verbatim.verbatim)) == expected
+    check_rest(passthrough, translated)
+    if passthrough.passthrough:
+        assert named_alike(message_told(passthrough.passthrough)) == expected
     async with gateway.http.post(
         f"{gateway.url}/beta/v1/messages", json=orjson.loads(body), headers=gateway.api_key()
     ) as response:
