@@ -217,7 +217,7 @@ class Services:
         draining = [self._server.stop(within_s)]
         if self._inference is not None:
             # Answers whose callers have left are no calls any more.
-            draining.append(self._inference.settle(within_s))
+            draining.append(self._inference.drain(within_s))
         await asyncio.gather(*draining)
 
     async def _hurry(self, hurrying: asyncio.Event) -> None:

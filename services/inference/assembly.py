@@ -175,13 +175,13 @@ class Inference:
         kept = {one: reads for one, reads in self._abilities.items() if one in self._shown}
         return kept | told
 
-    async def settle(self, within_s: float) -> None:
+    async def drain(self, within_s: float) -> None:
         """Wait for answers that are still to be remembered, so many seconds at most."""
-        await self.engine.settle(within_s)
+        await self.engine.drain(within_s)
 
     async def stop(self) -> None:
         """End what is not settled, and close every connection to a provider."""
-        await self.settle(0)
+        await self.drain(0)
         self._learning.cancel()
         self._sweeping.cancel()
         await asyncio.gather(self._learning, self._sweeping, return_exceptions=True)

@@ -205,7 +205,7 @@ class Engine:
             await taken.turn.close()
         return counted
 
-    async def settle(self, within_s: float) -> None:
+    async def drain(self, within_s: float) -> None:
         """Wait for answers that are still to be remembered, so many seconds at most."""
         await self._committer.drain(within_s)
 

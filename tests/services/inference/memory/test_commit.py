@@ -131,9 +131,9 @@ async def test_drain_waits_for_abandoned_answers() -> None:
     house.p.plays("a", [[start(), *opening("I")], 10, ending()])
     async with aclosing(await house.engine.stream(request(user("Hi")))) as batches:
         await anext(batches)
-    await house.engine.settle(30)
+    await house.engine.drain(30)
     assert committed(house) == [["I"]]
-    await house.engine.settle(0)
+    await house.engine.drain(0)
 
 
 @in_no_time
@@ -142,6 +142,6 @@ async def test_drain_cancels_answers_that_take_too_long() -> None:
     house.p.plays("a", [[start(), *opening("I")], FOREVER])
     async with aclosing(await house.engine.stream(request(user("Hi")))) as batches:
         await anext(batches)
-    await house.engine.settle(30)
+    await house.engine.drain(30)
     assert committed(house) == [[]]
     assert house.is_quiet()
