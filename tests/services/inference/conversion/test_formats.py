@@ -51,6 +51,8 @@ def test_the_content_says_what_it_is(content, expected):
         (b"ID3", "a recording"),
         (b"{\\rtf1", "RTF"),
     ],
+    # The bytes of a ZIP hold the time at which it was made.
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_is_no_document_is_named(content, words):
     assert words in refusal(content)
