@@ -29,8 +29,11 @@ class LazyRequest:
 
     Attributes:
         request: all but its messages and tools, which `complete` adds.
+        fields: as the argument.
         only_maker: whether only the dialect's own maker takes the conversation as it is;
             other servers know fewer forms.
+        is_whole: whether `fields` are those of the whole body but for `model` and `stream`, and
+            `request` has no more than what decides where it goes.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class LazyRequest:
         *,
         size: int,
         only_maker: bool,
+        is_whole: bool = False,
     ) -> None:
         """Return a request.
 
@@ -51,17 +55,19 @@ class LazyRequest:
             add: completes it.
             size: bytes of the body that it was read from.
             only_maker: see the attribute.
+            is_whole: see the attribute.
         """
         self.request = request
         self.only_maker = only_maker
-        self._fields = fields
+        self.is_whole = is_whole
+        self.fields = fields
         self._add: Callable[[GenerateRequest], None] | None = add
         self._size = size
 
     @cached_property
     def source(self) -> Source:
         """The conversation in JSON."""
-        return {name: orjson.dumps(value) for name, value in self._fields.items()}
+        return {name: orjson.dumps(value) for name, value in self.fields.items()}
 
     def complete(self) -> GenerateRequest:
         """Return the request with its messages and tools."""

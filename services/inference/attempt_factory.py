@@ -321,6 +321,7 @@ class RequestAttempts:
             or (target.max_output_tokens and request.max_tokens > target.max_output_tokens)
             or _needs_stop_filter(request, provider)
             or not provider.takes_source(lazy, without)
+            or (lazy.is_whole and not without.isdisjoint(lazy.fields))
         ):
             return None
         as_it_is = not stream and request.takes_passthrough
@@ -331,8 +332,9 @@ class RequestAttempts:
             [],
             as_it_is,
             without,
-            lazy.source,
+            None if lazy.is_whole else lazy.source,
             takes_whole=not stream,
+            body=lazy.fields if lazy.is_whole else None,
         )
         if provider.checks_signatures:
             return Attempt(call, provider)
@@ -346,7 +348,8 @@ class RequestAttempts:
         If not, the request is complete from then on.
         """
         if (
-            provider.dialect == self._request.dialect
+            not lazy.is_whole
+            and provider.dialect == self._request.dialect
             and step.parameters is None
             and options.delivered is None
             and not options.discards_thinking

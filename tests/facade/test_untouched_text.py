@@ -20,6 +20,7 @@ from services.inference.providers.base import Call, Target
 from services.inference.providers.delta_templates import DeltaTemplates
 from services.inference.providers.openai.events import StreamReader as OpenAIReader
 from services.inference.providers.sse import SseSplitter
+from services.inference.providers.upstream import Reader
 from services.inference.stream.accumulator import Accumulator
 from tests.facade.provider_streams import cut_and_broken, of_chat_completions, of_messages
 
@@ -43,24 +44,21 @@ class Provider:
 def from_openai(pieces: Iterable[bytes]) -> tuple[Batches, str]:
     request = GenerateRequest(dialect=conversation_pb2.DIALECT_OPENAI)
     call = Call(request, Target("m", "acme", "m"), stream=True)
+    return read_by(OpenAIReader(call, Provider(), lambda kind: f"{kind}1"), pieces)
+
+
+def from_anthropic(pieces: Iterable[bytes]) -> tuple[Batches, str]:
+    return read_by(AnthropicReader(Provider()), pieces)
+
+
+def read_by(reader: Reader, pieces: Iterable[bytes]) -> tuple[Batches, str]:
+    """Return the events of a stream that comes in these pieces, and how it failed."""
     cutter, batches = SseSplitter(1 << 20), Batches()
-    reader = OpenAIReader(call, Provider(), lambda kind: f"{kind}1")
     try:
         for piece in pieces:
             batches.append([])
             reader.feed(cutter.feed(piece), batches[-1])
-        reader.end()
-    except UpstreamError as error:
-        return batches, told(error)
-    return batches, ""
-
-
-def from_anthropic(pieces: Iterable[bytes]) -> tuple[Batches, str]:
-    cutter = SseSplitter(1 << 20)
-    reader = AnthropicReader(Provider())
-    batches = [reader.feed(cutter.feed(piece)) for piece in pieces]
-    try:
-        reader.end()
+        reader.end([])
     except UpstreamError as error:
         return batches, told(error)
     return batches, ""

@@ -5,6 +5,7 @@ span fields, and the translation.
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,7 +13,7 @@ from pydantic import TypeAdapter
 
 from facade.dialects.anthropic.messages import add_messages, add_system
 from facade.dialects.anthropic.settings import add_tools, set_settings
-from facade.dialects.anthropic.source import source_of
+from facade.dialects.anthropic.source import plain_settings, source_of
 from facade.dialects.anthropic.types import CountTokensBody, MessagesBody, Parameters
 from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.paths import Origins
@@ -116,15 +117,28 @@ def _translated(
     ):
         found = source_of(body)
     names = body.model_fields_set | (body.model_extra or {}).keys()
-    lazy = None
+    lazy = settings = None
     if found is None:
         _add_conversation(request, body, "", origins)
     else:
         fields, only_maker = found
         names -= {"tools"}
+        settings = plain_settings(body)
         add = partial(_complete, body, origins)
-        lazy = LazyRequest(request, fields, add, size=lazy_bytes, only_maker=only_maker)
-    set_settings(request, body, names, "")
+        if settings is not None:
+            fields = {**fields, **settings}
+            add = partial(_complete_with_settings, body, names, origins)
+            request.max_tokens = settings["max_tokens"]
+        lazy = LazyRequest(
+            request,
+            fields,
+            add,
+            size=lazy_bytes,
+            only_maker=only_maker,
+            is_whole=settings is not None,
+        )
+    if settings is None:
+        set_settings(request, body, names, "")
     if body.thinking_block_strategy is not None:
         request.thinking_block_strategy = _STRATEGIES[body.thinking_block_strategy]
     request.use_built_in_tools = bool(body.use_built_in_tools)
@@ -149,6 +163,17 @@ def _complete(body: CountTokensBody, origins: Origins, request: pb.GenerateReque
     _add_conversation(request, body, "", origins)
     if body.tools:
         add_tools(request, body.tools, "tools")
+
+
+def _complete_with_settings(
+    body: CountTokensBody,
+    names: AbstractSet[str],
+    origins: Origins,
+    request: pb.GenerateRequest,
+) -> None:
+    """Add what a request lacks of which all fields may go on as they are."""
+    set_settings(request, body, names, "")
+    _complete(body, origins, request)
 
 
 def _step_parameters(

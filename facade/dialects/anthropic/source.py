@@ -18,6 +18,28 @@ _THINKING = frozenset({"type", "thinking", "signature"})
 _CALL = frozenset({"type", "id", "name", "input", _MARK})
 _RESULT = frozenset({"type", "tool_use_id", "content", "is_error", _MARK})
 
+# Beside the conversation, the fields that mean one thing to every server of the dialect, and
+# that are right wherever their types are.
+_SETTINGS = frozenset({"max_tokens", "temperature", "top_p", "top_k"})
+_BESIDE = frozenset({"model", "messages", "system", "tools", "stream"})
+_PLAIN = _SETTINGS | _BESIDE
+
+
+def plain_settings(body: CountTokensBody) -> dict[str, Any] | None:
+    """Return the fields beside a conversation, if they may go on as they are.
+
+    None where some are checked, renamed or left out.
+    """
+    if body.model_extra or not body.model_fields_set <= _PLAIN:
+        return None
+    held = body.__dict__
+    settings = {
+        name: value
+        for name in body.model_fields_set
+        if name not in _BESIDE and (value := held[name]) is not None
+    }
+    return settings if "max_tokens" in settings else None
+
 
 def source_of(body: CountTokensBody) -> tuple[Mapping[str, object], bool] | None:
     """Return the fields of a conversation, and whether only Anthropic itself takes them so.

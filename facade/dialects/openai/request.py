@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from facade.dialects.extensions import is_plain, set_extensions
 from facade.dialects.openai.messages import add_messages
-from facade.dialects.openai.source import source_of
+from facade.dialects.openai.source import plain_settings, source_of
 from facade.dialects.openai.tools import add_tools, set_tool_choice
 from facade.dialects.openai.types import (
     ChatParameters,
@@ -103,15 +103,34 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     if lazily and is_exact and is_plain(wire) and wire.web_search_options is None:
         found = source_of(wire)
     origins = Origins()
-    request = _parameters(wire, "", with_tools=found is None)
-    request.model = wire.model
     lazy = None
     if found is None:
+        request = _parameters(wire, "")
+        request.model = wire.model
         add_messages(request, wire.messages, "messages", origins)
     else:
         fields, only_maker = found
-        add = partial(_complete, wire, origins)
-        lazy = LazyRequest(request, fields, add, size=size, only_maker=only_maker)
+        settings = plain_settings(wire)
+        if settings is None:
+            request = _parameters(wire, "", with_tools=False)
+            add = partial(_complete, wire, origins)
+        else:
+            fields = {**fields, **settings}
+            request = GenerateRequest(
+                dialect=DIALECT_OPENAI,
+                n=wire.n,
+                max_tokens=wire.max_tokens or wire.max_completion_tokens,
+            )
+            add = partial(_complete_with_settings, wire, origins)
+        request.model = wire.model
+        lazy = LazyRequest(
+            request,
+            fields,
+            add,
+            size=size,
+            only_maker=only_maker,
+            is_whole=settings is not None,
+        )
     set_extensions(request, wire, partial(_step_parameters, wire), origins)
     options = {
         name: value for name, value in (wire.stream_options or {}).items() if value is not None
@@ -127,6 +146,12 @@ def _complete(wire: ChatRequest, origins: Origins, request: GenerateRequest) -> 
     add_messages(request, wire.messages, "messages", origins)
     if wire.tools:
         add_tools(request, wire.tools, "tools")
+
+
+def _complete_with_settings(wire: ChatRequest, origins: Origins, request: GenerateRequest) -> None:
+    """Add what a request lacks of which all fields may go on as they are."""
+    request.MergeFrom(_parameters(wire, "", with_tools=False))
+    _complete(wire, origins, request)
 
 
 def _step_parameters(

@@ -20,6 +20,39 @@ _CALLED = frozenset({"name", "arguments"})
 _TOOL = frozenset({"type", "function"})
 _FUNCTION = frozenset({"name", "description", "parameters", "strict"})
 
+# Beside the conversation, the fields that mean one thing to every server of the dialect, and
+# that are right wherever their types are.
+_SETTINGS = frozenset(
+    {
+        *("temperature", "top_p", "n", "seed", "presence_penalty", "frequency_penalty"),
+        *("max_tokens", "max_completion_tokens"),
+    }
+)
+_BESIDE = frozenset({"model", "messages", "tools", "stream", "stream_options"})
+_PLAIN = _SETTINGS | _BESIDE | {"tool_choice"}
+_USAGE = frozenset({"include_usage"})
+
+
+def plain_settings(wire: ChatRequest) -> dict[str, object] | None:
+    """Return the fields beside a conversation, if they may go on as they are.
+
+    Those of the stream are not among them. None where some are checked, renamed or left out.
+    """
+    if wire.model_extra or not wire.model_fields_set <= _PLAIN:
+        return None
+    held = wire.__dict__
+    settings = {
+        name: value
+        for name in wire.model_fields_set
+        if name not in _BESIDE and (value := held[name]) is not None
+    }
+    if "max_tokens" in settings and "max_completion_tokens" in settings:
+        return None
+    if "tool_choice" in settings and not (settings["tool_choice"] == "auto" and wire.tools):
+        return None
+    options = wire.stream_options
+    return settings if options is None or options.keys() <= _USAGE else None
+
 
 def source_of(wire: ChatRequest) -> tuple[Mapping[str, object], bool] | None:
     """Return the fields of a conversation, and whether only OpenAI itself takes them so.

@@ -86,6 +86,8 @@ class Call:
             them.
         source: the conversation as its caller wrote it, which goes in place of the request's
             messages and tools; None where those are there.
+        body: all fields of the body but `model` and `stream`, as the caller wrote them, which go
+            in place of what the request says; None where it is complete.
         tool_names: the names that tools go by in this call, with those that the caller gave
             them, where they differ; the provider adds to them before it sends anything.
         answer_headers: those of the provider's answer, names in any case; None before it has
@@ -102,6 +104,7 @@ class Call:
     tool_names: dict[str, str] = field(default_factory=dict)
     answer_headers: Mapping[str, str] | None = None
     takes_whole: bool = False
+    body: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         """Add what is known of the model to what it has refused."""

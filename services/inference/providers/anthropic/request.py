@@ -59,6 +59,10 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool, offici
     Raises:
         GatewayError: invalid or unsupported, naming the field at fault.
     """
+    if call.body is not None:
+        # It goes on as its caller wrote it.
+        stream = {"stream": True} if call.stream else {}
+        return orjson.dumps({"model": call.target.upstream, **call.body, **stream})
     request = call.request
     fields = AnthropicFields(
         call, pass_stateful=pass_stateful, fetches_urls=fetches_urls, official=official

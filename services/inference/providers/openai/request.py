@@ -68,6 +68,8 @@ def build_request(call: Call, server: Server) -> bytes:
         GatewayError: unsupported, when the request has a part that cannot be carried;
             invalid, when one is malformed or names what is kept at the provider.
     """
+    if call.body is not None:
+        return _as_it_is(call, call.body)
     request = call.request
     fields = OpenAIFields(call, server)
     own = _own_fields(request, fields)
@@ -102,6 +104,14 @@ def build_request(call: Call, server: Server) -> bytes:
         for name in call.leave_out_refused(body):
             unnamed = name in own and name not in _CANONICAL
             fields.drop(f"extra.{name}" if unnamed else _CANONICAL.get(name, name))
+    return orjson.dumps(body)
+
+
+def _as_it_is(call: Call, given: Mapping[str, object]) -> bytes:
+    """Return the body of a request that goes on as its caller wrote it."""
+    body = {"model": call.target.upstream, **given}
+    if call.stream:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
     return orjson.dumps(body)
 
 

@@ -132,6 +132,19 @@ def messages(raw: bytes, lazily: bool) -> Any:
     return parse_messages(raw, betas=[], coding=False, lazily=lazily)
 
 
+def call_of(lazy: LazyRequest, *, stream: bool) -> Call:
+    """Return the call of a first attempt at a provider of the caller's own dialect."""
+    if lazy.is_whole:
+        return Call(lazy.request, TARGET, stream, body=lazy.fields)
+    return Call(lazy.request, TARGET, stream, source=lazy.source)
+
+
+def check_what_decides(lazy: GenerateRequest, whole: GenerateRequest) -> None:
+    """Check that a request says before it is complete what plans and answers are made by."""
+    for name in ("model", "dialect", "n", "max_tokens", "fallback", "betas", "thinking"):
+        assert getattr(lazy, name) == getattr(whole, name), name
+
+
 HELLO = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}
 CALLED = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
@@ -158,11 +171,25 @@ AGENTS_CHAT = {
             "tool_choice": st.sampled_from(["auto", "required"]),
             "store": st.just(False),
             "max_tokens": st.just(5),
+            "max_completion_tokens": st.sampled_from([5, None]),
+            "temperature": st.sampled_from([0, 0.5, None]),
+            "top_p": st.just(1),
+            "n": st.sampled_from([1, 2]),
+            "seed": st.just(7),
+            "presence_penalty": st.just(-1),
+            "frequency_penalty": st.just(0.5),
+            "stop": st.sampled_from(["a", ["a", "b"]]),
+            "user": st.just("u"),
+            "reasoning_effort": st.just("low"),
+            "stream": st.booleans(),
+            "further": st.just(1),
         },
     ),
     st.booleans(),
 )
 @example(AGENTS_CHAT, True)
+@example({**AGENTS_CHAT, "stream": True, "stream_options": {"include_usage": False}}, True)
+@example({**AGENTS_CHAT, "tools": [], "n": 1}, True)
 @settings(max_examples=400, deadline=None)
 def test_a_chat_goes_as_its_translation_would(body: Json, newest: bool) -> None:
     read = both(chat, {"model": "m", **body})
@@ -172,10 +199,14 @@ def test_a_chat_goes_as_its_translation_would(body: Json, newest: bool) -> None:
     provider = OpenAIProvider("p", None, pass_stateful=False, newest=newest, fetches_urls=False)
     server = Server("p", newest, False, False)
     if provider.takes_source(lazy, frozenset()):
-        as_it_is = Call(lazy.request, TARGET, False, source=lazy.source)
+        as_it_is = call_of(lazy, stream=bool(body.get("stream")))
         sent = orjson.loads(build_openai(as_it_is, server))
-        assert sent == orjson.loads(build_openai(Call(whole, TARGET, False), server))
+        if sent.get("n") == 1:
+            del sent["n"]  # it is what holds without it
+        translated = Call(whole, TARGET, as_it_is.stream)
+        assert sent == orjson.loads(build_openai(translated, server))
         assert as_it_is.dropped == []
+        check_what_decides(lazy.request, whole)
     assert lazy.complete() == whole
 
 
@@ -279,6 +310,13 @@ AGENTS_MESSAGES = {
             "tools": TOOLS,
             "system": st.one_of(TEXTS, TEXT_BLOCKS),
             "tool_choice": st.just({"type": "auto"}),
+            "temperature": st.sampled_from([0, 0.5, None]),
+            "top_p": st.just(1),
+            "top_k": st.just(3),
+            "stop_sequences": st.just(["a"]),
+            "metadata": st.just({"user_id": "u"}),
+            "stream": st.booleans(),
+            "further": st.just(1),
             "thinking_block_strategy": st.sampled_from(["preserve", "discard"]),
         },
     )
@@ -292,12 +330,14 @@ def test_messages_go_as_their_translation_would(body: Json) -> None:
     whole, lazy = read
     rules = {"pass_stateful": False, "fetches_urls": False, "official": True}
     if AnthropicProvider("p", None, **rules).takes_source(lazy, frozenset()):
-        as_it_is = Call(lazy.request, TARGET, False, source=lazy.source)
+        as_it_is = call_of(lazy, stream=bool(body.get("stream")))
         sent = build_anthropic(as_it_is, **rules)
-        translated = build_anthropic(Call(whole, TARGET, False), **rules)
+        translated = build_anthropic(Call(whole, TARGET, as_it_is.stream), **rules)
         # Of two ways to write one content either may be used.
         assert messages(sent, False).request == messages(translated, False).request
+        assert orjson.loads(sent).get("stream") == orjson.loads(translated).get("stream")
         assert as_it_is.dropped == []
+        check_what_decides(lazy.request, whole)
     assert lazy.complete() == whole
 
 
@@ -362,3 +402,34 @@ def test_what_an_extension_reads_is_translated_at_once(parse: Any, fields: Json)
 )
 def test_a_chain_that_changes_nothing_may_wait_for_its_turn(parse: Any, fields: Json) -> None:
     assert parse(dumped(HELLO | fields), True).lazy is not None
+
+
+@pytest.mark.parametrize(
+    ("parse", "body"),
+    [
+        (chat, AGENTS_CHAT | {"temperature": 0.2, "stream": True}),
+        (messages, {"max_tokens": 5, "temperature": 0.2, **AGENTS_MESSAGES}),
+    ],
+)
+def test_agents_settings_go_on_with_their_words(parse: Any, body: Json) -> None:
+    lazy = parse(dumped({"model": "m", **body}), True).lazy
+    assert lazy.is_whole
+    assert lazy.fields.keys() == body.keys() - {"stream"}
+
+
+@pytest.mark.parametrize(
+    ("parse", "fields"),
+    [
+        (chat, {"reasoning_effort": "low"}),
+        (chat, {"user": "u"}),
+        (chat, {"store": False}),
+        (chat, {"max_completion_tokens": 5}),  # beside max_tokens
+        (chat, {"tool_choice": "auto"}),  # without tools
+        (chat, {"stream": True, "stream_options": {"include_obfuscation": False}}),
+        (messages, {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 2000}),
+        (messages, {"metadata": {"user_id": "u"}}),
+        (messages, {"further": 1}),
+    ],
+)
+def test_settings_that_are_looked_at_are_translated(parse: Any, fields: Json) -> None:
+    assert not parse(dumped(HELLO | fields), True).lazy.is_whole
