@@ -1,4 +1,4 @@
-"""The gRPC call that the README shows: `python -m tests.e2e.grpc_caller ADDRESS KEY`."""
+"""The gRPC call that docs/grpc.md shows: `python -m tests.e2e.grpc_caller ADDRESS KEY`."""
 
 import sys
 

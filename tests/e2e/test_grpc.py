@@ -75,7 +75,7 @@ def encrypted(tmp_path: Path, certificates: Grpc) -> Iterator[Gateway]:
         yield at
 
 
-def test_the_call_that_the_readme_shows_is_answered(tmp_path: Path) -> None:
+def test_the_documented_call_is_answered(tmp_path: Path) -> None:
     with gateway(tmp_path, NOBODY) as at:
         address = f"unix:{at.data_dir}/run/0.sock"
         shown = subprocess.run(
