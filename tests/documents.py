@@ -1,0 +1,229 @@
+"""The names that the documents mention: parsing, and checks that each of them exists."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_args
+
+import orjson
+import typer
+from pydantic import BaseModel
+
+from facade import openapi
+from gateway.errors.v1.errors_pb2 import Reason
+from services import cli
+from services.common.settings import CONFIG_VARIABLE, ENVIRONMENT, Settings
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "envoy/README.md", *sorted(
+    str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")
+))  # fmt: skip
+
+_FOLDERS = ("docs", "envoy", "facade", "generated", "proto", "services", "tests")
+_SUFFIXES = ("json", "md", "mjs", "proto", "py", "toml", "yaml")
+_PATH = re.compile(
+    rf"(?:{'|'.join(_FOLDERS)})/[\w./<>*-]*|[\w./<>*-]+\.(?:{'|'.join(_SUFFIXES)})|Makefile"
+)
+# Files of the operator's own, and data of a gateway that runs.
+_OWN = frozenset({"gateway.toml", "./gateway.toml", "extra-openai-models.yaml"})
+_MODULE = re.compile(r"(?:facade|services)(?:\.\w+)+")
+_SETTING = re.compile(rf"\[{{0,2}}((?:{'|'.join(Settings.model_fields)})(?:\.\w+)*)\]{{0,2}}")
+_VARIABLE = re.compile(r"GATEWAY_[A-Z_]+")
+_SHELL_VARIABLES = frozenset({"GATEWAY_KEY"})  # of the line to paste that `gateway up` prints
+_ENDPOINT = re.compile(r"(?:(GET|POST|DELETE|HEAD) )?(/[\w{}/.…-]+)(?:\?\w+)?")
+_HEADER = re.compile(r"x-(?:gateway|memory|upstream|should)-[a-z-]+")
+_METRIC = re.compile(r"gateway_[a-z_]+")
+_CLASS = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]*)+")
+# Classes of libraries.
+_FOREIGN = frozenset({"AsyncOpenAI", "PyAV", "TypedDict", "TypedDicts", "DownstreamTlsContext",
+                      "UpstreamTlsContext"})  # fmt: skip
+_COMMAND = re.compile(r"^gateway ((?:[a-z-]+ ?)+)")
+_TARGET = re.compile(r"\bmake ([a-z][a-z-]*)")
+
+
+def read(document: str) -> str:
+    """Return the text of a document, by its path from the root."""
+    return (ROOT / document).read_text()
+
+
+def code_blocks(text: str, language: str = "") -> Sequence[str]:
+    """Return the blocks of code in a language, or those without one."""
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
+
+
+def spans(text: str) -> Sequence[str]:
+    """Return the code spans of a text, without its blocks of code."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    return [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose)]
+
+
+def unknown_names(text: str) -> Sequence[str]:
+    """Return the names in the code spans of a text that name nothing here, and its bad links."""
+    found = [span for span in spans(text) if any(is_wrong(span) for is_wrong in _CHECKS)]
+    found += [f"make {target}" for target in _targets_in(text) if target not in make_targets()]
+    shell = (line for block in code_blocks(text) for line in block.splitlines())
+    found += [line for line in shell if _is_unknown_command(line)]
+    return found
+
+
+def broken_links(text: str, folder: Path) -> Sequence[str]:
+    """Return the relative links of a document in `folder` that lead nowhere."""
+    links = re.findall(r"\]\((?!https?://)([^)#]+)", text)
+    return [link for link in links if not (folder / link).exists()]
+
+
+@cache
+def make_targets() -> frozenset[str]:
+    """Return the targets of the Makefile."""
+    return frozenset(re.findall(r"^([a-z-]+):.*##", read("Makefile"), re.M))
+
+
+@cache
+def endpoints() -> Mapping[str, frozenset[str]]:
+    """Return the methods of each path; names of parameters are left out."""
+    described = orjson.loads(openapi.document())["paths"]
+    paths = {path: frozenset(item) for path, item in described.items()}
+    # Of the listener for operators, and for people.
+    served = re.findall(r'web\.(get|post)\("(/[\w./]+)"', read("facade/app.py"))
+    for method, path in served:
+        paths[path] = paths.get(path, frozenset()) | {method}
+    return {_without_names(path): methods for path, methods in paths.items()}
+
+
+def reasons() -> frozenset[str]:
+    """Return the codes of all reasons of failures."""
+    names = (name.removeprefix("REASON_").lower() for name in Reason.keys())
+    return frozenset(names) - {"unspecified"}
+
+
+@cache
+def sources() -> str:
+    """Return the product's own sources and protos as one text."""
+    return "\n".join(
+        path.read_text()
+        for folder in ("facade", "services", "proto")
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in (".py", ".proto")
+    )
+
+
+@cache
+def _files() -> frozenset[str]:
+    return frozenset(
+        str(path.relative_to(ROOT))
+        for folder in (*_FOLDERS, "")
+        for path in ((ROOT / folder).rglob("*") if folder else ROOT.iterdir())
+        if "node_modules" not in path.parts and ".venv" not in path.parts
+    )
+
+
+def _is_unknown_path(span: str) -> bool:
+    if not _PATH.fullmatch(span) or span in _OWN or span.startswith("/"):
+        return False
+    name = re.escape(span.rstrip("/")).replace(r"\*", "[^/]*")
+    name = re.sub(r"<\w+>", "[^/]+", name)
+    # A file's name alone stands for the files of that name.
+    is_whole = span.split("/")[0] in _FOLDERS
+    pattern = re.compile(name if is_whole else rf"(?:.*/)?{name}")
+    return not any(map(pattern.fullmatch, _files()))
+
+
+def _is_unknown_module(span: str) -> bool:
+    if not _MODULE.fullmatch(span):
+        return False
+    module, _, name = span.rpartition(".")
+    for dotted, rest in ((span, ""), (module, name)):
+        path = ROOT / dotted.replace(".", "/")
+        if path.with_suffix(".py").exists() or path.is_dir():
+            return bool(rest) and not hasattr(import_module(dotted), rest)
+    return True
+
+
+def _is_unknown_setting(span: str) -> bool:
+    match = _SETTING.fullmatch(span)
+    if match is None or _PATH.fullmatch(span) or ("." not in match[1] and "[" not in span):
+        return False
+    section: Any = Settings
+    for name in match[1].split("."):
+        if not (isinstance(section, type) and issubclass(section, BaseModel)):
+            if not get_args(section):
+                return True
+            section = get_args(section)[-1]  # of a table of providers, or a list of models
+            if span.startswith("[providers."):
+                continue
+        if name not in section.model_fields:
+            return True
+        section = section.model_fields[name].annotation
+    return False
+
+
+def _is_unknown_variable(span: str) -> bool:
+    known = {*ENVIRONMENT, CONFIG_VARIABLE, *_SHELL_VARIABLES}
+    return any(name not in known for name in _VARIABLE.findall(span) if not name.endswith("_"))
+
+
+def _is_unknown_endpoint(span: str) -> bool:
+    match = _ENDPOINT.fullmatch(span)
+    if match is None or not (match[1] or re.match(r"/(beta|coding|article)/v1", match[2])):
+        return False
+    method, path = (match[1] or "").lower(), _without_names(match[2])
+    if path.endswith("…"):
+        prefix = path.removesuffix("…")
+        return not any(known.startswith(prefix) for known in endpoints())
+    if path in ("/beta/v1", "/coding/v1", "/article/v1"):
+        return False
+    return path not in endpoints() or (bool(method) and method not in endpoints()[path])
+
+
+def _without_names(path: str) -> str:
+    return re.sub(r"{[^}]*}", "{}", path)
+
+
+def _is_unknown_header(span: str) -> bool:
+    return any(f'"{name}' not in sources() for name in _HEADER.findall(span))
+
+
+def _is_unknown_metric(span: str) -> bool:
+    return bool(_METRIC.fullmatch(span)) and f'"{span.removesuffix("_total")}"' not in sources()
+
+
+def _is_unknown_class(span: str) -> bool:
+    if not _CLASS.fullmatch(span) or span in _FOREIGN:
+        return False
+    declared = rf"\b(?:class|enum|message|rpc|service) {span}\b|^{span} = "
+    return re.search(declared, sources(), re.M) is None
+
+
+def _is_unknown_command(line: str) -> bool:
+    match = _COMMAND.match(line)
+    if match is None:
+        return False
+    command: Any = typer.main.get_command(cli.app)
+    for word in match[1].split():
+        commands = getattr(command, "commands", None)
+        if commands is None:
+            return False  # an argument
+        if word not in commands:
+            return True
+        command = commands[word]
+    return False
+
+
+def _targets_in(text: str) -> Iterator[str]:
+    for code in (*spans(text), *code_blocks(text)):
+        yield from _TARGET.findall(code)
+
+
+_CHECKS: Sequence[Callable[[str], bool]] = (
+    _is_unknown_path,
+    _is_unknown_module,
+    _is_unknown_setting,
+    _is_unknown_variable,
+    _is_unknown_endpoint,
+    _is_unknown_header,
+    _is_unknown_metric,
+    _is_unknown_class,
+    _is_unknown_command,
+)
