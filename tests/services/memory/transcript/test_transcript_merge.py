@@ -266,7 +266,7 @@ def test_a_long_monotonous_conversation_costs_no_more_than_any(
 
     numbers = transcript_merge._to_integers
     monkeypatch.setattr(
-        transcript_merge, "_numbers", lambda read: [Counting(key) for key in numbers(read)]
+        transcript_merge, "_to_integers", lambda read: [Counting(key) for key in numbers(read)]
     )
     stored = [user("begin"), model("no"), *talk(*["same"] * 10_000)]
     sent = [*talk(*["same"] * 1_000), user("end")]
