@@ -8,7 +8,7 @@ import grpc
 
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
 from services.common.lazy_request import LazyRequest
-from services.inference import roles
+from services.inference import tasks
 from services.inference.engine import Engine
 
 SERVICE_NAME = inference_pb2.DESCRIPTOR.services_by_name["InferenceService"].full_name
@@ -67,5 +67,5 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         request: inference_pb2.RunTaskRequest,
         context: "grpc.aio.ServicerContext[Any, Any]",
     ) -> inference_pb2.RunTaskResponse:
-        """Do a side job of the gateway's."""
-        return await roles.run(self._engine, request)
+        """Run a task of the gateway's own."""
+        return await tasks.run(self._engine, request)

@@ -62,22 +62,22 @@ class TaskClient:
 
     async def summarise(self, user_id: str, prompt: Prompt) -> str:
         """Return a summary, not empty."""
-        return await self._write(user_id, inference_pb2.ROLE_SUMMARISE, prompt)
+        return await self._write(user_id, inference_pb2.TASK_SUMMARISE, prompt)
 
     async def extract(self, user_id: str, prompt: Prompt) -> str:
         """Return facts in the form that the prompt asks for."""
-        return await self._write(user_id, inference_pb2.ROLE_EXTRACT, prompt)
+        return await self._write(user_id, inference_pb2.TASK_EXTRACT, prompt)
 
     async def embed(self, user_id: str, texts: Sequence[str]) -> Embedding:
         """Return the vectors of 1 to 256 texts, none of them empty."""
-        request = RunTaskRequest(role=inference_pb2.ROLE_EMBED, texts=texts)
+        request = RunTaskRequest(task=inference_pb2.TASK_EMBED, texts=texts)
         response = await self._run(user_id, request)
         if len(response.vectors) != len(texts):
             raise _empty_answer()
         return Embedding(response.model, [list(vector.values) for vector in response.vectors])
 
-    async def _write(self, user_id: str, role: inference_pb2.Role.ValueType, prompt: Prompt) -> str:
-        response = await self._run(user_id, RunTaskRequest(role=role, prompt=prompt))
+    async def _write(self, user_id: str, task: inference_pb2.Task.ValueType, prompt: Prompt) -> str:
+        response = await self._run(user_id, RunTaskRequest(task=task, prompt=prompt))
         if not response.text.strip():
             raise _empty_answer()
         return response.text

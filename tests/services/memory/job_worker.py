@@ -44,7 +44,7 @@ Act = Callable[[pb.RunTaskRequest], Awaitable[pb.RunTaskResponse]]
 
 async def short(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
     """Answer any side job at once."""
-    if request.role == pb.ROLE_EMBED:
+    if request.task == pb.TASK_EMBED:
         vectors = embed(request.texts, MODELS["embed"])
         return pb.RunTaskResponse(
             model="sandbox/embed", vectors=[pb.Vector(values=vector) for vector in vectors]

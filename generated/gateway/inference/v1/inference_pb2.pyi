@@ -20,33 +20,33 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
-class _Role:
+class _Task:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
 
-class _RoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Role.ValueType], _builtins.type):
+class _TaskEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Task.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
-    ROLE_UNSPECIFIED: _Role.ValueType  # 0
+    TASK_UNSPECIFIED: _Task.ValueType  # 0
     """Invalid."""
-    ROLE_SUMMARISE: _Role.ValueType  # 1
+    TASK_SUMMARISE: _Task.ValueType  # 1
     """Makes a summary: takes `prompt`, gives `text`."""
-    ROLE_EXTRACT: _Role.ValueType  # 2
+    TASK_EXTRACT: _Task.ValueType  # 2
     """Finds facts: takes `prompt`, gives `text`. The model for summaries does it."""
-    ROLE_EMBED: _Role.ValueType  # 3
+    TASK_EMBED: _Task.ValueType  # 3
     """Makes vectors of texts: takes `texts`, gives `vectors`."""
 
-class Role(_Role, metaclass=_RoleEnumTypeWrapper):
-    """A side job."""
+class Task(_Task, metaclass=_TaskEnumTypeWrapper):
+    """A task of the gateway's own, beside the requests of callers."""
 
-ROLE_UNSPECIFIED: Role.ValueType  # 0
+TASK_UNSPECIFIED: Task.ValueType  # 0
 """Invalid."""
-ROLE_SUMMARISE: Role.ValueType  # 1
+TASK_SUMMARISE: Task.ValueType  # 1
 """Makes a summary: takes `prompt`, gives `text`."""
-ROLE_EXTRACT: Role.ValueType  # 2
+TASK_EXTRACT: Task.ValueType  # 2
 """Finds facts: takes `prompt`, gives `text`. The model for summaries does it."""
-ROLE_EMBED: Role.ValueType  # 3
+TASK_EMBED: Task.ValueType  # 3
 """Makes vectors of texts: takes `texts`, gives `vectors`."""
-Global___Role: _TypeAlias = Role  # noqa: Y015
+Global___Task: _TypeAlias = Task  # noqa: Y015
 
 class _ThinkingBlockStrategy:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -110,14 +110,14 @@ Global___FallbackMode: _TypeAlias = FallbackMode  # noqa: Y015
 
 @_typing.final
 class RunTaskRequest(_message.Message):
-    """A side job to do."""
+    """A task to run."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    ROLE_FIELD_NUMBER: _builtins.int
+    TASK_FIELD_NUMBER: _builtins.int
     PROMPT_FIELD_NUMBER: _builtins.int
     TEXTS_FIELD_NUMBER: _builtins.int
-    role: Global___Role.ValueType
+    task: Global___Task.ValueType
     """Required."""
     @_builtins.property
     def prompt(self) -> Global___Prompt:
@@ -130,13 +130,13 @@ class RunTaskRequest(_message.Message):
     def __init__(
         self,
         *,
-        role: Global___Role.ValueType = ...,
+        task: Global___Task.ValueType = ...,
         prompt: Global___Prompt | None = ...,
         texts: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["prompt", b"prompt"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["prompt", b"prompt", "role", b"role", "texts", b"texts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["prompt", b"prompt", "task", b"task", "texts", b"texts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -144,7 +144,7 @@ Global___RunTaskRequest: _TypeAlias = RunTaskRequest  # noqa: Y015
 
 @_typing.final
 class Prompt(_message.Message):
-    """What a model is asked in a side job."""
+    """What a model is asked in a task."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -174,7 +174,7 @@ Global___Prompt: _TypeAlias = Prompt  # noqa: Y015
 
 @_typing.final
 class RunTaskResponse(_message.Message):
-    """What came of a side job."""
+    """The result of a task."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

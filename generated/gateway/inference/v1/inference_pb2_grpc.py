@@ -132,14 +132,14 @@ class InferenceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RunTask(self, request, context):
-        """Does a side job of the gateway's with the model that is configured for it. Needs the
+        """Runs a task of the gateway's own with the model that is configured for it. Needs the
         gateway's service credential in place of an API key (`authorization: Service …`, the
         credential in base64url without padding), and the user for whom it is done in the
         metadata entry `x-user-id`; that credential opens no other call.
 
         Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): any other credential.
-        NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the role.
-        INVALID_ARGUMENT (REASON_INVALID_REQUEST): the input is not what the role takes.
+        NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the task.
+        INVALID_ARGUMENT (REASON_INVALID_REQUEST): the input is not what the task takes.
         Else those of Generate, for the provider's failures.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -73,14 +73,14 @@ class InferenceServiceStub:
     Statuses: OK. NOT_FOUND (REASON_MODEL_NOT_FOUND): no model has that name.
     """
     RunTask: _grpc.UnaryUnaryMultiCallable[_inference_pb2.RunTaskRequest, _inference_pb2.RunTaskResponse]
-    """Does a side job of the gateway's with the model that is configured for it. Needs the
+    """Runs a task of the gateway's own with the model that is configured for it. Needs the
     gateway's service credential in place of an API key (`authorization: Service …`, the
     credential in base64url without padding), and the user for whom it is done in the
     metadata entry `x-user-id`; that credential opens no other call.
 
     Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): any other credential.
-    NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the role.
-    INVALID_ARGUMENT (REASON_INVALID_REQUEST): the input is not what the role takes.
+    NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the task.
+    INVALID_ARGUMENT (REASON_INVALID_REQUEST): the input is not what the task takes.
     Else those of Generate, for the provider's failures.
     """
 
@@ -129,14 +129,14 @@ class InferenceServiceAsyncStub(InferenceServiceStub):
     Statuses: OK. NOT_FOUND (REASON_MODEL_NOT_FOUND): no model has that name.
     """
     RunTask: _aio.UnaryUnaryMultiCallable[_inference_pb2.RunTaskRequest, _inference_pb2.RunTaskResponse]  # type: ignore[assignment]
-    """Does a side job of the gateway's with the model that is configured for it. Needs the
+    """Runs a task of the gateway's own with the model that is configured for it. Needs the
     gateway's service credential in place of an API key (`authorization: Service …`, the
     credential in base64url without padding), and the user for whom it is done in the
     metadata entry `x-user-id`; that credential opens no other call.
 
     Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): any other credential.
-    NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the role.
-    INVALID_ARGUMENT (REASON_INVALID_REQUEST): the input is not what the role takes.
+    NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the task.
+    INVALID_ARGUMENT (REASON_INVALID_REQUEST): the input is not what the task takes.
     Else those of Generate, for the provider's failures.
     """
 
@@ -218,14 +218,14 @@ class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _inference_pb2.RunTaskRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_inference_pb2.RunTaskResponse, _abc.Awaitable[_inference_pb2.RunTaskResponse]]:
-        """Does a side job of the gateway's with the model that is configured for it. Needs the
+        """Runs a task of the gateway's own with the model that is configured for it. Needs the
         gateway's service credential in place of an API key (`authorization: Service …`, the
         credential in base64url without padding), and the user for whom it is done in the
         metadata entry `x-user-id`; that credential opens no other call.
 
         Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): any other credential.
-        NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the role.
-        INVALID_ARGUMENT (REASON_INVALID_REQUEST): the input is not what the role takes.
+        NOT_FOUND (REASON_MODEL_NOT_FOUND): no model is configured for the task.
+        INVALID_ARGUMENT (REASON_INVALID_REQUEST): the input is not what the task takes.
         Else those of Generate, for the provider's failures.
         """
 

@@ -56,7 +56,7 @@ async def test_a_model_finds_facts_where_there_is_one(engine: AsyncEngine) -> No
             assert await worker.noted.next() == DONE
     assert await known(worker) == {"home/place": "Basel"}
     [(user_id, first), (_, second)] = fake.asked
-    assert (user_id, first.role) == ("ada", pb.ROLE_EXTRACT)
+    assert (user_id, first.task) == ("ada", pb.TASK_EXTRACT)
     assert "ville de Bâle" in first.prompt.input
     assert "Basel" not in first.prompt.input
     assert "home / place: Basel" in second.prompt.input

@@ -48,7 +48,7 @@ async def test_a_batch_is_summarised_archived_and_counted_at_once(engine: AsyncE
     assert await archived_turns(engine, record) == [1, 2, 3, 4, 5]
     assert await jobs_left(engine) == []
     [(user_id, request)] = fake.asked
-    assert (user_id, request.role) == ("ada", pb.ROLE_SUMMARISE)
+    assert (user_id, request.task) == ("ada", pb.TASK_SUMMARISE)
     assert "house 100" in request.prompt.input
     assert "house 500" in request.prompt.input
     assert "house 600" not in request.prompt.input

@@ -20,11 +20,11 @@ async def test_texts_and_vectors_come_for_the_user_they_are_for() -> None:
         embedding = await tasks.embed("eve", ["a dog", "a cat"])
     assert embedding.model == "sandbox/embed"
     assert [len(vector) for vector in embedding.vectors] == [256, 256]
-    asked = [(user_id, request.role) for user_id, request in fake.asked]
+    asked = [(user_id, request.task) for user_id, request in fake.asked]
     assert asked == [
-        ("ada", pb.ROLE_SUMMARISE),
-        ("bob", pb.ROLE_EXTRACT),
-        ("eve", pb.ROLE_EMBED),
+        ("ada", pb.TASK_SUMMARISE),
+        ("bob", pb.TASK_EXTRACT),
+        ("eve", pb.TASK_EMBED),
     ]
     assert fake.asked[0][1].prompt == PROMPT
     assert list(fake.asked[2][1].texts) == ["a dog", "a cat"]

@@ -1,4 +1,4 @@
-"""Side jobs of the gateway: which model does them, and how it is asked.
+"""Tasks of the gateway's own: which model runs them, and how it is asked.
 
 Texts go through the engine, as a caller's requests do, with all that happens when a
 model fails. Vectors of two models do not compare, so no other model is tried for them.
@@ -13,9 +13,9 @@ from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import (
     GenerateRequest,
     Prompt,
-    Role,
     RunTaskRequest,
     RunTaskResponse,
+    Task,
     Vector,
 )
 from services.common.errors import GatewayError, UpstreamError, invalid
@@ -23,44 +23,44 @@ from services.inference.engine import Engine
 
 MAX_TEXTS = 256
 
-# The key of `[roles]` that names a role's model.
-_SETTINGS: Mapping[Role.ValueType, str] = {
-    inference_pb2.ROLE_SUMMARISE: "summarise",
-    inference_pb2.ROLE_EXTRACT: "summarise",
-    inference_pb2.ROLE_EMBED: "embed",
+# The key of `[roles]` that names a task's model.
+_SETTINGS: Mapping[Task.ValueType, str] = {
+    inference_pb2.TASK_SUMMARISE: "summarise",
+    inference_pb2.TASK_EXTRACT: "summarise",
+    inference_pb2.TASK_EMBED: "embed",
 }
 
 
 async def run(engine: Engine, request: RunTaskRequest) -> RunTaskResponse:
-    """Do a side job with the model that is configured for it now.
+    """Run a task with the model that is configured for it now.
 
     Raises:
-        GatewayError: invalid, when the input is not what the role takes; model_not_found,
+        GatewayError: invalid, when the input is not what the task takes; model_not_found,
             when no model is configured for it; else what the model's provider answers.
     """
     _check(request)
-    name = _model_name(engine, request.role)
-    if request.role == inference_pb2.ROLE_EMBED:
+    name = _model_name(engine, request.task)
+    if request.task == inference_pb2.TASK_EMBED:
         return await _embed(engine, name, request)
     return await _write(engine, name, request.prompt)
 
 
 def _check(request: RunTaskRequest) -> None:
-    if request.role not in _SETTINGS:
-        raise invalid("role", "role: takes SUMMARISE, EXTRACT or EMBED")
-    if request.role == inference_pb2.ROLE_EMBED:
+    if request.task not in _SETTINGS:
+        raise invalid("task", "task: takes SUMMARISE, EXTRACT or EMBED")
+    if request.task == inference_pb2.TASK_EMBED:
         if not 1 <= len(request.texts) <= MAX_TEXTS or "" in request.texts:
             raise invalid("texts", f"texts: takes 1 to {MAX_TEXTS}, none empty")
     elif not (request.prompt.instructions and request.prompt.input and request.prompt.max_tokens):
         raise invalid("prompt", "prompt: instructions, input and max_tokens are needed")
 
 
-def _model_name(engine: Engine, role: Role.ValueType) -> str:
-    key = _SETTINGS[role]
+def _model_name(engine: Engine, task: Task.ValueType) -> str:
+    key = _SETTINGS[task]
     name: str = getattr(engine.routes.roles, key)
     if not name:
         raise GatewayError(
-            errors_pb2.REASON_MODEL_NOT_FOUND, f"[roles] {key} names no model", param="role"
+            errors_pb2.REASON_MODEL_NOT_FOUND, f"[roles] {key} names no model", param="task"
         )
     return name
 

@@ -22,10 +22,10 @@ from services.common.settings import Storage
 from tests.running import running
 
 SUMMARISE = pb.RunTaskRequest(
-    role=pb.ROLE_SUMMARISE,
+    task=pb.TASK_SUMMARISE,
     prompt=pb.Prompt(instructions="Sum it up.", input="Ada has a dog.", max_tokens=500),
 )
-EMBED = pb.RunTaskRequest(role=pb.ROLE_EMBED, texts=["a dog", "two cats"])
+EMBED = pb.RunTaskRequest(task=pb.TASK_EMBED, texts=["a dog", "two cats"])
 
 
 class Asking:
@@ -67,11 +67,11 @@ async def reason_of(asking: Asking, request: pb.RunTaskRequest, **how: bool) -> 
     return Reason.Name(raised.value.reason).removeprefix("REASON_")
 
 
-@pytest.mark.parametrize("role", [pb.ROLE_SUMMARISE, pb.ROLE_EXTRACT])
+@pytest.mark.parametrize("role", [pb.TASK_SUMMARISE, pb.TASK_EXTRACT])
 async def test_the_model_for_summaries_writes_both_kinds_of_text(
-    tmp_path: Path, role: pb.Role.ValueType
+    tmp_path: Path, role: pb.Task.ValueType
 ) -> None:
-    request = pb.RunTaskRequest(role=role, prompt=SUMMARISE.prompt)
+    request = pb.RunTaskRequest(task=role, prompt=SUMMARISE.prompt)
     async with asking(tmp_path, summarise="openai/echo") as ask:
         answer = await ask(request)
     assert answer.model == "openai/echo"
@@ -138,16 +138,16 @@ async def test_a_callers_key_does_not_do_side_jobs(tmp_path: Path) -> None:
     "request_",
     [
         pb.RunTaskRequest(),
-        pb.RunTaskRequest(role=cast("pb.Role.ValueType", 77)),  # of a newer caller
-        pb.RunTaskRequest(role=pb.ROLE_SUMMARISE),
+        pb.RunTaskRequest(task=cast("pb.Task.ValueType", 77)),  # of a newer caller
+        pb.RunTaskRequest(task=pb.TASK_SUMMARISE),
         pb.RunTaskRequest(
-            role=pb.ROLE_EXTRACT, prompt=pb.Prompt(instructions="a", input="b", max_tokens=0)
+            task=pb.TASK_EXTRACT, prompt=pb.Prompt(instructions="a", input="b", max_tokens=0)
         ),
-        pb.RunTaskRequest(role=pb.ROLE_SUMMARISE, prompt=pb.Prompt(input="b", max_tokens=1)),
-        pb.RunTaskRequest(role=pb.ROLE_SUMMARISE, prompt=pb.Prompt(instructions="a", max_tokens=1)),
-        pb.RunTaskRequest(role=pb.ROLE_EMBED),
-        pb.RunTaskRequest(role=pb.ROLE_EMBED, texts=["a", ""]),
-        pb.RunTaskRequest(role=pb.ROLE_EMBED, texts=["a"] * 257),
+        pb.RunTaskRequest(task=pb.TASK_SUMMARISE, prompt=pb.Prompt(input="b", max_tokens=1)),
+        pb.RunTaskRequest(task=pb.TASK_SUMMARISE, prompt=pb.Prompt(instructions="a", max_tokens=1)),
+        pb.RunTaskRequest(task=pb.TASK_EMBED),
+        pb.RunTaskRequest(task=pb.TASK_EMBED, texts=["a", ""]),
+        pb.RunTaskRequest(task=pb.TASK_EMBED, texts=["a"] * 257),
     ],
     ids=str,
 )
