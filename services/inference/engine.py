@@ -1,7 +1,7 @@
-"""How one request becomes an answer: find what may answer it, run that.
+"""Turns one request into an answer: checks it, plans it, runs the plan.
 
-The engine owns the order of things. What each rule is stands in the modules beside it;
-how a provider is spoken to, in `providers`; what is tried when one fails, in `fallback`.
+The engine holds the order of the steps; the rules of each are in the modules beside it, the
+providers in `providers`, retries and fallbacks in `fallback`.
 """
 
 import asyncio
@@ -58,18 +58,18 @@ from services.inference.tools.rounds import Rounds
 from services.inference.tools.running import WebTools
 
 
-class _Admitted(NamedTuple):
-    """A request that keeps to the rules, with what may answer it, as it was when it came.
+class _CheckedRequest(NamedTuple):
+    """A valid request, unchanged, and its plan.
 
     Attributes:
-        plan: what may answer.
-        providers: whom to ask, by name.
-        media: those of the request, where memory takes no part in it.
+        plan: the steps that may answer.
+        providers: the providers, by name.
+        media: those of the request, where it uses no memory.
         has_thoughts: whether there may be thinking in the conversation.
-        is_remembered: whether memory takes part.
+        is_remembered: whether it uses memory.
         web: runs the gateway's own tools.
-        asks_for_tools: whether some of them may be called.
-        has_called: whether some may have been called before.
+        offers_tools: whether a model may call some of them.
+        has_tool_calls: whether the conversation may hold calls of them.
     """
 
     plan: Plan
@@ -78,19 +78,19 @@ class _Admitted(NamedTuple):
     has_thoughts: bool
     is_remembered: bool
     web: WebTools | None
-    asks_for_tools: bool
-    has_called: bool
+    offers_tools: bool
+    has_tool_calls: bool
 
 
-class _Ready(NamedTuple):
-    """A request that models can be asked.
+class _PreparedRequest(NamedTuple):
+    """A request whose files are in their places, ready for the steps of its plan.
 
     Attributes:
-        plan: what may answer.
-        providers: whom to ask, by name.
+        plan: the steps that may answer.
+        providers: the providers, by name.
         attempts: makes the attempts.
-        tools: makes the requests of rounds, and runs what is called in them; None where no tool
-            of the gateway's may be called.
+        tools: makes the requests of rounds, and runs the tools that are called; None where no
+            tool of the gateway's is offered.
     """
 
     plan: Plan
@@ -105,18 +105,18 @@ class Engine:
     Args:
         routes: the models and the providers behind them.
         signer: signs the thinking of providers that sign nothing.
-        files: where the files are read that requests name.
-        memories: where turns of remembered conversations are taken.
+        files: reads the files that requests name.
+        memories: opens the turns of remembered conversations.
         limits: bounds on time and size.
-        memory: how memory takes part.
-        metrics: what is counted.
+        memory: settings of memory.
+        metrics: counters.
         monotonic: seconds of a clock that never goes back.
         adaptation: converts media for models that do not read them.
-        uniform: throws the dice for the jitter of waits.
+        uniform: random source for jitter.
 
     Attributes:
-        breakers: of the models that keep failing.
-        failure_log: tells whoever runs the gateway of providers that failed.
+        breakers: the circuit breakers of models.
+        failure_log: writes the failures of providers to the log.
     """
 
     def __init__(
@@ -165,15 +165,15 @@ class Engine:
 
     async def generate(self, given: GenerateRequest | LazyRequest) -> GenerateResponse:
         """Return one whole answer."""
-        request, lazy = self._taken_apart(given)
+        request, lazy = self._split(given)
         if lazy is not None:
             return whole_of(await self._lazy_runner(lazy, whole=True).whole())
-        admitted = await self._admitted(request)
-        if not admitted.is_remembered:
-            return await self._whole(await self._ready(request, admitted))
-        async with opened_turn(request, self._memories, self._memory.inject_tokens) as taken:
-            response = await self._whole(await self._ready(request, admitted, taken))
-            await taken.commit(response)
+        checked = await self._checked(request)
+        if not checked.is_remembered:
+            return await self._whole(await self._prepared(request, checked))
+        async with opened_turn(request, self._memories, self._memory.inject_tokens) as turn:
+            response = await self._whole(await self._prepared(request, checked, turn))
+            await turn.commit(response)
         return response
 
     async def stream(self, given: GenerateRequest | LazyRequest) -> Batches:
@@ -182,56 +182,57 @@ class Engine:
         Closing the iterator ends it at the provider; an answer that is to be remembered
         only as long as none of it was given.
         """
-        request, lazy = self._taken_apart(given)
+        request, lazy = self._split(given)
         if lazy is not None:
             return self._lazy_runner(lazy, whole=False).stream()
-        admitted = await self._admitted(request)
-        if admitted.is_remembered:
-            return self._remembered(request, admitted)
-        return self._streamed(await self._ready(request, admitted))
+        checked = await self._checked(request)
+        if checked.is_remembered:
+            return self._remembered(request, checked)
+        return self._stream(await self._prepared(request, checked))
 
     async def count_tokens(self, request: GenerateRequest) -> CountTokensResponse:
-        """Count what a request would read; a provider that cannot tell is estimated."""
-        request, _ = self._taken_apart(request)
+        """Count the input tokens of a request; an estimate where its provider cannot count."""
+        request, _ = self._split(request)
         mark(request)
-        admitted = await offload(self._admit, request)
-        if not admitted.is_remembered:
-            return await self._counted(await self._ready(request, admitted, counts=True))
+        checked = await offload(self._check, request)
+        if not checked.is_remembered:
+            return await self._counted(await self._prepared(request, checked, counts=True))
         async with opened_turn(
             request, self._memories, self._memory.inject_tokens, reads_only=True
-        ) as taken:
-            ready = await self._ready(request, admitted, taken, counts=True)
-            counted = await self._counted(ready)
-            await taken.turn.close()
+        ) as turn:
+            prepared = await self._prepared(request, checked, turn, counts=True)
+            counted = await self._counted(prepared)
+            await turn.turn.close()
         return counted
 
     async def drain(self, within_s: float) -> None:
         """Wait for answers that are still to be remembered, so many seconds at most."""
         await self._committer.drain(within_s)
 
-    async def _whole(self, ready: _Ready) -> GenerateResponse:
-        if ready.tools is not None:
-            async with aclosing(self._in_rounds(ready, *ready.tools, whole=True)) as batches:
+    async def _whole(self, prepared: _PreparedRequest) -> GenerateResponse:
+        if prepared.tools is not None:
+            async with aclosing(self._in_rounds(prepared, *prepared.tools, whole=True)) as batches:
                 return whole_of([batch async for batch in batches])
-        return whole_of(await self._runner(ready.plan, ready.attempts, whole=True).whole())
+        return whole_of(await self._runner(prepared.plan, prepared.attempts, whole=True).whole())
 
-    def _streamed(self, ready: _Ready) -> Batches:
-        if ready.tools is not None:
-            return self._in_rounds(ready, *ready.tools, whole=False)
-        return self._runner(ready.plan, ready.attempts, whole=False).stream()
+    def _stream(self, prepared: _PreparedRequest) -> Batches:
+        if prepared.tools is not None:
+            return self._in_rounds(prepared, *prepared.tools, whole=False)
+        return self._runner(prepared.plan, prepared.attempts, whole=False).stream()
 
-    def _in_rounds(self, ready: _Ready, rounds: Rounds, web: WebTools, *, whole: bool) -> Batches:
+    def _in_rounds(
+        self, prepared: _PreparedRequest, rounds: Rounds, web: WebTools, *, whole: bool
+    ) -> Batches:
         def start_runner(plan: Plan, budget: RetryBudget | None) -> FallbackRunner:
-            return self._runner(plan, ready.attempts, whole=whole, budget=budget)
+            return self._runner(plan, prepared.attempts, whole=whole, budget=budget)
 
-        loop = ToolLoop(ready.plan, rounds, start_runner, web, self._metrics, whole=whole)
+        loop = ToolLoop(prepared.plan, rounds, start_runner, web, self._metrics, whole=whole)
         return loop.batches()
 
     def _lazy_runner(self, lazy: LazyRequest, *, whole: bool) -> FallbackRunner:
-        """Return a run of a request that takes no more than its caller's own words.
+        """Return a run of a lazy request, which uses no memory, files or tools of the gateway.
 
-        Memory and tools of the gateway take no part in it, it names no files, and what reads a
-        body so has checked it.
+        The facade has checked it.
         """
         routes, plans = self._routed
         plan = plans.of(lazy.request)
@@ -264,22 +265,22 @@ class Engine:
             )
         )
 
-    async def _remembered(self, request: GenerateRequest, admitted: _Admitted) -> Batches:
-        taken = await open_turn(request, self._memories, self._memory.inject_tokens)
-        async with taken.closing_on_failure():
-            batches = self._streamed(await self._ready(request, admitted, taken))
-        async with aclosing(self._committer.stream(taken, batches)) as told:
-            async for batch in told:
+    async def _remembered(self, request: GenerateRequest, checked: _CheckedRequest) -> Batches:
+        turn = await open_turn(request, self._memories, self._memory.inject_tokens)
+        async with turn.closing_on_failure():
+            batches = self._stream(await self._prepared(request, checked, turn))
+        async with aclosing(self._committer.stream(turn, batches)) as committed:
+            async for batch in committed:
                 yield batch
 
-    async def _counted(self, ready: _Ready) -> CountTokensResponse:
-        step = ready.plan.steps[0]
-        provider = ready.providers[step.target.provider]
-        if ready.attempts.may_convert(step):
-            await ready.attempts.adapt(step)
-        prepared = await offload(ready.attempts.complete, step)
-        request = await offload(ready.attempts.seen_by, provider, prepared.request)
-        call = Call(request, step.target, stream=False, without=ready.attempts.refused(step))
+    async def _counted(self, prepared: _PreparedRequest) -> CountTokensResponse:
+        step = prepared.plan.steps[0]
+        provider = prepared.providers[step.target.provider]
+        if prepared.attempts.may_convert(step):
+            await prepared.attempts.adapt(step)
+        seen = await offload(prepared.attempts.complete, step)
+        request = await offload(prepared.attempts.seen_by, provider, seen.request)
+        call = Call(request, step.target, stream=False, without=prepared.attempts.refused(step))
         try:
             counted = await provider.count_tokens(call)
         except UpstreamError as error:
@@ -298,46 +299,48 @@ class Engine:
             step=step.step_id,
             attempts=1,
             dropped=call.dropped,
-            memory_truncated=prepared.left_out,
-            adapted=prepared.adapted,
+            memory_truncated=seen.left_out,
+            adapted=seen.adapted,
         )
         set_served_head(served, call, provider.dialect)
         return CountTokensResponse(
             input_tokens=input_tokens,
-            estimated=counted is None or ready.attempts.guesses,
+            estimated=counted is None or prepared.attempts.guesses,
             served=served,
         )
 
-    async def _admitted(self, request: GenerateRequest) -> _Admitted:
+    async def _checked(self, request: GenerateRequest) -> _CheckedRequest:
         mark(request)
-        return await offload(self._admit, request)
+        return await offload(self._check, request)
 
-    def _admit(self, request: GenerateRequest) -> _Admitted:
-        """Check a request and find what may answer it; nothing is waited for."""
+    def _check(self, request: GenerateRequest) -> _CheckedRequest:
+        """Check a request and make its plan, without waiting."""
         kinds = validation.check(request)
         routes, plans = self._routed
         plan = plans.of(request)
-        has_called = not HISTORY_KINDS.isdisjoint(kinds)
-        asks = self._asks_for_tools(request, plan, routes, has_called=has_called)
+        has_tool_calls = not HISTORY_KINDS.isdisjoint(kinds)
+        asks = self._offers_tools(request, plan, routes, has_tool_calls=has_tool_calls)
         if uses_memory(request):
             check_steps(request, plan)
             # The answer is read here, to be remembered.
             request.takes_passthrough = False
-            return _Admitted(plan, routes.providers, (), True, True, routes.web, asks, has_called)
+            return _CheckedRequest(
+                plan, routes.providers, (), True, True, routes.web, asks, has_tool_calls
+            )
         media = find_media(request) if "media" in kinds else ()
         has_thoughts = not thinking.KINDS.isdisjoint(kinds)
-        return _Admitted(
-            plan, routes.providers, media, has_thoughts, False, routes.web, asks, has_called
+        return _CheckedRequest(
+            plan, routes.providers, media, has_thoughts, False, routes.web, asks, has_tool_calls
         )
 
-    def _asks_for_tools(
-        self, request: GenerateRequest, plan: Plan, routes: Routes, *, has_called: bool
+    def _offers_tools(
+        self, request: GenerateRequest, plan: Plan, routes: Routes, *, has_tool_calls: bool
     ) -> bool:
-        """Return whether the gateway may have to run tools for a request."""
+        """Return whether a model may call tools of the gateway's."""
         available = NOTHING if routes.web is None else routes.web.available
         providers = routes.providers
         targets = ((providers[step.target.provider].dialect, step.target) for step in plan.steps)
-        if not may_run_tools(request, targets, available, has_called=has_called):
+        if not may_run_tools(request, targets, available, has_called=has_tool_calls):
             return False
         if request.use_built_in_tools and not any(available):
             raise unsupported(
@@ -347,12 +350,12 @@ class Engine:
         request.takes_passthrough = False
         return True
 
-    def _taken_apart(
+    def _split(
         self, given: GenerateRequest | LazyRequest
     ) -> tuple[GenerateRequest, LazyRequest | None]:
-        """Return a request, and the lazy one that completes it.
+        """Return a request, and the lazy request that completes it.
 
-        There is none where memory or the gateway's own tools take part, which read all of it.
+        Memory and the gateway's own tools read all of a request, which is complete then.
         """
         request = given.request if isinstance(given, LazyRequest) else given
         if request.expects_built_in_tools:
@@ -364,21 +367,21 @@ class Engine:
             return given.complete(), None
         return request, given
 
-    async def _ready(
+    async def _prepared(
         self,
         request: GenerateRequest,
-        admitted: _Admitted,
-        taken: OpenedTurn | None = None,
+        checked: _CheckedRequest,
+        turn: OpenedTurn | None = None,
         *,
         counts: bool = False,
-    ) -> _Ready:
+    ) -> _PreparedRequest:
         """Make a request one that the models of its plan can be asked.
 
         `counts` tells that no more than its tokens are wanted.
         """
-        plan, providers = admitted.plan, admitted.providers
-        media = admitted.media
-        conversation = None if taken is None else taken.conversation
+        plan, providers = checked.plan, checked.providers
+        media = checked.media
+        conversation = None if turn is None else turn.conversation
         remembered: dict[str, list[MediaRef]] = {}
         if conversation is not None:
             media = conversation.callers_media()
@@ -410,8 +413,8 @@ class Engine:
                 counts=counts,
             )
         rounds = None
-        if admitted.asks_for_tools or admitted.has_called:
-            available = NOTHING if admitted.web is None else admitted.web.available
+        if checked.offers_tools or checked.has_tool_calls:
+            available = NOTHING if checked.web is None else checked.web.available
             rounds = Rounds(request, available, self._signer)
         attempts = RequestAttempts(
             request,
@@ -421,14 +424,14 @@ class Engine:
             self._signer,
             self._refusals,
             conversation,
-            has_thoughts=admitted.has_thoughts,
+            has_thoughts=checked.has_thoughts,
             session=session,
             rounds=rounds,
         )
         tools = None
-        if rounds is not None and admitted.asks_for_tools and admitted.web is not None:
-            tools = rounds, admitted.web
-        return _Ready(plan, providers, attempts, tools)
+        if rounds is not None and checked.offers_tools and checked.web is not None:
+            tools = rounds, checked.web
+        return _PreparedRequest(plan, providers, attempts, tools)
 
 
 def _overriding_media(request: GenerateRequest, plan: Plan) -> list[MediaRef]:
