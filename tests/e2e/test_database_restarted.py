@@ -57,7 +57,7 @@ class Worker:
         await until(lambda: len(answers) >= before + by, within_s=SOON_S)
 
 
-async def test_a_server_that_is_killed_and_started_again_costs_nothing_acknowledged(
+async def test_acknowledged_writes_survive_a_killed_database(
     server: PostgreSQL, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     storage = {"data_dir": str(tmp_path), "database_url": server.url}

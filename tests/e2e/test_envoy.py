@@ -107,7 +107,7 @@ async def test_grpc_callers_reach_the_services(behind_envoy: Gateway) -> None:
     assert raised.value.code() == grpc.StatusCode.UNAUTHENTICATED
 
 
-async def test_a_gateway_that_is_away_is_an_error_in_the_endpoints_shape() -> None:
+async def test_an_unreachable_gateway_is_an_error_of_the_dialect() -> None:
     headers = {"authorization": "Bearer gw-secret", "x-request-id": "mine"}
     async with before_a_stand_in() as (envoy, facade):
         await facade.cleanup()

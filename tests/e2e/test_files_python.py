@@ -145,7 +145,7 @@ def test_bytes_come_back_as_they_went_in(openai_client: openai.OpenAI, size: int
     assert openai_client.files.content(made.id).read() == content[:size]
 
 
-def test_a_file_that_is_too_large_is_refused_to_a_client_that_still_sends(
+def test_a_too_large_file_is_refused_during_the_upload(
     openai_client: openai.OpenAI, anthropic_client: anthropic.Anthropic
 ) -> None:
     content = bytes((50 << 20) + 1)

@@ -197,7 +197,7 @@ async def callers(tmp_path: Path) -> AsyncIterator[Callers]:
         yield ready
 
 
-async def test_when_a_worker_is_killed_its_calls_end_and_the_next_are_served(
+async def test_a_killed_worker_ends_its_calls_and_is_replaced(
     callers: Callers,
 ) -> None:
     for _ in range(3):

@@ -82,7 +82,7 @@ async def _download(http: aiohttp.ClientSession, file_id: str) -> bytes:
         return await response.read()
 
 
-async def test_50_mb_go_in_and_out_without_ever_being_in_the_memory_of_a_process(
+async def test_transfers_of_50_mb_are_never_held_in_memory(
     at: Gateway,
 ) -> None:
     credential = {"Authorization": f"Bearer {at.key}"}

@@ -47,7 +47,7 @@ def test_what_the_readme_shows_is_what_is_run() -> None:
     assert is_part_of(block("python", "Colds of the common sort"), SCRIPT)
 
 
-def test_an_image_is_described_for_a_model_that_reads_text_alone(front: Gateway) -> None:
+def test_an_image_is_described_for_a_text_only_model(front: Gateway) -> None:
     told = show(front, "image")
     assert "[Image 1: described by the model sandbox/vision." in told
     assert "PNG of 7x5 pixels" in told

@@ -116,7 +116,7 @@ def test_a_failure_of_the_server_always_has_a_line(clock, later, lines, status, 
     assert bool(lines()) is logged
 
 
-def test_a_failure_of_the_server_has_its_line_at_once_and_in_order(clock, later, caplog):
+def test_a_server_failure_is_logged_at_once_and_in_order(clock, later, caplog):
     caplog.set_level(logging.INFO, "facade.access")
     log = AccessLog(10, clock, later)
     log.answered("GET", "/a", 200, 0.001, dict)

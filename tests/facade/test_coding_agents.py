@@ -129,7 +129,7 @@ async def test_other_providers_get_names_that_they_take(agent: Agent):
     assert dropped == "x-anthropic-billing-header"
 
 
-async def test_servers_of_anthropics_dialect_are_not_told_whom_to_bill(agent: Agent):
+async def test_billing_headers_are_not_sent_to_anthropic_servers(agent: Agent):
     system = [{"type": "text", "text": BILLING}, {"type": "text", "text": "Be brief."}]
     sent, dropped = await agent.ask("anthropic/claude-haiku-4-5", system=system)
     assert (sent["system"], dropped) == ("Be brief.", "x-anthropic-billing-header")

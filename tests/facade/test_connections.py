@@ -48,7 +48,7 @@ async def connected(gateway, sends=b""):
         writer.close()
 
 
-async def test_a_head_that_does_not_end_is_told_in_the_shape_of_its_path(gateway):
+async def test_an_unfinished_head_is_an_error_of_its_path_s_dialect(gateway):
     (answer,) = read_answers(await exchange(port_of(gateway.url), MESSAGES, b"X-Secret: CAN"))
     assert (answer.status, answer.json["error"]["code"]) == (408, "head_timeout")
     assert answer.json["type"] == "error"

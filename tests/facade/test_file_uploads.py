@@ -175,7 +175,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-async def test_a_bad_form_is_refused_in_the_callers_format_and_nothing_is_kept(front, name):
+async def test_a_bad_form_is_refused_and_nothing_is_stored(front, name):
     body, param = BAD[name]
     for headers in (A, B):
         answer, told = await post(front, body, headers)
@@ -225,7 +225,7 @@ async def test_a_name_reaches_the_store_as_it_was_written(front, filename, spell
     assert front.store.headers[-1].filename == filename
 
 
-async def test_a_refusal_of_the_store_comes_while_the_client_still_sends(front):
+async def test_the_store_refuses_during_the_upload(front):
     front.store.refuse_after = 1 << 18
     refusals = [
         (errors_pb2.REASON_STORAGE_QUOTA_EXCEEDED, 403, "permission_error", "permission_error"),
@@ -253,7 +253,7 @@ async def test_a_store_that_dies_in_the_middle_is_told_as_unavailable():
         assert (answer.status, told["error"]["code"]) == (503, "unavailable")
 
 
-async def test_a_refusal_at_the_door_reaches_a_client_that_still_sends(front):
+async def test_the_facade_refuses_during_the_upload(front):
     headers = {"Authorization": f"Bearer {KEY[:-1]}x"}
     for data in (form(bytes(MAX_FILE), purpose="batch"), form(bytes(8 * MAX_FILE))):
         answer, told = await upload(front, data, headers)
@@ -273,7 +273,7 @@ async def test_a_client_that_stalls_is_cut_and_leaves_nothing(front, sent):
     assert not front.store.kept
 
 
-async def test_a_form_that_has_ended_in_a_body_that_has_not_is_kept_nowhere(front):
+async def test_a_form_that_ends_before_its_body_is_not_stored(front):
     body = write(PURPOSE, FILE)
     async with asyncio.timeout(5):
         answer = await exchange(front, body, length=len(body) + 10)

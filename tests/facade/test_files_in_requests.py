@@ -87,7 +87,7 @@ async def test_a_picture_is_named_as_an_image_too(stranger):
 
 @pytest.mark.parametrize("model", ["sandbox/text", "openai/text", "anthropic/text"])
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])
-async def test_a_text_file_is_read_by_a_model_that_reads_nothing_but_text(stranger, path, model):
+async def test_a_text_file_is_readable_for_a_text_only_model(stranger, path, model):
     gateway, _ = stranger
     file_id = await keep(gateway, "notes.txt", "Grüße an alle".encode())
     status, said = await ask(gateway, path, model, naming(path, file_id))

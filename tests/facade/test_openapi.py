@@ -72,18 +72,18 @@ def check_answer(case: schemathesis.Case, gateway: Gateway) -> None:
 
 @SCHEMA.parametrize()
 @hypothesis.settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
-def test_any_request_made_from_the_document_gets_a_documented_answer(case, elsewhere: Gateway):
+def test_generated_requests_get_documented_answers(case, elsewhere: Gateway):
     check_answer(case, elsewhere)
 
 
 @pytest.mark.soak
 @AT_RANDOM.parametrize()
 @hypothesis.settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-def test_many_requests_made_from_the_document_get_documented_answers(case, elsewhere: Gateway):
+def test_many_generated_requests_get_documented_answers(case, elsewhere: Gateway):
     check_answer(case, elsewhere)
 
 
-def test_the_document_describes_every_route_but_those_for_people():
+def test_every_route_except_pages_for_people_is_documented():
     app = create_app(SimpleNamespace(settings=Settings()))
     served = {
         (route.method, route.resource.canonical.replace("{name}", "{model}"))

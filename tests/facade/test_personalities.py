@@ -256,7 +256,7 @@ async def test_a_model_of_ollama_that_cannot_think_answers_without(gateway: Gate
     assert [block["type"] for block in answer["content"]] == ["text"]
 
 
-async def test_claude_answers_a_conversation_that_ends_with_its_own_words(gateway: Gateway):
+async def test_claude_continues_a_prefilled_answer(gateway: Gateway):
     said = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "So"}]
     body = {"model": MODELS["claude-5"], "messages": said, "max_tokens": 2000, "top_p": 0.9}
     answer = await messages(gateway, body)
@@ -292,7 +292,7 @@ async def test_mistral_answers_calls_with_fields_of_other_providers(gateway: Gat
         ]
 
 
-async def test_mistral_answers_a_request_that_spells_out_what_holds_anyway(gateway: Gateway):
+async def test_mistral_accepts_explicit_defaults(gateway: Gateway):
     said = [{"role": "user", "content": "Hello"}]
     asked = {"logprobs": False, "logit_bias": {}, "modalities": ["text"], "tool_choice": "auto"}
     message, _ = await chat(gateway, {"model": "mistral/echo", "messages": said, **asked})
@@ -304,7 +304,7 @@ async def test_mistral_answers_a_request_that_spells_out_what_holds_anyway(gatew
         assert "logprobs" in (await answer.json())["error"]["message"]
 
 
-async def test_an_effort_that_one_caller_may_not_ask_for_is_there_for_others(gateway: Gateway):
+async def test_an_effort_refused_to_one_caller_is_open_to_others(gateway: Gateway):
     said = [{"role": "user", "content": "Hello"}]
     body = {"model": "openai-o/echo", "messages": said}
     url = f"{gateway.url}/beta/v1/chat/completions"

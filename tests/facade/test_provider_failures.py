@@ -46,7 +46,7 @@ async def test_a_refused_connection_is_told_with_its_request(
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("model", ["openai/fail-context", "anthropic/fail-context"])
-async def test_a_prompt_that_is_too_long_is_told_so_that_agents_compact(tmp_path, model, stream):
+async def test_a_too_long_prompt_makes_agents_compact(tmp_path, model, stream):
     body: dict[str, Any] = {
         "model": model,
         "max_tokens": 10,

@@ -131,7 +131,7 @@ def text(word: str) -> StreamGenerateResponse:
 
 
 @in_no_time
-async def test_headers_wait_for_the_first_content_and_tell_what_serves_it() -> None:
+async def test_headers_wait_for_content_and_name_its_model() -> None:
     written = await told(Call([(1, STARTS), (3, text("a")), (4, text("b"))], EOF))
     head, body = content(written)
     assert (written[0][0], body) == (3, b"^ab.")
@@ -139,7 +139,7 @@ async def test_headers_wait_for_the_first_content_and_tell_what_serves_it() -> N
 
 
 @in_no_time
-async def test_one_write_tells_of_one_message_and_the_first_of_the_headers_too() -> None:
+async def test_headers_and_first_message_share_one_write() -> None:
     texts = [(3.0, text("a")), (4.0, text("b"))]
     written = await told(Call([(1, STARTS), *texts], EOF, ends_after_s=1))
     assert [at for at, _ in written] == [3, 4, 5]
@@ -196,7 +196,7 @@ async def test_events_that_cannot_be_written_end_the_stream(
 
 
 @in_no_time
-async def test_a_caller_who_leaves_ends_the_call_and_is_given_no_more_signs() -> None:
+async def test_a_leaving_caller_ends_the_call_and_its_keepalives() -> None:
     async with caller_of(Call([(100, STARTS)], EOF)) as caller:
         await asyncio.sleep(18)
         caller.leave()
@@ -205,7 +205,7 @@ async def test_a_caller_who_leaves_ends_the_call_and_is_given_no_more_signs() ->
 
 
 @in_no_time
-async def test_a_sign_of_life_for_a_caller_who_is_leaving_is_no_failure() -> None:
+async def test_a_keepalive_to_a_leaving_caller_is_no_failure() -> None:
     failures: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, told: failures.append(told))
     async with caller_of(Call([(100, STARTS)], EOF)) as caller:
@@ -217,7 +217,7 @@ async def test_a_sign_of_life_for_a_caller_who_is_leaving_is_no_failure() -> Non
 
 
 @in_no_time
-async def test_no_sign_of_life_follows_the_end_where_the_caller_reads_slowly() -> None:
+async def test_no_keepalive_follows_the_end_for_slow_readers() -> None:
     async with caller_of(Call([(1, text("a")), (2, text("b"))], EOF)) as caller:
         await asyncio.sleep(1.5)
         caller.protocol.pause_writing()

@@ -389,9 +389,7 @@ async def test_a_profile_takes_part_without_a_memory(gateway, path):
     ids=["failed", "refused", "unknown file"],
 )
 @STREAMED
-async def test_a_request_that_failed_has_freed_its_place_when_it_is_answered(
-    tmp_path, fields, status, stream
-):
+async def test_a_failed_request_frees_its_slot_before_the_answer(tmp_path, fields, status, stream):
     async with running(tmp_path, memory={"quota": {"enterprise": 1}}) as gateway:
         for number in range(20):
             talk = Talk(gateway, CHAT, f"memory/{number}", stream=stream)

@@ -97,7 +97,7 @@ async def test_without_a_model_the_embedded_engine_transcribes(media, path, audi
 
 
 @ENDPOINTS
-async def test_a_recording_goes_as_it_is_unless_its_conversion_is_asked_for(media, path):
+async def test_a_recording_is_converted_only_on_request(media, path):
     part = by_id(path, await media.keep("talk.wav", speech()))
     for multimodal in (None, {"enabled": False, "audio": {}}, {"audio": {"enabled": False}}):
         told = await media.ask(path, "blind-openai", [part], multimodal=multimodal)
@@ -138,7 +138,7 @@ async def test_a_film_is_frames_and_what_is_said(media, path):
 
 
 @ENDPOINTS
-async def test_the_frames_of_a_film_are_described_for_a_model_without_images(media, path):
+async def test_film_frames_are_described_for_a_text_only_model(media, path):
     film = b"\0\0\0\x18ftypmp42 a silent film " + path.encode()
     part = by_id(path, await media.keep("trip.mp4", film, "video/mp4"))
     wanted = {"video": {"frames": 2, "model": "sees-gemini"}}

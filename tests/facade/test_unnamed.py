@@ -173,7 +173,7 @@ async def test_an_answer_that_is_remembered_says_as_much(tmp_path, stream):
     assert call["extra_content"] == SIGNED
 
 
-async def test_a_refusal_has_the_provider_s_code_and_param_in_its_own_dialect(tmp_path):
+async def test_a_same_dialect_refusal_keeps_its_code_and_param(tmp_path):
     error = {"message": "no", "type": "invalid_request_error"}
     error |= {"code": "invalid_value", "param": "messages[0].content[1]"}
 
@@ -210,7 +210,7 @@ async def test_of_the_same_answer_messages_show_what_they_can(tmp_path):
 
 
 @pytest.mark.parametrize("signature", [UUID, "nothing"])
-async def test_messages_give_a_server_its_thinking_back_however_it_signs(tmp_path, signature):
+async def test_messages_return_thinking_for_any_signature_scheme(tmp_path, signature):
     bodies: list[Any] = []
     async with running(tmp_path, upstream(bodies)) as gateway:
         first = {"role": "user", "content": "Go"}

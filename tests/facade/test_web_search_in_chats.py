@@ -181,7 +181,7 @@ async def test_without_a_search_engine_the_setting_is_named(without_engine, prov
     assert "[tools.web_search]" in refused.value.message
 
 
-async def test_without_a_search_engine_openais_dialect_keeps_its_options(without_engine):
+async def test_openai_search_options_pass_without_a_search_engine(without_engine):
     async with client_of(without_engine) as client:
         await client.chat.completions.create(**body("openai/echo"))
     async with without_engine.http.get(f"{without_engine.upstream}/sandbox/log") as answer:

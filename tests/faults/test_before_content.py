@@ -103,9 +103,7 @@ SILENCES = {
 @FORMS
 @pytest.mark.parametrize("mode", ["auto", "strict"])
 @pytest.mark.parametrize("fault", SILENCES)
-async def test_a_silent_model_is_asked_once_and_another_answers_in_time(
-    at, path, provider, stream, mode, fault
-):
+async def test_a_silent_model_is_not_retried(at, path, provider, stream, mode, fault):
     models = at.fresh(provider)
     at.upstream.plays(models.first, SILENCES[fault])
     at.upstream.plays(models.second, acts.answers(acts.OTHER))

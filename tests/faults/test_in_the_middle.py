@@ -38,7 +38,7 @@ async def test_an_answer_that_breaks_off_is_made_whole(at, path, provider, strea
 @ENDPOINTS
 @MODES
 @pytest.mark.parametrize("fault", BREAKS)
-async def test_a_model_that_can_continue_is_sent_exactly_what_went_out(at, path, mode, fault):
+async def test_the_prefill_is_exactly_the_delivered_text(at, path, mode, fault):
     models = at.fresh("openai")
     at.upstream.plays(models.first, BREAKS[fault])
     at.upstream.plays(models.second, acts.answers())
@@ -64,7 +64,7 @@ async def test_another_answer_is_not_glued_to_the_first(at, path, mode, fault):
 
 @ENDPOINTS
 @MODES
-async def test_a_refused_prefill_is_asked_anew_and_never_again_sent_one(at, path, mode):
+async def test_a_refused_prefill_is_retried_without_one(at, path, mode):
     models = at.fresh("openai")
     for _ in range(2):
         at.upstream.plays(models.first, acts.cuts())
@@ -77,7 +77,7 @@ async def test_a_refused_prefill_is_asked_anew_and_never_again_sent_one(at, path
 
 @ENDPOINTS
 @MODES
-async def test_a_refused_prefill_does_not_hide_why_the_answer_broke_off(at, path, mode):
+async def test_a_refused_prefill_keeps_the_original_failure(at, path, mode):
     models = at.fresh("openai")
     at.upstream.plays(models.first, acts.cuts(), acts.resets())
     at.upstream.plays(models.second, acts.refuses_prefill(acts.OTHER))

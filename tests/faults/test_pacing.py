@@ -105,7 +105,7 @@ async def test_no_delay_is_above_30_seconds(at):
 @ENDPOINTS
 @FORMS
 @CHAINS
-async def test_the_time_of_the_whole_chain_is_kept_before_the_first_word(at, path, stream, mode):
+async def test_the_chain_s_deadline_holds_before_first_content(at, path, stream, mode):
     models = at.fresh()
     for model in (models.first, models.second):
         at.upstream.plays(model, acts.says_nothing())

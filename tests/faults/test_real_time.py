@@ -10,7 +10,7 @@ from tests.faults.setting import CHAT, asking
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_a_wait_the_provider_asks_for_is_kept_by_the_clock_on_the_wall(at):
+async def test_retry_after_is_kept_in_real_time(at):
     models = at.fresh()
     at.upstream.plays(models.first, acts.fails(429, retry_after="1"), acts.answers())
     began = time.monotonic()

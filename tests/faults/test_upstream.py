@@ -60,9 +60,7 @@ IN_THE_MIDDLE = {"cut", "closed", "stalled", "malformed", "error in band", "no m
 @STREAMS
 @PROVIDERS
 @pytest.mark.parametrize("fault", ALONE)
-async def test_without_fallback_a_fault_is_told_and_no_half_answer_looks_whole(
-    at, path, stream, provider, fault
-):
+async def test_without_fallback_a_fault_ends_with_an_error(at, path, stream, provider, fault):
     act, status, code = ALONE[fault]
     models = at.fresh(provider)
     at.upstream.plays(models.first, act)

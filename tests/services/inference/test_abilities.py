@@ -100,7 +100,7 @@ async def test_servers_of_other_networks_are_not_asked(monkeypatch):
         assert await abilities.learn(client, providers, {key: ["m"] for key in providers}) == {}
 
 
-async def test_a_local_model_is_asked_about_once_and_what_it_reads_is_known(monkeypatch):
+async def test_a_local_model_s_inputs_are_looked_up_once(monkeypatch):
     server = Server(OLLAMA)
     async with serving(server.app) as url:
         monkeypatch.setattr(discovery, "LOCAL_SERVERS", {"ollama": f"{url}/v1"})

@@ -144,7 +144,7 @@ async def test_a_stop_string_ends_the_answer_and_the_providers_call():
     assert list(wanted.stop_sequences) == ["two"]
 
 
-async def test_usage_is_estimated_where_the_provider_was_left_before_it_told():
+async def test_usage_is_estimated_when_the_provider_sent_none():
     provider = Played([[start(), *text("one two three")[:-1]], end()])
     whole = await engine(provider).generate(request(stop_sequences=["two"]))
     assert whole.usage.input_tokens > 0
@@ -157,7 +157,7 @@ async def test_usage_that_was_told_is_not_estimated():
     assert whole.usage == Usage(input_tokens=3)
 
 
-async def test_a_caller_of_the_same_dialect_leaves_stop_strings_to_the_provider():
+async def test_same_dialect_stop_strings_are_the_provider_s():
     provider = Played([[start(), *text("one"), *end()]])
     await engine(provider).generate(
         request(stop_sequences=["two"], dialect=conversation.DIALECT_OPENAI)
@@ -214,7 +214,7 @@ def thoughtful() -> GenerateRequest:
     return wanted
 
 
-async def test_a_provider_that_doubts_a_signature_is_asked_once_more_without_thinking():
+async def test_a_refused_signature_is_retried_without_thinking():
     provider = Played([doubting()], [[start(), *text("ok"), *end()]])
     whole = await engine(provider).generate(thoughtful())
     assert whole.choices[0].blocks[0].text == "ok"
@@ -233,14 +233,14 @@ async def test_it_is_not_asked_a_third_time():
     assert len(provider.calls) == 2
 
 
-async def test_an_answer_that_has_begun_is_never_begun_again_because_of_a_signature():
+async def test_a_started_answer_is_not_retried_for_a_signature():
     provider = Played([[start(), *text("a")], doubting()], [[start(), *end()]])
     with pytest.raises(UpstreamError):
         await events_of(engine(provider), thoughtful())
     assert len(provider.calls) == 1
 
 
-async def test_more_tokens_than_the_model_writes_are_refused_before_it_is_asked():
+async def test_too_many_max_tokens_are_refused_before_the_call():
     provider = Played()
     with pytest.raises(GatewayError) as refused:
         await engine(provider, max_output_tokens=10).generate(request(max_tokens=11))
@@ -264,7 +264,7 @@ async def test_tokens_are_the_providers_count_or_else_an_estimate(counts, estima
     assert counted.input_tokens == 7 or estimated
 
 
-async def test_a_request_that_the_provider_refuses_to_count_is_refused():
+async def test_a_count_refused_by_the_provider_is_refused():
     provider = Played()
     provider.counts = UpstreamError(errors_pb2.REASON_UPSTREAM_REJECTED, "no", status=400)
     with pytest.raises(UpstreamError):

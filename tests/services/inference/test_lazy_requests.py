@@ -112,9 +112,7 @@ async def test_an_answer_that_breaks_off_is_gone_on_with() -> None:
 @BOTH
 @pytest.mark.parametrize("model", ["a", "short"])
 @in_no_time
-async def test_thinking_that_is_refused_is_left_out_of_its_translation(
-    model: str, stream: bool
-) -> None:
+async def test_refused_thinking_is_left_out_of_the_translation(model: str, stream: bool) -> None:
     house = House()
     refused = UpstreamError(
         errors_pb2.REASON_UPSTREAM_REJECTED,

@@ -104,7 +104,7 @@ async def test_the_stop_strings_that_the_gateway_finds_are_found() -> None:
 
 
 @in_no_time
-async def test_an_answer_that_is_given_verbatim_is_passed_on_with_usage_and_who_served() -> None:
+async def test_a_passthrough_answer_has_usage_and_route_info() -> None:
     house = House()
     house.p.plays("a", passthrough())
     whole = await house.engine.generate(PLAIN)
@@ -115,7 +115,7 @@ async def test_an_answer_that_is_given_verbatim_is_passed_on_with_usage_and_who_
 
 
 @in_no_time
-async def test_an_answer_that_is_given_verbatim_ends_the_search_for_one() -> None:
+async def test_a_passthrough_answer_ends_the_chain() -> None:
     house = House(fallbacks=("b",))
     house.p.plays("a", [cut()])
     house.p.plays("b", passthrough())

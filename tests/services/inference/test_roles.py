@@ -79,7 +79,7 @@ async def test_the_model_for_summaries_writes_both_kinds_of_text(
     assert not answer.vectors
 
 
-async def test_the_model_is_told_what_to_do_apart_from_what_to_do_it_with(tmp_path: Path) -> None:
+async def test_instructions_are_separate_from_their_material(tmp_path: Path) -> None:
     bodies = []
 
     async def chat(request: web.Request) -> web.Response:

@@ -302,7 +302,7 @@ def test_counting_needs_no_max_tokens():
     assert list(counted.request.betas) == ["b"]
 
 
-def test_a_hundred_thousand_messages_are_read_with_work_that_grows_as_they_do():
+def test_parsing_work_grows_linearly_with_messages():
     def given(count):
         return [
             {"role": "user" if index % 2 == 0 else "assistant", "content": f"{index} word"}

@@ -83,7 +83,7 @@ def test_every_way_to_end_has_its_word(reason: str, becomes: str) -> None:
     assert whole(response).choices[0].finish_reason == becomes
 
 
-def test_an_answer_that_did_not_end_is_never_told_as_one_that_did() -> None:
+def test_an_unfinished_answer_has_no_finish_reason() -> None:
     with pytest.raises(KeyError):
         render_completion(answer(Choice(blocks=[text("hi")])), CREATED)
 

@@ -142,7 +142,7 @@ def test_each_piece_of_a_delta_is_a_chunk_of_its_own() -> None:
     assert shown[9:] == [{"tool_calls": [call]} for call in arguments]
 
 
-def test_arguments_of_a_block_of_another_dialect_are_left_out_in_pieces_too() -> None:
+def test_arguments_of_foreign_blocks_are_left_out() -> None:
     block = Block(opaque=FOREIGN)
     assert len(deltas(opened(block), Event(input="ab", pieces=[b"a", b"b"]))) == 1
 
@@ -169,7 +169,7 @@ def test_what_a_block_starts_with_is_part_of_it() -> None:
     ]
 
 
-def test_a_block_that_begins_empty_is_not_told_before_it_says_something() -> None:
+def test_an_empty_block_start_writes_no_chunk() -> None:
     assert deltas(opened(text("a")), opened(text(""), 1), opened(Block(refusal=""), 2)) == [
         {"role": "assistant", "content": "a"}
     ]
@@ -311,7 +311,7 @@ def test_choices_begin_in_the_order_of_their_indices() -> None:
     assert begun == [0, 1, 2]
 
 
-def test_an_answer_that_did_not_end_is_never_told_as_one_that_did() -> None:
+def test_an_unfinished_answer_has_no_finish_reason() -> None:
     stream = ChatStream(CREATED, False)
     with pytest.raises(KeyError):
         stream.encode([start(answer()), Event(finish=Choice().finish)])

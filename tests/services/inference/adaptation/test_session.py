@@ -81,7 +81,7 @@ async def test_four_models_at_once_are_asked_and_all_in_the_end():
     assert len(adapted.replacements) == 12
 
 
-async def test_one_image_in_several_places_and_steps_is_described_once():
+async def test_an_image_used_repeatedly_is_described_once():
     helper = Helper()
     one = session(helper)
     first, again = await asyncio.gather(
@@ -106,7 +106,7 @@ async def test_a_step_that_is_given_up_leaves_the_work_to_the_other():
     assert (len(helper.asked), helper.now) == (2, 0)
 
 
-async def test_more_images_than_wanted_are_refused_before_any_model_is_asked():
+async def test_too_many_images_are_refused_before_any_call():
     helper = Helper()
     with pytest.raises(AdaptationError) as refused:
         await session(helper, max_images=2).adapt(images(b"a", b"b", b"c"), BLIND)

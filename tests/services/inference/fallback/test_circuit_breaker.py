@@ -131,7 +131,7 @@ def test_one_success_closes_it_and_the_pause_is_short_again():
     assert case.breakers.admits(KEY)
 
 
-def test_a_probe_that_begins_to_answer_lets_others_in_until_it_breaks_off():
+def test_an_answering_probe_closes_until_it_breaks_off():
     case = Case()
     case.open()
     case.clock.now = 10
@@ -146,7 +146,7 @@ def test_a_probe_that_begins_to_answer_lets_others_in_until_it_breaks_off():
     assert case.breakers.admits(KEY)
 
 
-def test_attempts_that_were_under_way_when_it_opened_change_nothing():
+def test_attempts_begun_before_it_opened_change_nothing():
     case = Case()
     late = [case.breakers.begin(KEY) for _ in range(5)]
     case.open()

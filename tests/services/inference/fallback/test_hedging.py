@@ -133,7 +133,7 @@ async def test_a_whole_answer_is_won_by_its_first_content():
 
 
 @in_no_time
-async def test_a_winner_of_a_whole_answer_that_breaks_off_is_followed_by_the_next():
+async def test_a_broken_whole_winner_is_followed_by_the_next():
     house = House()
     first, _ = answer("I am a")
     house.p.plays("a", [12, first, 3, failing(401)])
@@ -144,7 +144,7 @@ async def test_a_winner_of_a_whole_answer_that_breaks_off_is_followed_by_the_nex
 
 
 @in_no_time
-async def test_a_second_that_wins_a_whole_answer_and_breaks_off_is_followed_too():
+async def test_a_broken_whole_hedge_is_followed_by_the_next():
     house = House()
     first, _ = answer("I am b")
     house.p.plays("a", [FOREVER])
@@ -291,7 +291,7 @@ async def test_an_interrupted_caller_is_still_cancelled():
 
 @both
 @in_no_time
-async def test_a_task_that_heard_the_second_can_still_be_cancelled_by_others(stream):
+async def test_a_task_remains_cancellable_after_a_hedge(stream):
     house = House()
     house.p.plays("a", [FOREVER])
     await house.ask(stream, request())

@@ -121,7 +121,7 @@ async def test_the_outer_model_is_held_to_what_it_writes(mode):
 
 
 @in_no_time
-async def test_fallbacks_that_are_not_there_or_there_twice_are_left_out():
+async def test_missing_and_repeated_fallbacks_are_left_out():
     house = House(fallbacks=("gone", "a", "b", "p/b", "c"))
     for name in ("a", "b"):
         house.p.plays(name, [])

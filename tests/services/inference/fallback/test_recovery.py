@@ -214,7 +214,7 @@ class TestRepeating:
         assert house.is_quiet()
 
     @in_no_time
-    async def test_a_model_that_says_something_else_is_asked_once_and_the_next_too(self):
+    async def test_each_diverging_model_is_asked_once(self):
         house = House()
         house.p.plays("a", broken(SAID, silence()))
         house.p.plays("b", answer("Another"))
@@ -317,7 +317,7 @@ class TestRepeating:
 
 class TestBounds:
     @in_no_time
-    async def test_an_answer_of_which_there_is_too_much_is_not_gone_on_with(self):
+    async def test_an_oversized_answer_is_not_continued(self):
         house = House()
         house.p.plays("a", broken(SAID, over_limit("p", "said too much", "limits.max_answer")))
         with pytest.raises(UpstreamError) as raised:
@@ -326,7 +326,7 @@ class TestBounds:
         assert len(house.asked()) == 1
 
     @in_no_time
-    async def test_an_answer_with_too_much_before_its_content_is_another_models(self):
+    async def test_an_oversized_preamble_moves_to_the_next_model(self):
         house = House()
         house.p.plays("a", [over_limit("p", "said too much", "limits.max_answer")])
         assert text_of(await house.stream(request())) == "I am b"

@@ -157,7 +157,7 @@ async def test_a_wait_that_does_not_fit_moves_on_at_once():
 
 
 @in_no_time
-async def test_auto_waits_no_longer_than_it_takes_to_ask_the_next_model():
+async def test_auto_does_not_wait_when_a_fallback_is_ready():
     house = House()
     house.p.plays("a", [failing(429, wait=11)])
     await house.ask(True, request())
@@ -203,7 +203,7 @@ async def test_a_step_has_its_time_until_it_speaks(stream):
 
 
 @in_no_time
-async def test_the_time_of_a_step_ends_with_the_first_content_of_a_stream_alone():
+async def test_only_first_content_of_a_stream_ends_step_time():
     house = House()
     for stream, expected in ((True, "I am a"), (False, "I am b")):
         first, last = answer("I am a")
@@ -286,7 +286,7 @@ async def test_only_when_no_model_can_carry_it_the_request_is_refused(stream):
 
 @both
 @in_no_time
-async def test_a_mistake_of_the_callers_ends_the_chain_where_the_first_choice_finds_it(stream):
+async def test_a_caller_s_mistake_ends_the_chain_at_the_first_step(stream):
     house = House()
     house.p.plays("a", [invalid("store", "store: not here")])
     with pytest.raises(GatewayError) as refused:
@@ -299,7 +299,7 @@ async def test_a_mistake_of_the_callers_ends_the_chain_where_the_first_choice_fi
 
 
 @in_no_time
-async def test_parameters_are_laid_over_the_request_for_their_step_alone():
+async def test_step_parameters_apply_to_their_step_alone():
     house = House()
     house.p.plays("a", [failing(503)])
     step = {"model": "a", "parameters": pb.GenerateRequest(temperature=0, stop_sequences=["x"])}
@@ -359,7 +359,7 @@ async def test_a_stream_that_is_closed_ends_at_the_provider():
 
 
 @in_no_time
-async def test_a_whole_answer_that_comes_as_a_stream_is_put_together_as_it_comes():
+async def test_a_streamed_whole_answer_is_accumulated_on_arrival():
     heads = []
 
     class Listening(FallbackRunner):

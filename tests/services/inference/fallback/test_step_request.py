@@ -116,7 +116,7 @@ async def test_a_field_that_a_model_refuses_is_left_out_from_then_on(stream):
 
 
 @in_no_time
-async def test_a_field_that_was_left_out_already_is_a_refusal_for_the_caller():
+async def test_a_refusal_of_a_dropped_field_reaches_the_caller():
     house = House(fallbacks=())
     house.p.plays("a", [failing(400, UNSUPPORTED % ("seed", "seed"))])
     with pytest.raises(UpstreamError):
@@ -125,7 +125,7 @@ async def test_a_field_that_was_left_out_already_is_a_refusal_for_the_caller():
 
 
 @in_no_time
-async def test_an_agents_tokens_are_lowered_to_what_a_model_writes_and_that_is_told():
+async def test_max_tokens_of_agents_are_lowered_and_reported():
     house = House()
     with pytest.raises(GatewayError):
         await house.ask(False, request("short", max_tokens=32_000))

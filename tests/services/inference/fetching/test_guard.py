@@ -193,7 +193,7 @@ async def test_a_redirect_leads_nowhere_that_is_forbidden(net: Internet, locatio
     assert "10.0.0" not in error.message
 
 
-async def test_a_redirect_back_to_a_name_that_was_bound_anew_is_checked(net: Internet) -> None:
+async def test_a_redirect_to_a_rebound_name_is_checked(net: Internet) -> None:
     net.names["media.test"] = [[PUBLIC], ["127.0.0.1"]]
     net.public.plays(redirect("/b"))
     await refused(net, "http://media.test/a")

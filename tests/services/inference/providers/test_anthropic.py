@@ -254,7 +254,7 @@ async def test_an_error_inside_a_stream_comes_after_what_was_said(
 
 
 @pytest.mark.parametrize("pieces", [[], [wire(STREAM[:5])]])
-async def test_a_stream_that_ends_too_early_counts_as_a_broken_connection(
+async def test_a_truncated_stream_is_a_connection_failure(
     server: Server, provider: AnthropicProvider, pieces: list[bytes]
 ) -> None:
     server.answer = streamed(*pieces)
@@ -263,7 +263,7 @@ async def test_a_stream_that_ends_too_early_counts_as_a_broken_connection(
     assert raised.value.reason == errors_pb2.REASON_UPSTREAM_CONNECTION
 
 
-async def test_the_answer_is_over_with_its_last_event_even_if_the_server_lingers(
+async def test_the_last_event_ends_an_answer_of_a_slow_server(
     server: Server, provider: AnthropicProvider
 ) -> None:
     server.answer = streamed(wire(STREAM), then_wait=True)

@@ -42,7 +42,7 @@ BILLING = "x-anthropic-billing-header: cc_version=2.1.117.48f; cc_entrypoint=cli
 
 
 @pytest.mark.parametrize("arguments", MALFORMED)
-def test_what_a_model_wrote_as_arguments_in_a_chat_goes_on_as_text(arguments: str) -> None:
+def test_invalid_arguments_of_a_chat_are_sent_as_text(arguments: str) -> None:
     assert content_of(use("t", arguments), role=ASSISTANT)[0]["input"] == {"malformed": arguments}
 
 

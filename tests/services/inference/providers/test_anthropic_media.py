@@ -117,7 +117,7 @@ def test_fields_of_a_document_without_a_name_here_go_on() -> None:
         Media(kind=DOCUMENT, data=b"\xff\xfe", mime_type="text/plain"),
     ],
 )
-def test_media_that_anthropic_cannot_read_are_refused_by_their_place(media: Media) -> None:
+def test_unreadable_media_are_refused_with_their_path(media: Media) -> None:
     refused = refusal_of(call_of(says(USER, "a"), says(USER, "b", Block(media=media))))
     assert refused == ("UNSUPPORTED", "messages[1].content[1]")
 

@@ -122,7 +122,7 @@ def test_the_service_tier_goes_on_in_the_same_dialect() -> None:
     assert body["service_tier"] == "standard_only"
 
 
-def test_stop_sequences_of_white_space_are_left_to_the_providers_judgement() -> None:
+def test_whitespace_stop_sequences_are_left_to_the_provider() -> None:
     assert body_of(call_of(stop_sequences=["\n"], dialect=ANTHROPIC))["stop_sequences"] == ["\n"]
 
 
@@ -174,7 +174,7 @@ def test_a_tool_that_runs_at_the_provider_goes_on_as_it_came() -> None:
     assert body_of(call)["tools"] == [definition]
 
 
-def test_further_fields_of_a_tool_go_on_in_the_same_dialect_alone() -> None:
+def test_extra_tool_fields_pass_only_in_the_same_dialect() -> None:
     tool = Tool(name="f", extra=opaque({"defer_loading": True, "name": "other"}))
     (sent,) = body_of(call_of(tools=[tool], dialect=ANTHROPIC))["tools"]
     assert (sent["defer_loading"], sent["name"]) == (True, "f")
@@ -205,7 +205,7 @@ def test_the_choice_of_tools_is_translated(choice: ToolChoice, sent: dict[str, A
     assert body_of(call_of(tools=[TOOL], tool_choice=choice))["tool_choice"] == sent
 
 
-def test_a_choice_without_a_name_here_goes_on_in_the_same_dialect() -> None:
+def test_unnamed_tool_choices_pass_in_the_same_dialect() -> None:
     choice = ToolChoice(extra=opaque({"type": "some", "names": ["f"]}))
     call = call_of(tools=[TOOL], tool_choice=choice, dialect=ANTHROPIC)
     assert body_of(call, official=False)["tool_choice"] == {"type": "some", "names": ["f"]}
@@ -230,7 +230,7 @@ def test_a_schema_for_the_answer_goes_into_the_output_config() -> None:
     assert dropped_of(call) == ["response_format.json_schema.description"]
 
 
-def test_every_object_of_a_schema_is_closed_unless_it_says_otherwise() -> None:
+def test_schema_objects_are_closed_unless_they_say_otherwise() -> None:
     inner = {"type": "object", "properties": {"a": {"type": "integer"}}}
     open_ended = {"type": "object", "additionalProperties": {"type": "string"}}
     schema = {
@@ -307,7 +307,7 @@ def test_a_form_that_has_no_name_here_is_refused() -> None:
     assert refusal_of(call_of(extra=extra)) == ("UNSUPPORTED", "response_format")
 
 
-def test_unknown_fields_go_on_under_those_with_a_name_in_the_same_dialect() -> None:
+def test_unknown_fields_never_override_named_ones() -> None:
     extra = {
         "brand_new": [1],
         "inference_geo": "eu",
@@ -352,7 +352,7 @@ def test_state_kept_at_the_provider_needs_the_operators_leave(name: str) -> None
         assert body_of(call, official=False)
 
 
-def test_what_the_gateway_never_heard_of_goes_on_in_the_same_dialect() -> None:
+def test_unknown_content_passes_in_the_same_dialect() -> None:
     given = {"diagnostics": {"x": 1}, "compaction": {"y": 2}, "brand_new": True}
     call = call_of(extra=opaque(given), dialect=ANTHROPIC)
     assert given.items() <= body_of(call, official=False).items()

@@ -40,7 +40,7 @@ def item(index: int | None, *values: float) -> dict[str, Any]:
     return {"embedding": values} if index is None else {"index": index, "embedding": values}
 
 
-async def test_vectors_over_http_are_those_of_the_sandbox_in_this_process(here: Setting) -> None:
+async def test_vectors_over_http_match_the_in_process_sandbox(here: Setting) -> None:
     texts = ["a dog", "two cats", "日本"]
     async with serving() as sandbox:
         upstream = here.upstream(f"{sandbox.url}/v1")
@@ -89,9 +89,7 @@ async def test_a_server_that_leaves_the_index_out_keeps_the_order(here: Setting)
         b'{"data": {"0": [1]}}',
     ],
 )
-async def test_an_answer_that_is_not_a_vector_for_each_text_is_a_failure(
-    here: Setting, body: bytes
-) -> None:
+async def test_a_missing_or_malformed_vector_is_a_failure(here: Setting, body: bytes) -> None:
     here.server.plays(lambda c: c.answer(body))
     with pytest.raises(UpstreamError) as raised:
         await openai_provider(here.upstream(None)).embed(target(), ["a", "b"])
@@ -107,7 +105,7 @@ async def test_an_answer_that_is_not_a_vector_for_each_text_is_a_failure(
         ("fail-500", "REASON_UPSTREAM_ERROR"),
     ],
 )
-async def test_what_goes_wrong_in_this_process_goes_wrong_as_over_http(
+async def test_in_process_failures_match_those_over_http(
     here: Setting, model: str, reason: str
 ) -> None:
     async with serving() as sandbox:
@@ -118,7 +116,7 @@ async def test_what_goes_wrong_in_this_process_goes_wrong_as_over_http(
             assert Reason.Name(raised.value.reason) == reason
 
 
-async def test_a_provider_that_makes_none_refuses_before_anything_is_sent(here: Setting) -> None:
+async def test_a_provider_without_embeddings_sends_nothing(here: Setting) -> None:
     anthropic = AnthropicProvider(
         "acme", here.upstream(None), pass_stateful=False, fetches_urls=False, official=True
     )

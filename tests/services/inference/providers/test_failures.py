@@ -96,7 +96,7 @@ def test_a_filter_that_stopped_the_request_is_told_as_that(body: bytes) -> None:
         b" words\n",
     ],
 )
-def test_a_refusal_is_told_in_the_providers_words_whatever_its_shape(body: bytes) -> None:
+def test_a_refusal_keeps_the_provider_s_message(body: bytes) -> None:
     assert judged(400, body).message == "words"
 
 
@@ -106,11 +106,11 @@ def test_a_refusal_without_words_is_told_in_ours(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("status", [302, 401, 402, 403, 404, 408, 413, 429, 500, 502, 529])
-def test_where_it_is_not_about_the_request_no_word_of_the_provider_is_told(status: int) -> None:
+def test_messages_not_about_the_request_are_hidden(status: int) -> None:
     assert "secret words" not in judged(status, error_body("secret words")).message
 
 
-def test_an_unpaid_bill_is_the_operators_matter_although_it_is_told_as_400() -> None:
+def test_an_unpaid_bill_is_an_account_error_despite_400() -> None:
     error = judged(400, error_body("Your credit balance is too low to access the API."))
     assert reason_of(error) == "UPSTREAM_AUTH"
     assert "balance" not in error.message
@@ -185,7 +185,7 @@ def test_details_of_another_shape_say_nothing(details: object) -> None:
     assert reason_of(judged(400, error_body(details=details))) == "UPSTREAM_REJECTED"
 
 
-def test_googles_invalid_key_is_the_operators_matter_although_it_is_told_as_400() -> None:
+def test_google_s_invalid_key_is_an_auth_error_despite_400() -> None:
     details = [{"@type": f"{GOOGLE}ErrorInfo", "reason": "API_KEY_INVALID"}]
     error = judged(400, error_body("API key not valid.", details=details))
     assert reason_of(error) == "UPSTREAM_AUTH"
@@ -216,14 +216,12 @@ def test_a_rate_limit_and_a_failing_server_carry_the_wait() -> None:
         ("words", "UPSTREAM_ERROR", 500),
     ],
 )
-def test_an_error_inside_an_answer_stands_for_the_status_it_tells(
-    error: object, reason: str, status: int
-) -> None:
+def test_an_error_in_the_body_sets_the_status(error: object, reason: str, status: int) -> None:
     found = in_band("acme", orjson.dumps({"error": error}))
     assert (reason_of(found), found.status) == (reason, status)
 
 
-def test_a_refusal_keeps_the_code_and_the_param_that_the_provider_wrote() -> None:
+def test_a_refusal_keeps_the_provider_s_code_and_param() -> None:
     told = {"message": "m", "code": "unsupported_value", "param": "messages[0].content[1].type"}
     for found in (
         judged(400, orjson.dumps({"error": told})),

@@ -43,7 +43,7 @@ def test_neighbours_of_one_role_are_one_content() -> None:
     ]
 
 
-def test_system_messages_are_the_instruction_wherever_they_stand() -> None:
+def test_all_system_messages_become_the_instruction() -> None:
     body = body_of(call_of(says(SYSTEM, "a"), says(USER, "hi"), says(DEVELOPER, "b")))
     assert body["systemInstruction"] == {"parts": [{"text": "a"}, {"text": "b"}]}
     assert len(body["contents"]) == 1

@@ -204,7 +204,7 @@ likely = st.sampled_from(["length", "content_filter", "tool_calls", "chatcmpl-",
 @settings(max_examples=400)
 @given(differing(OFFICIAL, [*spread(OFFICIAL), *FURTHER], likely), formats)
 @example(OFFICIAL, {})
-def test_whatever_goes_as_it_is_says_the_same_as_when_it_is_translated(
+def test_passthrough_and_translation_mean_the_same(
     answer: dict[str, Any], form: dict[str, Any]
 ) -> None:
     body = written(answer, form)

@@ -134,7 +134,7 @@ async def test_a_whole_answer_goes_as_it_is_where_that_is_taken(here: Setting, t
     assert (response.usage.input_tokens, response.usage.output_tokens) == (3, 2)
 
 
-async def test_a_stream_is_asked_for_and_given_in_a_batch_for_each_read(here: Setting) -> None:
+async def test_a_stream_yields_one_batch_for_each_read(here: Setting) -> None:
     seen = asyncio.Event()
 
     async def script(connection: Connection) -> None:
@@ -176,7 +176,7 @@ async def test_16_mb_in_one_line_are_one_text(here: Setting) -> None:
     assert len(response.choices[0].blocks[0].text) == 16 << 20
 
 
-async def test_a_request_that_cannot_be_carried_is_refused_before_anything_is_sent(
+async def test_an_unrepresentable_request_sends_nothing(
     here: Setting,
 ) -> None:
     call = call_of(says(USER, medium("video", data=b"x", mime_type="video/mp4")))
@@ -213,7 +213,7 @@ async def test_an_answer_of_200_that_is_none_is_a_failure(here: Setting, body: b
         (then_silence(content("a")), "UPSTREAM_TIMEOUT"),
     ],
 )
-async def test_a_stream_that_breaks_gives_what_came_and_then_the_failure(
+async def test_a_broken_stream_yields_its_events_then_the_error(
     here: Setting, script: Script, reason: str
 ) -> None:
     here.server.plays(script)
@@ -224,7 +224,7 @@ async def test_a_stream_that_breaks_gives_what_came_and_then_the_failure(
     assert (arrived, reason_of(raised.value)) == (["a"], reason)
 
 
-async def test_a_connection_that_breaks_in_the_middle_is_a_connection_failure(
+async def test_a_connection_lost_midway_is_a_connection_failure(
     here: Setting,
 ) -> None:
     seen = asyncio.Event()
@@ -296,7 +296,7 @@ async def test_a_caller_that_leaves_ends_the_call_at_the_provider(
     await asyncio.wait_for(here.server.left.wait(), 1)
 
 
-async def test_an_answer_closed_in_the_middle_ends_the_call_at_the_provider(here: Setting) -> None:
+async def test_closing_an_answer_midway_ends_the_upstream_call(here: Setting) -> None:
     here.server.plays(then_silence(content("a")))
     async with aclosing(provider(here).stream(call_of(stream=True))) as batches:
         await anext(batches)

@@ -90,7 +90,7 @@ def test_a_chat_names_its_tools_itself() -> None:
     assert call.tool_names == {}
 
 
-def test_the_caller_reads_its_own_name_of_a_tool_whole_and_streamed() -> None:
+def test_the_caller_s_own_tool_name_is_restored() -> None:
     call = using(LONG, stream=True)
     shown = body_of(call)["tools"][0]["function"]["name"]
     function = {"name": shown, "arguments": "{}"}

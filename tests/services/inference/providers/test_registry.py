@@ -120,5 +120,5 @@ async def test_addresses_of_images_go_to_servers_that_may_fetch_them(
         ("::1", True),
     ],
 )
-def test_servers_of_the_operators_network_fetch_nothing_for_callers(host: str, own: bool) -> None:
+def test_private_servers_fetch_nothing_for_callers(host: str, own: bool) -> None:
     assert registry.is_own(host) == own

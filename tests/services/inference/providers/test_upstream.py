@@ -82,7 +82,7 @@ def reason_of(error: UpstreamError) -> str:
     return Reason.Name(error.reason).removeprefix("REASON_")
 
 
-async def test_a_post_sends_the_body_with_the_providers_headers_and_gives_the_answer(
+async def test_a_post_sends_body_and_headers_of_the_provider(
     here: Setting,
 ) -> None:
     here.server.plays(lambda c: c.answer(b' {"a":1}\n'))
@@ -135,7 +135,7 @@ async def test_calls_one_after_the_other_share_a_connection(here: Setting) -> No
     assert here.server.connections == 1
 
 
-async def test_a_stream_whose_end_comes_after_its_last_event_gives_its_connection_back(
+async def test_a_late_stream_end_releases_the_connection(
     here: Setting,
 ) -> None:
     seen = asyncio.Event()
@@ -207,7 +207,7 @@ async def test_of_an_endless_error_body_only_the_beginning_is_read(here: Setting
     assert (error.status, len(error.body)) == (500, 4096)
 
 
-async def test_an_error_whose_body_does_not_come_is_told_by_its_status(here: Setting) -> None:
+async def test_an_error_without_its_body_has_its_status(here: Setting) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(b"HTTP/1.1 503 S\r\ncontent-length: 9\r\n\r\n")
         await connection.until_left()
@@ -270,7 +270,7 @@ async def test_a_large_read_lets_others_have_their_turn() -> None:
     assert all(one < next_but_one for one, next_but_one in zip(between, between[2:], strict=False))
 
 
-async def test_an_answer_that_is_no_json_object_is_a_failure_with_its_beginning(
+async def test_an_answer_other_than_a_json_object_is_a_failure(
     here: Setting,
 ) -> None:
     for body in (b"<html>", b"[1]", b'{"a":'):
@@ -294,7 +294,7 @@ async def test_no_server_at_the_address_is_a_connection_failure(
     assert (reason_of(error), error.status) == ("UPSTREAM_CONNECTION", None)
 
 
-async def test_a_server_without_tls_at_an_https_address_is_a_connection_failure(
+async def test_a_plain_server_at_an_https_url_is_a_failure(
     here: Setting,
 ) -> None:
     async def answer_in_the_clear(
@@ -371,7 +371,7 @@ async def test_something_that_is_not_http_is_a_failure(here: Setting) -> None:
     assert reason_of(await failure(here.upstream(), stream=False)) == "UPSTREAM_ERROR"
 
 
-async def test_silence_before_the_answer_ends_at_the_steps_limit_and_closes_the_connection(
+async def test_silence_before_the_answer_ends_at_the_step_timeout(
     here: Setting,
 ) -> None:
     here.server.plays(lambda c: c.until_left())
@@ -381,7 +381,7 @@ async def test_silence_before_the_answer_ends_at_the_steps_limit_and_closes_the_
 
 
 @pytest.mark.parametrize("first", [b": wait\n\n", b"data: role\n\n"])
-async def test_silence_before_the_first_content_is_for_the_caller_to_bound(
+async def test_silence_before_first_content_is_the_caller_s_to_bound(
     here: Setting, first: bytes
 ) -> None:
     async def script(connection: Connection) -> None:
@@ -414,7 +414,7 @@ async def test_silence_within_a_stream_ends_at_the_idle_limit(here: Setting) -> 
     await asyncio.wait_for(here.server.left.wait(), 1)
 
 
-async def test_what_follows_an_answer_that_is_complete_is_not_waited_for_as_long(
+async def test_a_complete_answer_is_waited_for_less_long(
     here: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def script(connection: Connection) -> None:
@@ -454,7 +454,7 @@ async def test_all_events_of_one_read_are_one_batch(here: Setting) -> None:
     assert await streamed(here.upstream()) == [[b"1", b"2", b"3"]]
 
 
-async def test_a_stream_ends_after_the_last_event_although_the_server_does_not_end_it(
+async def test_the_last_event_ends_a_stream_left_open(
     here: Setting,
 ) -> None:
     async def script(connection: Connection) -> None:
@@ -504,7 +504,7 @@ async def test_an_event_of_16_mb_passes(here: Setting) -> None:
     assert len(data) == 16 << 20
 
 
-async def test_an_event_over_the_bound_is_a_failure_and_closes_the_connection(
+async def test_an_oversized_event_closes_the_connection(
     here: Setting,
 ) -> None:
     async def script(connection: Connection) -> None:
@@ -542,7 +542,7 @@ async def test_a_cancelled_call_closes_its_connection_at_once(
     await asyncio.wait_for(here.server.left.wait(), 1)
 
 
-async def test_a_stream_closed_in_the_middle_closes_its_connection_at_once(here: Setting) -> None:
+async def test_closing_a_stream_midway_closes_its_connection(here: Setting) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(SSE_HEAD)
         await connection.chunk(b"data: a\n\n")

@@ -85,7 +85,7 @@ def test_a_stop_string_does_not_span_blocks() -> None:
     assert (events, done) == (batch, False)
 
 
-def test_the_match_that_ends_first_wins_over_one_that_begins_first() -> None:
+def test_the_match_that_ends_first_wins() -> None:
     events, _ = run(StopSequenceFilter(["abcdef", "cd"]), [begin(), text("xabcdef")])
     assert events == [begin(), text("xab"), stop(), stopped("cd")]
 
@@ -170,7 +170,7 @@ def test_deltas_without_text_keep_their_place_among_held_ones() -> None:
     assert feed(matcher, [text("x")]) == ([text("E"), citation, text("x")], False)
 
 
-def test_log_probabilities_go_with_the_first_part_of_their_delta() -> None:
+def test_log_probabilities_stay_with_the_first_part() -> None:
     event = Event(text="abE", logprobs=b"{}")
     events, _ = run(StopSequenceFilter(["END"]), [begin(), event], [text("ND")])
     assert events[1] == Event(text="ab", logprobs=b"{}")
@@ -183,7 +183,7 @@ def test_more_stop_text_than_fits_is_refused_by_name() -> None:
     assert (caught.value.param, caught.value.code) == ("stop_sequences", "unsupported")
 
 
-def test_a_long_stop_string_costs_no_more_for_being_nearly_there_all_the_time() -> None:
+def test_near_matches_of_a_long_stop_string_cost_no_more() -> None:
     # Searching again from the start of what is held would take minutes here.
     length = MAX_CHARACTERS - 1
     matcher = StopSequenceFilter(["a" * length + "b"])

@@ -232,7 +232,7 @@ async def test_what_has_no_name_passes_through():
     assert kinds(response) == ["server_tool_use", "server_tool_result", "opaque"]
 
 
-async def test_a_caller_who_leaves_between_results_leaves_nothing_running():
+async def test_leaving_between_results_stops_all_calls():
     house = Searching()
     never = asyncio.Event()
     search, ended = house.web.search, []
