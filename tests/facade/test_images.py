@@ -289,7 +289,7 @@ async def test_a_model_that_refused_an_image_is_sent_no_other(media):
         assert told.adapted == ["messages[0].content[1]:image-described"]
 
 
-async def test_an_image_refusal_is_reported_without_conversion(media):
+async def test_image_refusals_are_reported_if_conversion_is_off(media):
     part = by_value(MESSAGES, PICTURE, "image/png")
     told = await media.ask(MESSAGES, "anthropic/text", [part], multimodal={"enabled": False})
     assert told.status == 400

@@ -304,7 +304,7 @@ async def test_mistral_accepts_explicit_defaults(gateway: Gateway):
         assert "logprobs" in (await answer.json())["error"]["message"]
 
 
-async def test_an_effort_refused_to_one_caller_is_open_to_others(gateway: Gateway):
+async def test_one_refused_effort_leaves_the_others_available(gateway: Gateway):
     said = [{"role": "user", "content": "Hello"}]
     body = {"model": "openai-o/echo", "messages": said}
     url = f"{gateway.url}/beta/v1/chat/completions"

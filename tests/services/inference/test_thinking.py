@@ -84,7 +84,7 @@ def test_what_is_carried_cannot_be_changed(text: str, model: str, carried: str) 
     assert SIGNER.carried(forged, text) == (carried if packed == other else None)
 
 
-def test_carried_data_replaces_signatures_if_none_are_made() -> None:
+def test_carried_signatures_are_used_where_none_are_made() -> None:
     thinking = thought("a", SIGNER.sign("a", "m", "own"))
     redacted = Block(redacted_thinking=SIGNER.sign("", "m", "hidden"))
     request = conversation(thinking, redacted, strategy=PRESERVE)
@@ -332,7 +332,7 @@ def test_choices_that_think_at_once_are_signed_each_for_itself() -> None:
 @pytest.mark.parametrize(
     "signature", ["0b6a2c1e-7d1f-4b0e-9a55-0c9d7f1c2a3b", PROVIDERS_OWN, "x y"]
 )
-def test_unchecking_servers_get_possibly_own_signatures(signature: str) -> None:
+def test_unchecking_servers_get_signatures_of_unknown_origin(signature: str) -> None:
     own = thought("a", signature)
     request = conversation(own, Block(redacted_thinking="r"), Block(text="b"))
     kept = answer(request, signs=False, dialect=ANTHROPIC)

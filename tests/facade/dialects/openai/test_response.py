@@ -83,7 +83,7 @@ def test_every_way_to_end_has_its_word(reason: str, becomes: str) -> None:
     assert whole(response).choices[0].finish_reason == becomes
 
 
-def test_an_unfinished_answer_has_no_finish_reason() -> None:
+def test_an_answer_without_a_finish_reason_raises() -> None:
     with pytest.raises(KeyError):
         render_completion(answer(Choice(blocks=[text("hi")])), CREATED)
 

@@ -311,7 +311,7 @@ def test_choices_begin_in_the_order_of_their_indices() -> None:
     assert begun == [0, 1, 2]
 
 
-def test_an_unfinished_answer_has_no_finish_reason() -> None:
+def test_an_answer_without_a_finish_reason_raises() -> None:
     stream = ChatStream(CREATED, False)
     with pytest.raises(KeyError):
         stream.encode([start(answer()), Event(finish=Choice().finish)])

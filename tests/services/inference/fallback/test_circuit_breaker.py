@@ -131,7 +131,7 @@ def test_one_success_closes_it_and_the_pause_is_short_again():
     assert case.breakers.admits(KEY)
 
 
-def test_an_answering_probe_closes_until_it_breaks_off():
+def test_an_answering_probe_admits_others_until_it_fails():
     case = Case()
     case.open()
     case.clock.now = 10

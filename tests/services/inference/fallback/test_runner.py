@@ -157,7 +157,7 @@ async def test_a_wait_that_does_not_fit_moves_on_at_once():
 
 
 @in_no_time
-async def test_auto_does_not_wait_when_a_fallback_is_ready():
+async def test_auto_moves_on_or_fails_instead_of_a_long_wait():
     house = House()
     house.p.plays("a", [failing(429, wait=11)])
     await house.ask(True, request())
@@ -286,7 +286,7 @@ async def test_only_when_no_model_can_carry_it_the_request_is_refused(stream):
 
 @both
 @in_no_time
-async def test_a_caller_s_mistake_ends_the_chain_at_the_first_step(stream):
+async def test_an_invalid_request_ends_the_chain_at_step_one_only(stream):
     house = House()
     house.p.plays("a", [invalid("store", "store: not here")])
     with pytest.raises(GatewayError) as refused:

@@ -116,7 +116,7 @@ async def test_a_field_that_a_model_refuses_is_left_out_from_then_on(stream):
 
 
 @in_no_time
-async def test_a_refusal_of_a_dropped_field_reaches_the_caller():
+async def test_a_field_refused_after_it_was_dropped_is_an_error():
     house = House(fallbacks=())
     house.p.plays("a", [failing(400, UNSUPPORTED % ("seed", "seed"))])
     with pytest.raises(UpstreamError):

@@ -191,7 +191,7 @@ def test_a_null_list_of_citations_becomes_a_list() -> None:
     assert orjson.loads(block.extra.json) == {"citations": [{"n": 1}]}
 
 
-def test_unknown_deltas_append_text_and_lists_only() -> None:
+def test_unknown_deltas_append_texts_and_replace_the_rest() -> None:
     block = only_block(
         Event(opaque=opaque({"type": "x_delta", "content": "b", "list": [2], "n": 1})),
         Event(opaque=opaque({"type": "x_delta", "content": "c", "list": [3], "n": 2})),
