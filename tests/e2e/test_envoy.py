@@ -44,9 +44,7 @@ async def test_what_is_for_the_operator_is_not_there(
     assert content["error"]["code"] == "not_found"
 
 
-async def test_the_callers_request_id_comes_back_unchanged(
-    session: aiohttp.ClientSession,
-) -> None:
+async def test_the_callers_request_id_comes_back_unchanged(session: aiohttp.ClientSession) -> None:
     own = "6f1d4c1e-9b3a-4d0e-8f5a-0123456789ab"
     for path in ("/healthz", "/nowhere"):
         async with session.get(path, headers={"x-request-id": own}) as answer:

@@ -197,9 +197,7 @@ async def callers(tmp_path: Path) -> AsyncIterator[Callers]:
         yield ready
 
 
-async def test_a_killed_worker_ends_its_calls_and_is_replaced(
-    callers: Callers,
-) -> None:
+async def test_a_killed_worker_ends_its_calls_and_is_replaced(callers: Callers) -> None:
     for _ in range(3):
         fallen = await kill(callers)
         assert set(fallen.silent) == {(0, LOST)}

@@ -82,9 +82,7 @@ async def _download(http: aiohttp.ClientSession, file_id: str) -> bytes:
         return await response.read()
 
 
-async def test_transfers_of_50_mb_are_never_held_in_memory(
-    at: Gateway,
-) -> None:
+async def test_transfers_of_50_mb_are_never_held_in_memory(at: Gateway) -> None:
     credential = {"Authorization": f"Bearer {at.key}"}
     async with aiohttp.ClientSession(at.address, headers=credential) as http:
         # What the ways load and set up once is no part of what a size costs; nor is the one

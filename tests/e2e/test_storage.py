@@ -57,9 +57,7 @@ async def writes(user: User, session: str, text: str) -> list[Answer]:
     ]
 
 
-async def test_failed_writes_are_reported_until_they_succeed_again(
-    tmp_path: Path,
-) -> None:
+async def test_failed_writes_are_reported_until_they_succeed_again(tmp_path: Path) -> None:
     with gateway(tmp_path, NOBODY) as at:
         async with using(at) as user:
             session = await user.open_document(await user.create_document())
@@ -166,9 +164,7 @@ def test_what_the_gateway_stores_is_its_users_alone(tmp_path: Path) -> None:
     assert {name for name, mode in modes.items() if mode & 0o077} == set()
 
 
-async def test_a_killed_process_frees_its_memory_before_lease_end(
-    tmp_path: Path,
-) -> None:
+async def test_a_killed_process_frees_its_memory_before_lease_end(tmp_path: Path) -> None:
     async with fault_upstream() as upstream:
         upstream.plays("silent", acts.says_nothing())
         running = gateway(tmp_path, int(upstream.url.rpartition(":")[2]))

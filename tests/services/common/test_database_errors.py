@@ -84,9 +84,7 @@ async def test_a_page_that_is_damaged_later_is_told_as_corrupt(
     assert caplog.records[0].__dict__["database"] == str(file)
 
 
-async def test_a_full_disk_is_an_error_until_there_is_room(
-    engine: AsyncEngine,
-) -> None:
+async def test_a_full_disk_is_an_error_until_there_is_room(engine: AsyncEngine) -> None:
     most = [1 << 30]
 
     def limit(connection: sqlite3.Connection, _: object) -> None:

@@ -32,9 +32,7 @@ async def test_what_is_read_is_what_was_kept(filing: Filing, size: int) -> None:
     assert await filing.repository.usage("user_ada") == Usage(1, size)
 
 
-async def test_the_largest_file_is_stored_and_one_byte_more_is_not(
-    filing: Filing,
-) -> None:
+async def test_the_largest_file_is_stored_and_one_byte_more_is_not(filing: Filing) -> None:
     ada = filing.client()
     content = os.urandom(MIB) * 50
     file = await ada.create(content)
@@ -109,9 +107,7 @@ async def test_a_read_that_has_begun_outlives_the_file(filing: Filing) -> None:
     assert read == content
 
 
-async def test_all_ids_of_files_that_cannot_be_read_look_alike(
-    filing: Filing,
-) -> None:
+async def test_all_ids_of_files_that_cannot_be_read_look_alike(filing: Filing) -> None:
     ada, bob = filing.client("ada"), filing.client("bob")
     adas = await ada.create(b"a")
     expired = await bob.create(b"b", expires_after_s=1)

@@ -210,9 +210,7 @@ async def test_what_comes_unasked_closes_the_connection(
     assert await ask(client, server.url) == (200, b"{}")
 
 
-def test_closing_does_not_wait_for_lost_connections(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_closing_does_not_wait_for_lost_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     async def reach(self: http.Client, connection: ClientConnection, *_: object) -> None:
         connection.connection_made(_Sink())
         connection.connection_lost(None)

@@ -105,9 +105,7 @@ def test_a_cached_system_prompt_keeps_its_mark() -> None:
 
 
 @pytest.mark.parametrize("dialect", [OPENAI, NONE])
-def test_later_system_messages_join_the_system_prompt(
-    dialect: int,
-) -> None:
+def test_later_system_messages_join_the_system_prompt(dialect: int) -> None:
     body = body_of(
         call_of(
             says(SYSTEM, "a"), says(USER, "b"), says(SYSTEM, "c"), says(USER, "d"), dialect=dialect

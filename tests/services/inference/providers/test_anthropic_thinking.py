@@ -120,9 +120,7 @@ def test_effort_is_dropped_where_thinking_cannot_begin(
     ],
     ids=["signed", "signed in a message before", "redacted", "over"],
 )
-def test_thinking_turns_and_finished_turns_can_think(
-    messages: list[Message],
-) -> None:
+def test_thinking_turns_and_finished_turns_can_think(messages: list[Message]) -> None:
     call = call_of(*messages, thinking=thinking("high"))
     assert body_of(call)["thinking"]["type"] == "enabled"
 

@@ -176,9 +176,7 @@ async def test_16_mb_in_one_line_are_one_text(here: Setting) -> None:
     assert len(response.choices[0].blocks[0].text) == 16 << 20
 
 
-async def test_an_unrepresentable_request_sends_nothing(
-    here: Setting,
-) -> None:
+async def test_an_unrepresentable_request_sends_nothing(here: Setting) -> None:
     call = call_of(says(USER, medium("video", data=b"x", mime_type="video/mp4")))
     with pytest.raises(GatewayError) as raised:
         await batches_of(provider(here), call)
@@ -224,9 +222,7 @@ async def test_a_broken_stream_yields_its_events_then_the_error(
     assert (arrived, reason_of(raised.value)) == (["a"], reason)
 
 
-async def test_a_connection_lost_midway_is_a_connection_failure(
-    here: Setting,
-) -> None:
+async def test_a_connection_lost_midway_is_a_connection_failure(here: Setting) -> None:
     seen = asyncio.Event()
 
     async def script(connection: Connection) -> None:

@@ -233,9 +233,7 @@ async def test_both_ends_of_a_very_long_question_count(filed: Filed) -> None:
     assert set(await filed.numbers(f"{middle} rent?")) >= {5}
 
 
-async def test_nul_is_replaced_and_long_text_truncated(
-    filed: Filed,
-) -> None:
+async def test_nul_is_replaced_and_long_text_truncated(filed: Filed) -> None:
     await filed.add(turn(1, "my\0canary " + "x" * MAX_TEXT + " hidden"))
     assert (await filed.search("canary", max_tokens=10**6))[0].text.startswith("my\ufffdcanary")
     assert await filed.numbers("hidden") == []
@@ -395,9 +393,7 @@ async def test_other_process_sees_additions_and_removals(filed: Filed, engine: A
     assert [snippet.turn for snippet in found] == [1]
 
 
-async def test_search_cost_does_not_grow_with_the_memory(
-    filed: Filed,
-) -> None:
+async def test_search_cost_does_not_grow_with_the_memory(filed: Filed) -> None:
     await filed.add(
         *(turn(n, "rent " * 3 + "canary" * (n == 9), hours_ago=1) for n in range(1, 400))
     )

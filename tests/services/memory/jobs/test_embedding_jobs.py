@@ -51,9 +51,7 @@ async def test_archived_turns_get_vectors_of_the_embedding_model(engine: AsyncEn
     assert len(texts) == len(set(texts)) == 15
 
 
-async def test_replaced_turn_never_gets_the_old_vector(
-    engine: AsyncEngine,
-) -> None:
+async def test_replaced_turn_never_gets_the_old_vector(engine: AsyncEngine) -> None:
     rewritten = asyncio.Event()
 
     async def when_rewritten(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
@@ -81,9 +79,7 @@ async def test_replaced_turn_never_gets_the_old_vector(
 
 
 @ONE_DATABASE
-async def test_embedding_is_given_up_when_the_model_keeps_failing(
-    engine: AsyncEngine,
-) -> None:
+async def test_embedding_is_given_up_when_the_model_keeps_failing(engine: AsyncEngine) -> None:
     async with fake_inference(embed="e") as (fake, tasks):
         fake.act = fails
         worker = Worker(engine, Clock(), tasks)

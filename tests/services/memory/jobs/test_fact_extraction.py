@@ -141,9 +141,7 @@ async def test_what_was_said_later_counts_though_it_was_found_earlier(engine: As
     assert await known(worker) == {"home/place": "Bern"}
 
 
-async def test_rewound_turn_gives_no_facts(
-    engine: AsyncEngine,
-) -> None:
+async def test_rewound_turn_gives_no_facts(engine: AsyncEngine) -> None:
     async with fake_inference() as (_, tasks):
         worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(3)
@@ -156,9 +154,7 @@ async def test_rewound_turn_gives_no_facts(
 
 
 @ONE_DATABASE
-async def test_deleted_profile_stays_empty_after_pending_jobs(
-    engine: AsyncEngine,
-) -> None:
+async def test_deleted_profile_stays_empty_after_pending_jobs(engine: AsyncEngine) -> None:
     async with fake_inference() as (_, tasks):
         worker = Worker(engine, Clock(), tasks)
         await worker.jobs.put_facts_alone("ada", "I live in Basel.")

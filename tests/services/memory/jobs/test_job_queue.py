@@ -89,9 +89,7 @@ async def test_a_renewed_job_is_held_for_longer(engine: AsyncEngine) -> None:
 
 
 @ONE_DATABASE
-async def test_released_job_keeps_due_time_and_failure_count(
-    engine: AsyncEngine,
-) -> None:
+async def test_released_job_keeps_due_time_and_failure_count(engine: AsyncEngine) -> None:
     shared = Shared(engine)
     await shared.put()
     [job] = await shared.queue.claim(1)

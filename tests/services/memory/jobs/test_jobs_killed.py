@@ -88,9 +88,7 @@ async def test_a_job_whose_process_was_killed_is_done_by_another(tmp_path: Path)
     await engine.dispose()
 
 
-async def test_kills_leave_each_turn_summarised_and_archived_once(
-    tmp_path: Path,
-) -> None:
+async def test_kills_leave_each_turn_summarised_and_archived_once(tmp_path: Path) -> None:
     chance = random.Random(5)
     batches = 40
     engine = open_engine(Storage(data_dir=tmp_path))

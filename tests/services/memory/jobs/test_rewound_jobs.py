@@ -53,9 +53,7 @@ async def test_turns_rewound_during_the_job_get_no_summary(engine: AsyncEngine) 
 
 
 @ONE_DATABASE
-async def test_summary_is_retried_after_a_rewind_of_later_turns(
-    engine: AsyncEngine,
-) -> None:
+async def test_summary_is_retried_after_a_rewind_of_later_turns(engine: AsyncEngine) -> None:
     rewound = asyncio.Event()
 
     async def when_rewound(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
@@ -77,9 +75,7 @@ async def test_summary_is_retried_after_a_rewind_of_later_turns(
     assert await summary_rows(engine) == [(1, 5, False, False)]
 
 
-async def test_rewind_withdraws_summaries_of_removed_turns(
-    engine: AsyncEngine,
-) -> None:
+async def test_rewind_withdraws_summaries_of_removed_turns(engine: AsyncEngine) -> None:
     async with fake_inference() as (_, tasks):
         worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(15)

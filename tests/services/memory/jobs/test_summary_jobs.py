@@ -55,9 +55,7 @@ async def test_a_batch_is_summarised_archived_and_counted_at_once(engine: AsyncE
 
 
 @ONE_DATABASE
-async def test_summary_extends_the_previous_one_by_new_turns(
-    engine: AsyncEngine,
-) -> None:
+async def test_summary_extends_the_previous_one_by_new_turns(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(15)
@@ -71,9 +69,7 @@ async def test_summary_extends_the_previous_one_by_new_turns(
 
 
 @ONE_DATABASE
-async def test_without_a_model_no_summary_is_degraded(
-    engine: AsyncEngine,
-) -> None:
+async def test_without_a_model_no_summary_is_degraded(engine: AsyncEngine) -> None:
     async with fake_inference() as (fake, tasks):
         worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(10)
@@ -142,9 +138,7 @@ async def test_failed_job_is_not_retried_early(engine: AsyncEngine) -> None:
 
 
 @ONE_DATABASE
-async def test_redone_summary_does_not_replace_a_later_good_one(
-    engine: AsyncEngine,
-) -> None:
+async def test_redone_summary_does_not_replace_a_later_good_one(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         worker = Worker(engine, Clock(), tasks)
         record = await worker.fill(15)
@@ -162,9 +156,7 @@ async def test_redone_summary_does_not_replace_a_later_good_one(
 
 
 @ONE_DATABASE
-async def test_next_summary_builds_on_one_redone_meanwhile(
-    engine: AsyncEngine,
-) -> None:
+async def test_next_summary_builds_on_one_redone_meanwhile(engine: AsyncEngine) -> None:
     next_is_asked, redone = asyncio.Event(), asyncio.Event()
 
     async def after_the_redone(request: pb.RunTaskRequest) -> pb.RunTaskResponse:

@@ -174,9 +174,7 @@ async def test_a_turn_is_closed_when_the_user_goes_on_without_results(
     assert cut == replace(waiting, messages=waiting.messages[:2])
 
 
-async def test_continued_last_message_replaces_the_stored_one(
-    memory: MemoryProcess,
-) -> None:
+async def test_continued_last_message_replaces_the_stored_one(memory: MemoryProcess) -> None:
     record = await memory.make()
     record = await memory.add(record, turn(1, 0, "hello", "hi there"))
     assert await memory.said(record) == ["hello", "hi there"]

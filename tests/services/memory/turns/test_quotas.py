@@ -130,9 +130,7 @@ async def test_one_who_has_no_room_may_still_read_a_memory(service: MemoryServer
         assert len(holding.context.turns) == 4
 
 
-async def test_full_disk_refuses_turns_but_not_reads_and_deletes(
-    service: MemoryServer,
-) -> None:
+async def test_full_disk_refuses_turns_but_not_reads_and_deletes(service: MemoryServer) -> None:
     await service.say("there")
     async with service.taking("while it fills") as holding:
         service.disk.fill()

@@ -189,9 +189,7 @@ async def test_users_share_nothing_but_the_name_of_a_memory(service: MemoryServe
         await service.call("SearchMemory", search, "eve")
 
 
-async def test_old_turns_are_summarised_and_retrieved_once(
-    service: MemoryServer,
-) -> None:
+async def test_old_turns_are_summarised_and_retrieved_once(service: MemoryServer) -> None:
     await service.say("My boat is called Melusine.", answer="A fine name.")
     for number in range(24):
         context = await service.say(f"Let us talk about topic {number}.")
