@@ -10,7 +10,7 @@ import pytest
 
 from tests.bench import processes
 from tests.e2e.gateway import Gateway, gateway
-from tests.services.files.filing import MIB, Bucket
+from tests.services.files.running_file_store import MIB, Bucket
 
 NOBODY = 9  # a port on which no provider listens
 # One process holds what is on its way in the facade and in the service.

@@ -16,7 +16,7 @@ import pytest
 from tests.bench import processes
 from tests.e2e.gateway import Gateway, gateway
 from tests.e2e.users import Answer, User
-from tests.faults import acts
+from tests.faults import actions
 from tests.faults.upstream import fault_upstream
 from tests.waiting import until
 
@@ -166,7 +166,7 @@ def test_what_the_gateway_stores_is_its_users_alone(tmp_path: Path) -> None:
 
 async def test_a_killed_process_frees_its_memory_before_lease_end(tmp_path: Path) -> None:
     async with fault_upstream() as upstream:
-        upstream.plays("silent", acts.says_nothing())
+        upstream.plays("silent", actions.says_nothing())
         running = gateway(tmp_path, int(upstream.url.rpartition(":")[2]))
         # Its providers are asked for their models meanwhile, by this very loop.
         at = await asyncio.to_thread(running.__enter__)

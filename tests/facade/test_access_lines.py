@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.running import Gateway
+from tests.gateway_in_process import Gateway
 from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

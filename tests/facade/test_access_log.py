@@ -15,7 +15,7 @@ class Clock:
         return self.now
 
 
-class Later:
+class ManualTimer:
     def __init__(self) -> None:
         self.waiting: list = []
 
@@ -35,8 +35,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def later() -> Later:
-    return Later()
+def later() -> ManualTimer:
+    return ManualTimer()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 import pytest_asyncio
 
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -32,7 +32,7 @@ BODY = json.dumps(
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(tmp_path_factory):
-    async with running(tmp_path_factory.mktemp("gateway"), limits=LIMITS) as one:
+    async with running_gateway(tmp_path_factory.mktemp("gateway"), limits=LIMITS) as one:
         yield one
 
 
@@ -40,7 +40,7 @@ async def gateway(tmp_path_factory):
 async def patient(tmp_path_factory):
     """Run a gateway that waits for bodies as long as it takes."""
     limits = {**LIMITS, "body_idle_s": 60}
-    async with running(tmp_path_factory.mktemp("patient"), limits=limits) as one:
+    async with running_gateway(tmp_path_factory.mktemp("patient"), limits=limits) as one:
         yield one
 
 

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from services.common.errors import unavailable
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 from tests.web_tools import TYPST, Web, with_web
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -29,7 +29,7 @@ def web() -> Web:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(tmp_path_factory, web) -> AsyncIterator[Gateway]:
     with with_web(web):
-        async with running(tmp_path_factory.mktemp("gateway")) as one:
+        async with running_gateway(tmp_path_factory.mktemp("gateway")) as one:
             yield one
 
 

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -59,7 +59,7 @@ async def agent(tmp_path_factory) -> AsyncIterator[Agent]:
     app = web.Application()
     app.router.add_post("/v1/messages", messages)
     app.router.add_post("/v1/chat/completions", chat)
-    async with running(tmp_path_factory.mktemp("gateway"), app) as gateway:
+    async with running_gateway(tmp_path_factory.mktemp("gateway"), app) as gateway:
         yield Agent(gateway, bodies)
 
 

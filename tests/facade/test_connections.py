@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.facade.sockets import exchange, port_of, read_answers
-from tests.running import running
+from tests.gateway_in_process import running_gateway
 from tests.waiting import until
 
 SHORT_S = 0.3
@@ -25,7 +25,7 @@ async def gateway(tmp_path):
         "max_connections": 10,
         "reserved_connections": 0.5,
     }
-    async with running(tmp_path, limits=limits) as one:
+    async with running_gateway(tmp_path, limits=limits) as one:
         yield one
 
 

@@ -28,7 +28,7 @@ from gateway.inference.v1.inference_pb2 import (
 from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
 from services.common.channels import call_metadata
 from services.common.errors import from_rpc_error
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -153,7 +153,7 @@ class Relay:
 async def serving(folder: Any, **sections: Any) -> AsyncIterator[Relay]:
     upstream = Upstream()
     limits = {"breaker_failures": 1000}
-    async with running(folder, upstream.app(), limits=limits, **sections) as gateway:
+    async with running_gateway(folder, upstream.app(), limits=limits, **sections) as gateway:
         yield Relay(gateway, upstream)
 
 
@@ -287,7 +287,7 @@ async def test_an_operators_header_wins_and_betas_are_added(tmp_path):
         address = other.gateway.upstream
         provider = {"kind": "anthropic", "base_url": address, "api_key": "k"}
         provider["headers"] = {"Anthropic-Mode": "operator", "anthropic-beta": "b"}
-        async with running(tmp_path / "2", address, providers={"p": provider}) as gateway:
+        async with running_gateway(tmp_path / "2", address, providers={"p": provider}) as gateway:
             relay = Relay(gateway, other.upstream)
             given = {"anthropic-mode": "caller", "anthropic-other": "1", "anthropic-beta": "a"}
             status, _ = await relay.ask(MESSAGES, "p/m", given)
@@ -347,7 +347,7 @@ async def test_a_hostile_providers_headers_are_left_out(tmp_path):
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server:
         address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        async with running(tmp_path, address) as gateway:
+        async with running_gateway(tmp_path, address) as gateway:
             status, told = await Relay(gateway, Upstream()).ask(CHAT, "openai/m")
     assert status == 200
     assert told["openai-ok"] == "1"

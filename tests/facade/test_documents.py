@@ -16,7 +16,7 @@ from tests.facade.media import (
     media_of,
     texts_of,
 )
-from tests.services.inference.adapting import DAMAGED
+from tests.services.inference.fake_adaptation import DAMAGED
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -12,7 +12,7 @@ from services.common.database import open_engine
 from services.common.settings import Storage
 from tests.facade.conftest import MODELS
 from tests.facade.conversations import png
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -26,7 +26,7 @@ SEEN = 'Sandbox vision: you said "See". Medium 1 is an image, named "cat.png", P
 async def stranger(tmp_path_factory):
     """Give a gateway, and the key of a user who has no files."""
     folder = tmp_path_factory.mktemp("gateway")
-    async with running(folder, models=MODELS) as gateway:
+    async with running_gateway(folder, models=MODELS) as gateway:
         database = open_engine(Storage(data_dir=folder))
         key = await AccountRepository(database).create_key("stranger")
         await database.dispose()

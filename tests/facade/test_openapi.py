@@ -16,7 +16,7 @@ from schemathesis.checks import CHECKS
 from facade import openapi
 from facade.app import create_app
 from services.common.settings import Settings
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 SCHEMA = schemathesis.openapi.from_dict(orjson.loads(openapi.document()))
 # The same requests at the edges of the schema are in both, and they are made whenever tests
@@ -36,7 +36,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
     async def serve(folder: Path) -> None:
         stop = asyncio.Event()
-        async with running(folder) as gateway:
+        async with running_gateway(folder) as gateway:
             box.append((gateway, asyncio.get_running_loop(), stop))
             ready.set()
             await stop.wait()

@@ -14,7 +14,7 @@ from aiohttp import ClientResponse
 from services.sandbox.gemini_wire import OF_CHATS
 from services.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
 from services.sandbox.upstream import create_app
-from tests.running import Gateway, running, serving
+from tests.gateway_in_process import Gateway, running_gateway, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -44,7 +44,7 @@ async def gateway(tmp_path_factory) -> AsyncIterator[Gateway]:
             url = f"{sandbox}/{name}"
             providers[name] = {"kind": "anthropic", "base_url": url, "api_key": "k"}
         folder = tmp_path_factory.mktemp("gateway")
-        async with running(folder, sandbox, providers=providers) as one:
+        async with running_gateway(folder, sandbox, providers=providers) as one:
             yield one
 
 

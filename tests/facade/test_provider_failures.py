@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from services.common.logs import JsonFormatter
-from tests.running import running
+from tests.gateway_in_process import running_gateway
 
 CHAT = "/beta/v1/chat/completions"
 
@@ -19,7 +19,7 @@ async def test_a_refused_connection_is_told_with_its_request(
     caplog.handler.setFormatter(JsonFormatter())
     caplog.set_level(logging.WARNING)
     address = f"http://127.0.0.1:{unused_tcp_port}"
-    async with running(tmp_path, address) as gateway:
+    async with running_gateway(tmp_path, address) as gateway:
         body: dict[str, Any] = {
             "model": "openai/gpt-x",
             "messages": [{"role": "user", "content": "my words"}],
@@ -53,7 +53,7 @@ async def test_a_too_long_prompt_makes_agents_compact(tmp_path, model, stream):
         "messages": [{"role": "user", "content": "Hi"}],
         "stream": stream,
     }
-    async with running(tmp_path) as gateway:
+    async with running_gateway(tmp_path) as gateway:
         address, headers = gateway.url, gateway.bearer()
         async with gateway.http.post(
             f"{address}/coding/v1/messages", json=body, headers=headers

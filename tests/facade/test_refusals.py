@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.running import Gateway
+from tests.gateway_in_process import Gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -27,7 +27,7 @@ SIGN = b"!"
 EOF = grpc.aio.EOF
 
 
-class Words:
+class TextEncoder:
     """Writes the words of an answer as they are, and a sign where it starts.
 
     Attributes:
@@ -92,7 +92,7 @@ def failure() -> Exception:
 
 async def respond(call: Call, exchange: Exchange) -> Response:
     try:
-        return await relay(exchange, cast(Any, call), Words())
+        return await relay(exchange, cast(Any, call), TextEncoder())
     except grpc.aio.AioRpcError:
         return JsonResponse(b"{}", {}, 500)
 
@@ -185,12 +185,12 @@ async def test_a_failure_after_them_is_told_in_the_stream() -> None:
 async def test_events_that_cannot_be_written_end_the_stream(
     fault: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def encode(self: Words, events: list[Event]) -> bytes:
+    def encode(self: TextEncoder, events: list[Event]) -> bytes:
         if any(event.text == "bad" for event in events):
             raise fault
         return b"x"
 
-    monkeypatch.setattr(Words, "encode", encode)
+    monkeypatch.setattr(TextEncoder, "encode", encode)
     written = await told(Call([(1, text("a")), (9, text("bad"))], EOF))
     assert content(written)[1].endswith(b"#")
 

@@ -17,7 +17,7 @@ from facade.metrics import Metrics
 from facade.request_context import request_context
 from services.common.ids import Source
 from tests.facade.sockets import port_of
-from tests.running import running
+from tests.gateway_in_process import running_gateway
 from tests.waiting import until
 
 SHORT_S = 0.4
@@ -59,7 +59,7 @@ def limits():
 
 @pytest.fixture
 async def gateway(tmp_path, endless, limits):
-    async with running(tmp_path, endless.app, limits=limits) as one:
+    async with running_gateway(tmp_path, endless.app, limits=limits) as one:
         yield one
 
 

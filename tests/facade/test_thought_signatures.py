@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 CHAT_TOOLS = [
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(tmp_path_factory):
-    async with running(tmp_path_factory.mktemp("gateway")) as one:
+    async with running_gateway(tmp_path_factory.mktemp("gateway")) as one:
         yield one
 
 

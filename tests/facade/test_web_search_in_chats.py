@@ -7,7 +7,7 @@ import openai
 import pytest
 import pytest_asyncio
 
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 from tests.web_tools import TYPST, Web, with_web
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -32,14 +32,14 @@ def web() -> Web:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(tmp_path_factory, web) -> AsyncIterator[Gateway]:
     with with_web(web):
-        async with running(tmp_path_factory.mktemp("gateway"), models=MODELS) as one:
+        async with running_gateway(tmp_path_factory.mktemp("gateway"), models=MODELS) as one:
             yield one
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def without_engine(tmp_path_factory) -> AsyncIterator[Gateway]:
     with with_web(None):
-        async with running(tmp_path_factory.mktemp("gateway")) as one:
+        async with running_gateway(tmp_path_factory.mktemp("gateway")) as one:
             yield one
 
 

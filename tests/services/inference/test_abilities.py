@@ -14,10 +14,10 @@ from services.common.settings import Provider, parse
 from services.inference import abilities, discovery
 from services.inference.assembly import Inference
 from services.inference.http import Client
-from tests.running import serving
-from tests.services.inference.adapting import Lease
-from tests.services.inference.kept import Kept
-from tests.services.inference.remembering import Memories
+from tests.gateway_in_process import serving
+from tests.services.inference.fake_adaptation import FreeLease
+from tests.services.inference.fake_files import FakeFiles
+from tests.services.inference.fake_memories import FakeMemories
 
 IMAGE = conversation_pb2.MEDIA_KIND_IMAGE
 AUDIO = conversation_pb2.MEDIA_KIND_AUDIO
@@ -109,9 +109,9 @@ async def test_a_local_model_s_inputs_are_looked_up_once(monkeypatch):
             SECRETS,
             Source(),
             CollectorRegistry(),
-            Kept({}),
-            Memories(),
-            Lease(),
+            FakeFiles({}),
+            FakeMemories(),
+            FreeLease(),
             DiskReserve(Path(), 0),
             {},
         )

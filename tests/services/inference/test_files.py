@@ -9,7 +9,7 @@ from services.common.errors import GatewayError
 from services.inference.files import place_files, texts_as_blocks
 from services.inference.media import find_media
 from services.inference.providers.base import Target
-from tests.services.inference.kept import Kept
+from tests.services.inference.fake_files import FakeFiles
 
 DOCUMENT = conversation.MEDIA_KIND_DOCUMENT
 OFF = Multimodal(enabled=False)
@@ -30,8 +30,10 @@ def asked(*blocks: Block, dialect=conversation.DIALECT_OPENAI) -> GenerateReques
     return GenerateRequest(messages=[message], dialect=dialect)
 
 
-async def placed(request: GenerateRequest, at_most: int = 100, keep_foreign: bool = False) -> Kept:
-    kept = Kept(STORE)
+async def placed(
+    request: GenerateRequest, at_most: int = 100, keep_foreign: bool = False
+) -> FakeFiles:
+    kept = FakeFiles(STORE)
     await place_files(find_media(request), kept, at_most=at_most, keep_foreign=keep_foreign)
     return kept
 

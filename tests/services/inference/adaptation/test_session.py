@@ -23,7 +23,7 @@ from services.inference.media import MediaRef
 from services.inference.metrics import Metrics
 from services.inference.routes import Routes
 from services.inference.routing import Models
-from tests.services.inference.adapting import adaptation
+from tests.services.inference.fake_adaptation import adaptation
 from tests.waiting import until
 
 BLIND = Reader("blind", frozenset(), frozenset(), frozenset())

@@ -11,7 +11,7 @@ from services.inference.fallback.policy import (
     moves_on,
 )
 from services.inference.providers.failures import broken_answer, classify, cut_off, in_band
-from tests.services.inference.fallback.scripted import silence
+from tests.services.inference.fallback.scripted_engine import silence
 
 
 def answered(status: int, body: bytes = b"{}") -> UpstreamError:

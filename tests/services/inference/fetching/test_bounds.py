@@ -11,7 +11,7 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.common.settings import Limits
 from tests.services.inference.fetching.internet import MAX, Internet, say
-from tests.services.inference.providers.scripted import Connection
+from tests.services.inference.providers.scripted_server import Connection
 from tests.waiting import until
 
 URL = "http://media.test/a"

@@ -22,7 +22,7 @@ from tests.services.inference.fetching.internet import (
     redirect,
     tls_server,
 )
-from tests.services.inference.providers.scripted import scripted_server
+from tests.services.inference.providers.scripted_server import scripted_server
 
 INVALID = errors_pb2.REASON_INVALID_REQUEST
 

@@ -14,7 +14,7 @@ from services.common.errors import GatewayError
 from services.inference import http
 from services.inference.http.connection import Connection as ClientConnection
 from tests.services.inference.http.servers import ask, say_nothing, serving
-from tests.services.inference.providers.scripted import (
+from tests.services.inference.providers.scripted_server import (
     Connection,
     ScriptedServer,
     scripted_server,

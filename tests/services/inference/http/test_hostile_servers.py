@@ -10,7 +10,7 @@ from yarl import URL
 
 from services.inference import http
 from tests.services.inference.http.servers import ask
-from tests.services.inference.providers.scripted import (
+from tests.services.inference.providers.scripted_server import (
     SSE_HEAD,
     Connection,
     ScriptedServer,

@@ -6,9 +6,9 @@ import pytest
 
 from services.inference.http import Client
 from tests.services.inference.http.reference import ReferenceClient
-from tests.services.inference.providers.scripted import (
-    Setting,
-    setting,
+from tests.services.inference.providers.scripted_server import (
+    ScriptedUpstream,
+    scripted_upstream,
 )
 
 
@@ -16,8 +16,8 @@ from tests.services.inference.providers.scripted import (
     params=[lambda: Client(connect_timeout_s=5, settle_s=0), ReferenceClient],
     ids=["own", "aiohttp"],
 )
-async def here(request: pytest.FixtureRequest) -> AsyncIterator[Setting]:
+async def here(request: pytest.FixtureRequest) -> AsyncIterator[ScriptedUpstream]:
     """An upstream through the gateway's client, and through the library's as a reference."""
-    async with setting(request.param()) as made:
+    async with scripted_upstream(request.param()) as made:
         yield made
         assert made.live.now == 0, "every call that began is over"

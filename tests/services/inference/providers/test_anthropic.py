@@ -37,7 +37,7 @@ HEADERS = {"content-type": "text/event-stream"}
 
 
 @dataclass
-class Live:
+class Gauge:
     """Counts the calls under way, and tells when there are none."""
 
     count: int = 0
@@ -60,7 +60,7 @@ class Server:
     answer: Answer = field(init=False)  # every test sets it
     requests: list[web.Request] = field(default_factory=list)
     bodies: list[Any] = field(default_factory=list)
-    live: Live = field(default_factory=Live)
+    live: Gauge = field(default_factory=Gauge)
     # Set when a client has left an answer that was still going on.
     left: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -18,7 +18,7 @@ from tests.services.inference.providers.anthropic_calls import (
     refusal_of,
     says,
 )
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 
 
 def use(call_id: str = "t1", arguments: str = "{}", **fields: Any) -> Block:

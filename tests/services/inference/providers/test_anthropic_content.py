@@ -26,7 +26,7 @@ from tests.services.inference.providers.anthropic_calls import (
     refusal_of,
     says,
 )
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 
 IMAGE = conversation_pb2.MEDIA_KIND_IMAGE
 PNG = Block(media=Media(kind=IMAGE, data=b"\x89PNG", mime_type="image/png"))

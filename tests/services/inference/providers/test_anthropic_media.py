@@ -17,7 +17,7 @@ from tests.services.inference.providers.anthropic_calls import (
     refusal_of,
     says,
 )
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 
 IMAGE = conversation_pb2.MEDIA_KIND_IMAGE
 

@@ -29,7 +29,7 @@ from tests.services.inference.providers.anthropic_calls import (
     refusal_of,
     says,
 )
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 
 ENABLED = ThinkingConfig.MODE_ENABLED
 TOOL = Tool(name="f", input_schema=b'{"type":"object"}')

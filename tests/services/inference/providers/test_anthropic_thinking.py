@@ -22,7 +22,7 @@ from tests.services.inference.providers.anthropic_calls import (
     opaque,
     says,
 )
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 
 ENABLED = ThinkingConfig.MODE_ENABLED
 

@@ -7,7 +7,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, Thinking
 from gateway.inference.v1.inference_pb2 import ThinkingBlockStrategy
 from services.inference.providers.gemini import signatures
 from services.inference.providers.gemini.request import build_request
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 from tests.services.inference.providers.gemini_calls import (
     ANTHROPIC,
     ASSISTANT,

@@ -13,7 +13,7 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.errors import GatewayError
 from services.inference.providers.gemini import shaping
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 from tests.services.inference.providers.gemini_calls import (
     ANTHROPIC,
     ASSISTANT,

@@ -12,7 +12,7 @@ from gateway.conversation.v1.conversation_pb2 import (
 )
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.request import build_request
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 from tests.services.inference.providers.openai_calls import (
     ANTHROPIC,
     ASSISTANT,

@@ -10,7 +10,7 @@ from gateway.inference.v1.inference_pb2 import (
     Tool,
     ToolChoice,
 )
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 from tests.services.inference.providers.openai_calls import (
     ANTHROPIC,
     ASSISTANT,

@@ -21,7 +21,7 @@ from services.inference.providers.openai import shaping
 from services.inference.providers.openai.events import StreamReader, events_from_whole
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.request import build_request
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 from tests.services.inference.providers.openai_calls import (
     ANTHROPIC,
     ASSISTANT,

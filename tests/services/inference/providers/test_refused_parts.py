@@ -10,7 +10,7 @@ from gateway.inference.v1.inference_pb2 import ThinkingConfig, Tool
 from services.inference.catalogue import server_facts
 from services.inference.providers.base import Call
 from tests.services.inference.providers import anthropic_calls, openai_calls
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 from tests.services.inference.providers.openai_calls import (
     ANTHROPIC,
     ASSISTANT,

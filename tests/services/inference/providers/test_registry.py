@@ -18,9 +18,9 @@ from services.inference.providers import registry
 from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.thinking import Signer
-from tests.services.inference.adapting import adaptation
-from tests.services.inference.kept import Kept
-from tests.services.inference.remembering import Memories
+from tests.services.inference.fake_adaptation import adaptation
+from tests.services.inference.fake_files import FakeFiles
+from tests.services.inference.fake_memories import FakeMemories
 
 KEYLESS = Provider(kind="openai", base_url="http://upstream.test", api_key_env="NO_SUCH_KEY")
 
@@ -45,8 +45,8 @@ def engine(providers: Mapping[str, Provider], *configured: Model) -> Engine:
     return Engine(
         Routes(models, built),
         signer,
-        Kept({}),
-        Memories(),
+        FakeFiles({}),
+        FakeMemories(),
         Limits(),
         Memory(),
         metrics,

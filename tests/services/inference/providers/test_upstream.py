@@ -7,12 +7,12 @@ import pytest
 
 from services.common.errors import UpstreamError
 from services.inference.http import Client
-from tests.services.inference.providers.scripted import (
+from tests.services.inference.providers.scripted_server import (
     END,
     SSE_HEAD,
     Connection,
-    Setting,
-    setting,
+    ScriptedUpstream,
+    scripted_upstream,
 )
 from tests.services.inference.providers.upstream_calls import (
     failure,
@@ -21,7 +21,7 @@ from tests.services.inference.providers.upstream_calls import (
 )
 
 
-async def test_a_post_sends_body_and_headers_of_the_provider(here: Setting) -> None:
+async def test_a_post_sends_body_and_headers_of_the_provider(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(b' {"a":1}\n'))
     body = await here.upstream().post("/x", b'{"q":2}', headers=[("beta", "b")])
     assert body == b' {"a":1}\n'
@@ -35,13 +35,13 @@ async def test_a_post_sends_body_and_headers_of_the_provider(here: Setting) -> N
     }
 
 
-async def test_the_query_of_the_base_url_goes_with_every_request(here: Setting) -> None:
+async def test_the_query_of_the_base_url_goes_with_every_request(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(b"{}"))
     await here.upstream(here.server.url + "/?api-version=a%20b").post("/x", b"{}")
     assert here.server.requests[0].target == "/v1/x?api-version=a+b"
 
 
-async def test_a_path_may_name_a_model_and_have_a_query(here: Setting) -> None:
+async def test_a_path_may_name_a_model_and_have_a_query(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(b"{}"))
     upstream = here.upstream(here.server.url + "?api-version=a")
     await upstream.post("/models/gemini-2.5-pro:stream?alt=sse", b"{}")
@@ -49,14 +49,14 @@ async def test_a_path_may_name_a_model_and_have_a_query(here: Setting) -> None:
     assert target == "/v1/models/gemini-2.5-pro:stream?api-version=a&alt=sse"
 
 
-async def test_a_gzipped_answer_is_unpacked(here: Setting) -> None:
+async def test_a_gzipped_answer_is_unpacked(here: ScriptedUpstream) -> None:
     here.server.plays(
         lambda c: c.answer(gzip.compress(b'{"a":1}'), headers="content-encoding: gzip")
     )
     assert await here.upstream().post("/x", b"{}") == b'{"a":1}'
 
 
-async def test_calls_one_after_the_other_share_a_connection(here: Setting) -> None:
+async def test_calls_one_after_the_other_share_a_connection(here: ScriptedUpstream) -> None:
     async def script(connection: Connection) -> None:
         if len(here.server.requests) % 2:
             await connection.answer(b"{}")
@@ -72,14 +72,14 @@ async def test_calls_one_after_the_other_share_a_connection(here: Setting) -> No
     assert here.server.connections == 1
 
 
-async def test_a_redirect_is_a_failure_and_is_not_followed(here: Setting) -> None:
+async def test_a_redirect_is_a_failure_and_is_not_followed(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(b"", 307, f"location: {here.server.url}/y"))
     error = await failure(here.upstream(), stream=False)
     assert (reason_of(error), error.status) == ("UPSTREAM_ERROR", 307)
     assert len(here.server.requests) == 1
 
 
-async def test_no_cookie_that_a_provider_sets_comes_back_to_it(here: Setting) -> None:
+async def test_no_cookie_that_a_provider_sets_comes_back_to_it(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(b"{}", headers="set-cookie: a=b"))
     await here.upstream().post("/x", b"{}")
     await here.upstream().post("/x", b"{}")
@@ -87,7 +87,9 @@ async def test_no_cookie_that_a_provider_sets_comes_back_to_it(here: Setting) ->
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_refusal_is_classified_with_its_body_and_wait(here: Setting, stream: bool) -> None:
+async def test_a_refusal_is_classified_with_its_body_and_wait(
+    here: ScriptedUpstream, stream: bool
+) -> None:
     here.server.plays(lambda c: c.answer(b'{"error":"slow down"}', 429, "Retry-After: 1.5"))
     error = await failure(here.upstream(), stream=stream)
     assert (reason_of(error), error.status) == ("UPSTREAM_RATE_LIMITED", 429)
@@ -95,7 +97,7 @@ async def test_a_refusal_is_classified_with_its_body_and_wait(here: Setting, str
 
 
 @pytest.mark.parametrize("status", [401, 429, 500])
-async def test_the_log_is_told_what_callers_are_not(here: Setting, status: int) -> None:
+async def test_the_log_is_told_what_callers_are_not(here: ScriptedUpstream, status: int) -> None:
     told = b'{"error":{"type":"t","code":"c","message":"Org o1\\nowes, I saw very-secret-word"}}'
     here.server.plays(lambda c: c.answer(told, status))
     error = await failure(here.upstream(), stream=False)
@@ -103,18 +105,18 @@ async def test_the_log_is_told_what_callers_are_not(here: Setting, status: int) 
     assert error.cause() == r"t/c: Org o1\nowes, I saw [redacted]"
 
 
-async def test_the_log_has_the_beginning_of_long_words(here: Setting) -> None:
+async def test_the_log_has_the_beginning_of_long_words(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(b'{"error":"%s"}' % (b"x" * 10_000), 500))
     assert len((await failure(here.upstream(), stream=False)).cause()) == 500
 
 
-async def test_the_key_sent_is_taken_out_of_the_providers_words(here: Setting) -> None:
+async def test_the_key_sent_is_taken_out_of_the_providers_words(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(b'{"error":"I saw very-secret-word"}', 400))
     error = await failure(here.upstream(), stream=False)
     assert error.message == "I saw [redacted]"
 
 
-async def test_of_an_endless_error_body_only_the_beginning_is_read(here: Setting) -> None:
+async def test_of_an_endless_error_body_only_the_beginning_is_read(here: ScriptedUpstream) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(b"HTTP/1.1 500 S\r\n\r\n")
         while True:
@@ -125,7 +127,7 @@ async def test_of_an_endless_error_body_only_the_beginning_is_read(here: Setting
     assert (error.status, len(error.body)) == (500, 4096)
 
 
-async def test_an_error_without_its_body_has_its_status(here: Setting) -> None:
+async def test_an_error_without_its_body_has_its_status(here: ScriptedUpstream) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(b"HTTP/1.1 503 S\r\ncontent-length: 9\r\n\r\n")
         await connection.until_left()
@@ -142,21 +144,21 @@ async def test_an_answer_over_the_bound_is_a_failure_and_left(stream: bool) -> N
         while True:
             await connection.chunk(b"data: x\n\n" * 1000)
 
-    async with setting(Client(5, max_answer=1 << 20)) as here:
+    async with scripted_upstream(Client(5, max_answer=1 << 20)) as here:
         here.server.plays(script)
         error = await failure(here.upstream(), stream=stream)
         assert (reason_of(error), error.limit) == ("UPSTREAM_ERROR", "limits.max_answer")
         await asyncio.wait_for(here.server.left.wait(), 5)
 
 
-async def test_an_answer_other_than_a_json_object_is_a_failure(here: Setting) -> None:
+async def test_an_answer_other_than_a_json_object_is_a_failure(here: ScriptedUpstream) -> None:
     for body in (b"<html>", b"[1]", b'{"a":'):
         with pytest.raises(UpstreamError) as raised:
             here.upstream().json_object(body)
         assert (reason_of(raised.value), raised.value.body) == ("UPSTREAM_ERROR", body.decode())
 
 
-async def test_an_answer_of_200_that_tells_an_error_is_that_error(here: Setting) -> None:
+async def test_an_answer_of_200_that_tells_an_error_is_that_error(here: ScriptedUpstream) -> None:
     with pytest.raises(UpstreamError) as raised:
         here.upstream().json_object(b'{"error":{"type":"overloaded_error"}}')
     assert reason_of(raised.value) == "UPSTREAM_OVERLOADED"
@@ -164,14 +166,14 @@ async def test_an_answer_of_200_that_tells_an_error_is_that_error(here: Setting)
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_no_server_at_the_address_is_a_connection_failure(
-    here: Setting, stream: bool, unused_tcp_port: int
+    here: ScriptedUpstream, stream: bool, unused_tcp_port: int
 ) -> None:
     upstream = here.upstream(f"http://127.0.0.1:{unused_tcp_port}")
     error = await failure(upstream, stream=stream)
     assert (reason_of(error), error.status) == ("UPSTREAM_CONNECTION", None)
 
 
-async def test_a_plain_server_at_an_https_url_is_a_failure(here: Setting) -> None:
+async def test_a_plain_server_at_an_https_url_is_a_failure(here: ScriptedUpstream) -> None:
     async def answer_in_the_clear(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
@@ -205,7 +207,7 @@ async def test_a_connection_that_does_not_come_about_says_why(
         writer.close()
 
     async with (
-        setting(Client(connect_timeout_s=5)) as here,
+        scripted_upstream(Client(connect_timeout_s=5)) as here,
         await asyncio.start_server(answer_in_the_clear, "127.0.0.1", 0) as server,
     ):
         is_secure = address.startswith("https")
@@ -218,7 +220,7 @@ async def test_a_connection_that_does_not_come_about_says_why(
 @pytest.mark.parametrize("before", [b"", SSE_HEAD, SSE_HEAD + b"9\r\ndata: a\n\n\r\n"])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_connection_that_breaks_is_a_connection_failure(
-    here: Setting, stream: bool, before: bytes
+    here: ScriptedUpstream, stream: bool, before: bytes
 ) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(before)
@@ -228,7 +230,7 @@ async def test_a_connection_that_breaks_is_a_connection_failure(
     assert reason_of(await failure(here.upstream(), stream=stream)) == "UPSTREAM_CONNECTION"
 
 
-async def test_a_body_shorter_than_it_said_is_a_connection_failure(here: Setting) -> None:
+async def test_a_body_shorter_than_it_said_is_a_connection_failure(here: ScriptedUpstream) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(b"HTTP/1.1 200 S\r\ncontent-length: 9\r\n\r\n{}")
         connection.close()
@@ -237,7 +239,7 @@ async def test_a_body_shorter_than_it_said_is_a_connection_failure(here: Setting
     assert reason_of(await failure(here.upstream(), stream=False)) == "UPSTREAM_CONNECTION"
 
 
-async def test_something_that_is_not_http_is_a_failure(here: Setting) -> None:
+async def test_something_that_is_not_http_is_a_failure(here: ScriptedUpstream) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(b"220 smtp ready\r\n\r\n")
         connection.close()
@@ -246,14 +248,14 @@ async def test_something_that_is_not_http_is_a_failure(here: Setting) -> None:
     assert reason_of(await failure(here.upstream(), stream=False)) == "UPSTREAM_ERROR"
 
 
-async def test_silence_before_the_answer_ends_at_the_step_timeout(here: Setting) -> None:
+async def test_silence_before_the_answer_ends_at_the_step_timeout(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.until_left())
     error = await failure(here.upstream(step_timeout_s=0.05), stream=False)
     assert (reason_of(error), error.status) == ("UPSTREAM_TIMEOUT", None)
     await asyncio.wait_for(here.server.left.wait(), 1)
 
 
-async def test_a_post_that_its_caller_bounds_has_that_bound_alone(here: Setting) -> None:
+async def test_a_post_that_its_caller_bounds_has_that_bound_alone(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.until_left())
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
@@ -264,7 +266,7 @@ async def test_a_post_that_its_caller_bounds_has_that_bound_alone(here: Setting)
 @pytest.mark.parametrize("sent", [b"", SSE_HEAD, SSE_HEAD + b"9\r\ndata: a\n\n\r\n"])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_cancelled_call_closes_its_connection_at_once(
-    here: Setting, stream: bool, sent: bytes
+    here: ScriptedUpstream, stream: bool, sent: bytes
 ) -> None:
     waiting = asyncio.Event()
 

@@ -10,12 +10,12 @@ from services.common.errors import UpstreamError
 from services.inference.http import Client
 from services.inference.providers import upstream as upstream_module
 from services.inference.providers.idle_reader import IdleTimeoutReader
-from tests.services.inference.providers.scripted import (
+from tests.services.inference.providers.scripted_server import (
     END,
     SSE_HEAD,
     Connection,
-    Setting,
-    setting,
+    ScriptedUpstream,
+    scripted_upstream,
 )
 from tests.services.inference.providers.upstream_calls import (
     TextReader,
@@ -26,7 +26,7 @@ from tests.services.inference.providers.upstream_calls import (
 )
 
 
-async def test_a_late_stream_end_releases_the_connection(here: Setting) -> None:
+async def test_a_late_stream_end_releases_the_connection(here: ScriptedUpstream) -> None:
     seen = asyncio.Event()
 
     async def script(connection: Connection) -> None:
@@ -50,7 +50,7 @@ async def test_a_stream_without_events_is_left(beside: bytes) -> None:
         while True:
             await connection.chunk(beside * (65536 // len(beside)))
 
-    async with setting(Client(5, max_answer=1 << 20)) as here:
+    async with scripted_upstream(Client(5, max_answer=1 << 20)) as here:
         here.server.plays(script)
         error = await failure(here.upstream(), stream=True)
         assert error.limit == "limits.max_answer"
@@ -71,7 +71,7 @@ async def test_a_large_read_lets_others_have_their_turn() -> None:
         await connection.send(END)
 
     between: list[int] = []
-    async with setting() as here:
+    async with scripted_upstream() as here:
         here.server.plays(script)
         async with aclosing(texts_of(here.upstream())) as texts:
             counting = asyncio.create_task(count())
@@ -84,7 +84,7 @@ async def test_a_large_read_lets_others_have_their_turn() -> None:
 
 @pytest.mark.parametrize("first", [b": wait\n\n", b"data: role\n\n"])
 async def test_silence_before_first_content_is_the_caller_s_to_bound(
-    here: Setting, first: bytes
+    here: ScriptedUpstream, first: bytes
 ) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(SSE_HEAD)
@@ -98,7 +98,7 @@ async def test_silence_before_first_content_is_the_caller_s_to_bound(
     await asyncio.wait_for(here.server.left.wait(), 1)
 
 
-async def test_silence_within_a_stream_ends_at_the_idle_limit(here: Setting) -> None:
+async def test_silence_within_a_stream_ends_at_the_idle_limit(here: ScriptedUpstream) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(SSE_HEAD)
         await connection.chunk(b"data: a\n\n")
@@ -117,7 +117,7 @@ async def test_silence_within_a_stream_ends_at_the_idle_limit(here: Setting) -> 
 
 
 async def test_a_complete_answer_is_waited_for_less_long(
-    here: Setting, monkeypatch: pytest.MonkeyPatch
+    here: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(SSE_HEAD)
@@ -140,7 +140,7 @@ async def test_a_complete_answer_is_waited_for_less_long(
             await anext(texts)
 
 
-async def test_all_events_of_one_read_are_one_batch(here: Setting) -> None:
+async def test_all_events_of_one_read_are_one_batch(here: ScriptedUpstream) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(SSE_HEAD + b"1b\r\ndata: 1\n\ndata: 2\n\ndata: 3\n\n\r\n" + END)
 
@@ -148,7 +148,7 @@ async def test_all_events_of_one_read_are_one_batch(here: Setting) -> None:
     assert await streamed(here.upstream()) == [[b"1", b"2", b"3"]]
 
 
-async def test_the_last_event_ends_a_stream_left_open(here: Setting) -> None:
+async def test_the_last_event_ends_a_stream_left_open(here: ScriptedUpstream) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(SSE_HEAD)
         await connection.chunk(b"data: 1\n\ndata: last\n\n")
@@ -159,7 +159,7 @@ async def test_the_last_event_ends_a_stream_left_open(here: Setting) -> None:
     await asyncio.wait_for(here.server.left.wait(), 1)
 
 
-async def test_a_stream_that_the_server_ends_early_just_ends(here: Setting) -> None:
+async def test_a_stream_that_the_server_ends_early_just_ends(here: ScriptedUpstream) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(SSE_HEAD)
         await connection.chunk(b"data: 1\n\ndata: 2")
@@ -170,22 +170,24 @@ async def test_a_stream_that_the_server_ends_early_just_ends(here: Setting) -> N
 
 
 @pytest.mark.parametrize("sent", [b"", b"8\r\n: wait\n\n\r\n"])
-async def test_a_stream_of_no_event_just_ends(here: Setting, sent: bytes) -> None:
+async def test_a_stream_of_no_event_just_ends(here: ScriptedUpstream, sent: bytes) -> None:
     here.server.plays(lambda c: c.send(SSE_HEAD + sent + END))
     assert await streamed(here.upstream()) == []
 
 
-async def test_an_answer_that_is_no_event_stream_is_a_failure(here: Setting) -> None:
+async def test_an_answer_that_is_no_event_stream_is_a_failure(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(b"{}"))
     assert reason_of(await failure(here.upstream(), stream=True)) == "UPSTREAM_ERROR"
 
 
-async def test_an_event_stream_without_a_content_type_is_taken_as_one(here: Setting) -> None:
+async def test_an_event_stream_without_a_content_type_is_taken_as_one(
+    here: ScriptedUpstream,
+) -> None:
     here.server.plays(lambda c: c.answer(b"data: 1\n\n", headers="x: y"))
     assert await streamed(here.upstream()) == [[b"1"]]
 
 
-async def test_an_event_of_16_mb_passes(here: Setting) -> None:
+async def test_an_event_of_16_mb_passes(here: ScriptedUpstream) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(SSE_HEAD)
         await connection.chunk(b"data: " + b"x" * (16 << 20) + b"\n\n")
@@ -196,7 +198,7 @@ async def test_an_event_of_16_mb_passes(here: Setting) -> None:
     assert len(data) == 16 << 20
 
 
-async def test_an_oversized_event_closes_the_connection(here: Setting) -> None:
+async def test_an_oversized_event_closes_the_connection(here: ScriptedUpstream) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(SSE_HEAD)
         await connection.chunk(b"data: " + b"x" * (1 << 17))
@@ -208,7 +210,7 @@ async def test_an_oversized_event_closes_the_connection(here: Setting) -> None:
     await asyncio.wait_for(here.server.left.wait(), 1)
 
 
-async def test_closing_a_stream_midway_closes_its_connection(here: Setting) -> None:
+async def test_closing_a_stream_midway_closes_its_connection(here: ScriptedUpstream) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(SSE_HEAD)
         await connection.chunk(b"data: a\n\n")
@@ -229,7 +231,7 @@ def readers() -> int:
     return sum(type(one) is IdleTimeoutReader for one in gc.get_objects())
 
 
-async def test_many_aborted_streams_leave_nothing_behind(here: Setting) -> None:
+async def test_many_aborted_streams_leave_nothing_behind(here: ScriptedUpstream) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(SSE_HEAD)
         await connection.chunk(b"data: a\n\n")

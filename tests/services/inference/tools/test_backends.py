@@ -15,7 +15,7 @@ from services.common.settings import WebSearch
 from services.inference import http
 from services.inference.tools.backends import search_backend
 from services.inference.tools.search import SearchResult
-from tests.services.inference.providers.scripted import (
+from tests.services.inference.providers.scripted_server import (
     Connection,
     Request,
     ScriptedServer,
