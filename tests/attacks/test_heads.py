@@ -39,7 +39,7 @@ async def test_many_unfinished_heads_share_a_bound(target: Gateway, observer: Ob
     measured.assert_harmless()
 
 
-async def test_no_part_of_a_malformed_request_is_logged_or_told(target: Gateway) -> None:
+async def test_no_part_of_a_malformed_request_is_logged_or_shown(target: Gateway) -> None:
     requests = [
         data
         for of in (in_fields, in_framing, in_line)

@@ -151,7 +151,7 @@ async def test_what_is_no_message_is_a_failure(
     measured.assert_harmless()
 
 
-async def test_what_every_chunk_would_repeat_is_told_once(
+async def test_fields_repeated_by_every_chunk_are_sent_once(
     attacker: Attacker, observer: Observer
 ) -> None:
     async with observer.watch() as measured:

@@ -125,7 +125,7 @@ async def test_an_unreachable_gateway_is_an_error_of_the_dialect() -> None:
                 assert content["error"]["code"] == "unavailable"
 
 
-async def test_the_access_log_tells_requests_apart_and_no_credentials() -> None:
+async def test_the_access_log_identifies_requests_without_keys() -> None:
     headers = {"authorization": "Bearer gw-secret", "x-request-id": "mine"}
     async with before_a_stand_in() as (envoy, _):
         async with (

@@ -50,7 +50,7 @@ def lines(caplog, later):
     return come
 
 
-def test_a_line_tells_what_was_asked_and_how_it_ended(clock, later, lines):
+def test_a_line_has_the_request_and_its_outcome(clock, later, lines):
     logs.request_id.set("req_one")
     AccessLog(2, clock, later).answered(
         "POST", "/beta/v1/messages", 404, 0.01234, lambda: {"model": "m"}
@@ -99,7 +99,7 @@ def test_details_are_asked_for_where_there_is_a_line(clock, later, lines):
     assert asked == [0, 1]
 
 
-def test_the_next_line_tells_once_how_many_were_left_out(clock, later, lines):
+def test_the_next_line_counts_the_omitted_ones_once(clock, later, lines):
     log = AccessLog(1, clock, later)
     for _ in range(5):
         log.answered("GET", "/a", 200, 0.001, dict)

@@ -90,7 +90,7 @@ async def test_every_provider_is_asked_in_rounds(client, name, stream):
 
 @pytest.mark.parametrize("other", ["sandbox", *OFFICIAL, "mistral", "claude-5"])
 @pytest.mark.parametrize("name", ["sandbox", *OFFICIAL])
-async def test_any_model_goes_on_from_what_another_found(client, name, other):
+async def test_any_model_continues_from_another_s_results(client, name, other):
     tool = {"name": "get_weather", "input_schema": {"type": "object"}}
     asked = user("Please call web_search and get_weather.")
     message = await ask(client, name, [asked], stream=True, tools=[tool], thinking=THINKING)

@@ -103,7 +103,7 @@ async def test_the_bound_on_the_chain_holds_for_searches_too(gateway, web, strea
     assert web.cancelled == 1
 
 
-async def test_a_slow_search_is_told_to_the_model(tmp_path):
+async def test_a_slow_search_is_reported_to_the_model(tmp_path):
     web = Web()
     web.hangs = True
     with with_web(web, timeout_s=0.01):
@@ -210,7 +210,7 @@ async def test_memory_keeps_what_was_said_and_not_what_was_found(gateway, web, s
     assert "Typst sets documents." in answered[-1]["text"]
 
 
-async def test_memory_goes_on_from_a_search_beside_a_call(gateway, web):
+async def test_memory_continues_from_a_search_beside_a_call(gateway, web):
     tool = {"name": "get_weather", "input_schema": {"type": "object"}}
     asked = "Please call web_search and get_weather."
     given = body("anthropic/echo", asked, memory_id="both", tools=[tool])

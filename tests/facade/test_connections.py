@@ -143,7 +143,7 @@ async def test_the_stranger_who_waits_longest_makes_room(gateway, caplog):
         await one.__aexit__(None, None, None)
 
 
-async def test_an_unfinished_head_that_makes_room_is_told(gateway):
+async def test_an_unfinished_head_that_makes_room_is_reported(gateway):
     begun = [connected(gateway, MESSAGES) for _ in range(5)]
     readers = [await one.__aenter__() for one in begun]
     await until(lambda: connections(gateway) == 5)

@@ -84,7 +84,7 @@ async def test_answers_and_errors_may_be_read(tmp_path, stream):
             assert (answer.status, len(told(answer.headers))) == (404, 2)
 
 
-async def test_other_origins_are_told_nothing(tmp_path):
+async def test_other_origins_get_no_headers(tmp_path):
     async with served(tmp_path, APP) as gateway:
         for origin in ("https://evil.example", APP + ".evil", APP.upper(), "null", "*", ""):
             answer = await preflight(gateway, CHAT, Origin=origin)

@@ -246,7 +246,7 @@ async def test_across_dialects_none_go_on_and_none_are_named(
         (CHAT, "openai/m", "Proxy-Authorization"),
     ],
 )
-async def test_no_header_of_an_account_goes_on(relay: Relay, path: str, model: str, name: str):
+async def test_account_headers_are_not_passed_on(relay: Relay, path: str, model: str, name: str):
     status, _ = await relay.ask(path, model, {name: "theirs"})
     assert status == 200
     assert "theirs" not in str(relay.upstream.sent)
@@ -360,7 +360,7 @@ def wanted(**fields: Any) -> GenerateRequest:
     return GenerateRequest(messages=[said], max_tokens=9, **fields)
 
 
-async def test_grpc_callers_send_and_are_told_them(relay: Relay):
+async def test_grpc_callers_send_and_receive_them(relay: Relay):
     relay.upstream.headers = FROM_ANTHROPIC | KEPT_BY_THE_GATEWAY | {"request-id": "req_1"}
     headers = {"anthropic-client-platform": "cli", "anthropic-workspace-id": "theirs"}
     headers |= {"x-api-key": "theirs", "authorization": "theirs", "anthropic-b": "theirs\r\nx: y"}

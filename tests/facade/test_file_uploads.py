@@ -240,7 +240,7 @@ async def test_the_store_refuses_during_the_upload(facade):
     assert not facade.store.kept
 
 
-async def test_a_store_that_dies_in_the_middle_is_told_as_unavailable():
+async def test_a_store_that_dies_midway_is_reported_as_unavailable():
     async with file_facade({}) as facade:
 
         async def body():
@@ -313,7 +313,7 @@ async def test_a_compressed_body_is_refused(facade):
     assert not facade.store.kept
 
 
-async def test_uploads_at_once_stay_apart(facade):
+async def test_concurrent_uploads_stay_separate(facade):
     async def one(number):
         content = bytes([number]) * (1 << 19)
         answer, body = await upload(facade, form(content, f"{number}", purpose="batch"))

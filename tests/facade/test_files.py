@@ -286,7 +286,7 @@ class TestDownloads:
             assert answer.headers["ETag"] == f'"{file.sha256}"'
             assert body == (b"" if status == 304 else b"content")
 
-    async def test_head_tells_what_get_would(self, facade):
+    async def test_head_has_the_headers_of_get(self, facade):
         file = facade.store.add(CONTENT)
         answer, body = await facade.ask("HEAD", f"{FILES}/{file.id}/content")
         assert (answer.status, body) == (200, b"")
@@ -303,7 +303,7 @@ class TestDownloads:
             with pytest.raises(aiohttp.ClientPayloadError):
                 await answer.read()
 
-    async def test_a_store_that_is_away_is_told_before_any_byte(self, facade):
+    async def test_a_store_that_is_away_is_reported_before_any_byte(self, facade):
         file = facade.store.add(CONTENT)
         facade.store.fail = GatewayError(
             errors_pb2.REASON_STORAGE_UNAVAILABLE, "away", retry_after_s=7

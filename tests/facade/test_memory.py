@@ -175,7 +175,7 @@ async def test_a_name_that_no_memory_can_have_is_refused(facade, method, written
     assert not facade.service.calls
 
 
-async def test_a_list_goes_on_at_its_next_page(facade):
+async def test_a_list_continues_at_its_next_page(facade):
     facade.service.answer = pb.ListMemoriesResponse(memories=[MEMORY], next_page_token="abc-_1")
     _, told = await facade.ask("GET", f"{MEMORIES}?limit=1")
     assert (told["has_more"], told["next_page"]) == (True, "abc-_1")

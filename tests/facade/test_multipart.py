@@ -225,7 +225,7 @@ def test_headers_are_bounded_before_they_end(size):
             parser.feed(b"x" * size)
 
 
-def test_what_stands_around_the_parts_is_bounded():
+def test_data_around_the_parts_is_bounded():
     for form in (
         b"x" * (MAX_AROUND + 1),
         WHOLE + b"x" * (MAX_AROUND + 1),

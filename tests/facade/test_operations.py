@@ -56,7 +56,7 @@ async def test_metrics_are_unknown_where_callers_ask(gateway, path):
 
 
 @pytest.mark.parametrize("query", ["verbose", "verbose=1", "%76erbose"])
-async def test_readiness_tells_callers_no_details(gateway, query):
+async def test_readiness_shows_callers_no_details(gateway, query):
     assert await seen(gateway, f"/readyz?{query}") == (200, '{"status": "ready"}')
 
 

@@ -123,7 +123,7 @@ async def messages(gateway: Gateway, body: dict[str, Any]) -> dict[str, Any]:
 
 @STREAMED
 @pytest.mark.parametrize("name", MODELS)
-async def test_a_chat_calls_a_tool_and_goes_on(gateway: Gateway, name: str, stream: bool):
+async def test_a_chat_calls_a_tool_and_continues(gateway: Gateway, name: str, stream: bool):
     said: list[dict[str, Any]] = [{"role": "user", "content": ASKED}]
     body = {"model": MODELS[name], "messages": said, "tools": CHAT_TOOLS, "stream": stream}
     body |= {"reasoning_effort": "high", "temperature": 0.5, "max_tokens": 2000}

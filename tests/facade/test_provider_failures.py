@@ -13,7 +13,7 @@ CHAT = "/beta/v1/chat/completions"
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_refused_connection_is_told_with_its_request(
+async def test_a_refused_connection_is_reported_with_its_request(
     tmp_path, caplog, unused_tcp_port, stream
 ):
     caplog.handler.setFormatter(JsonFormatter())

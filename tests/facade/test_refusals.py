@@ -77,7 +77,7 @@ def chain(*steps: dict[str, Any]) -> dict[str, Any]:
         ),
     ],
 )
-async def test_what_the_service_refuses_is_told_by_the_callers_field(gateway, fields, param, says):
+async def test_refusals_of_the_service_name_the_caller_s_field(gateway, fields, param, says):
     answer, body = await ask(gateway, CHAT, json={**GOOD, **fields})
     message = assert_refused(CHAT, answer, body, 400, param)
     assert message == f"{param}: {says}"

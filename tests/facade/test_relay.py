@@ -164,7 +164,7 @@ async def test_content_puts_off_the_next_sign_of_life() -> None:
 
 
 @in_no_time
-async def test_an_answer_without_content_is_told_at_its_end() -> None:
+async def test_an_answer_without_content_is_sent_at_its_end() -> None:
     assert content(await told(Call([(1, STARTS)], EOF)))[1] == b"^."
 
 
@@ -175,7 +175,7 @@ async def test_a_failure_before_the_headers_is_a_status() -> None:
 
 
 @in_no_time
-async def test_a_failure_after_them_is_told_in_the_stream() -> None:
+async def test_a_failure_after_them_is_reported_in_the_stream() -> None:
     written = await told(Call([(1, STARTS), (9, message())], failure()))
     assert content(written)[1] == b"^#"
 
@@ -232,7 +232,7 @@ kinds = st.lists(st.sampled_from(["", "a", "b"]), min_size=6, max_size=6)
 
 
 @given(times, kinds, times, st.booleans())
-def test_whenever_messages_come_each_is_told_once_and_in_order(
+def test_messages_are_written_once_and_in_order(
     delays: list[float], texts: list[str], more: list[float], fails: bool
 ) -> None:
     at, messages = 0.0, list[tuple[float, StreamGenerateResponse | None]]()

@@ -136,7 +136,7 @@ async def test_however_much_is_sent_the_memory_is_the_same(gateway, path, name):
 
 
 @BOTH
-async def test_a_conversation_goes_on_over_the_other_endpoint(gateway, path, name):
+async def test_a_conversation_continues_over_the_other_endpoint(gateway, path, name):
     await RememberedConversation(gateway, path, name).say("One")
     other = RememberedConversation(gateway, MESSAGES if path == CHAT else CHAT, name)
     assert "One" in await other.say("sandbox: recite")
@@ -268,7 +268,7 @@ async def test_a_file_is_seen_as_long_as_it_is_there(gateway, path, name):
 
 @BOTH
 @STREAMED
-async def test_what_a_small_model_cannot_read_is_left_out_and_told(gateway, path, stream, name):
+async def test_turns_beyond_the_context_are_dropped_and_reported(gateway, path, stream, name):
     conversation = RememberedConversation(gateway, path, name)
     for number in range(7):
         await conversation.say(f"Thing {number} " + "word " * 100)
@@ -330,7 +330,7 @@ async def test_an_answer_whose_reader_left_is_remembered_whole(gateway, path, na
 
 
 @BOTH
-async def test_one_writes_at_a_time_and_others_are_told_to_wait(gateway, path, name):
+async def test_only_one_writes_and_others_are_asked_to_wait(gateway, path, name):
     conversation = RememberedConversation(gateway, path, name)
     await conversation.say("One")
     writer = await opened(conversation, "sandbox/stall-half")

@@ -111,7 +111,7 @@ async def test_a_recording_is_converted_only_on_request(media, path):
     ("model", "status"),
     [("sandbox/fail-500", 502), ("anthropic/claude-x", 400), ("nobody", 400)],
 )
-async def test_a_transcriber_that_cannot_is_told_of(media, path, model, status):
+async def test_a_failing_transcriber_is_reported(media, path, model, status):
     part = by_id(path, await media.keep("talk.wav", speech()))
     told = await media.ask(path, "blind-openai", [part], multimodal={"audio": {"model": model}})
     assert told.status == status

@@ -28,7 +28,7 @@ LAST = {
 @FORMS
 @MODES
 @pytest.mark.parametrize("fault", LAST)
-async def test_the_last_failure_is_told_with_every_attempt(at, path, stream, mode, fault):
+async def test_the_last_failure_is_reported_with_every_attempt(at, path, stream, mode, fault):
     action, status, code = LAST[fault]
     models = at.fresh()
     at.upstream.plays(models.first, actions.fails(503, "a secret of the provider's"))

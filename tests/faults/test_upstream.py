@@ -22,7 +22,7 @@ def alone(models, stream):
 @FORMS
 @STREAMS
 @PROVIDERS
-async def test_a_model_without_a_fault_is_heard_whole(at, path, stream, provider):
+async def test_a_model_without_a_fault_answers_whole(at, path, stream, provider):
     models = at.fresh(provider)
     at.upstream.plays(models.first, actions.answers())
     body = alone(models, stream)

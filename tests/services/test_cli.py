@@ -50,7 +50,7 @@ def gateway(tmp_path: Path) -> Command:
     return Command(tmp_path)
 
 
-def test_a_new_key_stands_alone_on_standard_output(gateway: Command) -> None:
+def test_a_new_key_is_alone_on_standard_output(gateway: Command) -> None:
     output, errors = gateway("keys create --user ada")
     assert is_key(output.removesuffix("\n"))
     assert "Keep it" in errors
@@ -98,7 +98,7 @@ def test_what_cannot_be_done_is_one_line_that_says_what_to_do(gateway: Command) 
     assert "1 to 64" in gateway.refused("keys create --user a/b")
 
 
-def test_a_wrong_command_line_is_told_apart_by_its_status(gateway: Command) -> None:
+def test_a_wrong_command_line_has_its_own_exit_status(gateway: Command) -> None:
     for line in ("keys create", "keys create --user a --plan gold", "up --workers 0", "sandbox"):
         gateway(line, status=2)
     assert "personal_free" in gateway("keys create --user a --plan gold", status=2)[1]

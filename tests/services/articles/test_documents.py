@@ -186,7 +186,7 @@ async def test_one_sweeper_at_a_time_purges_all_documents(editors: EditorService
     assert await second.sweep()
 
 
-async def test_ids_of_one_moment_differ_and_tell_no_number(editors: EditorServices) -> None:
+async def test_ids_of_one_moment_differ_and_reveal_no_count(editors: EditorServices) -> None:
     ada = editors.client()
     ids = {(await ada.create()).id for _ in range(20)}
     assert len(ids) == 20

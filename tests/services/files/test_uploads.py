@@ -90,7 +90,7 @@ async def test_an_upload_whose_caller_leaves_frees_everything(file_store: Runnin
     await assert_nothing_stays(file_store)
 
 
-async def test_a_stall_is_told_over_grpc(file_store: RunningFileStore) -> None:
+async def test_a_stall_is_reported_over_grpc(file_store: RunningFileStore) -> None:
     call = file_store.client().open_upload()
     await call.write(CreateFileRequest(header=FileHeader(filename="a")))
     assert (await call.code()).name == "DEADLINE_EXCEEDED"
@@ -211,7 +211,7 @@ async def test_uploads_at_once_never_pass_the_quota(file_store: RunningFileStore
 
 
 @pytest.mark.parametrize("place", ["folder"], indirect=True)
-async def test_a_full_disk_is_told_and_forgotten_once_there_is_room(
+async def test_a_full_disk_is_reported_until_there_is_room(
     file_store: RunningFileStore, place: Storage
 ) -> None:
     ada = file_store.client()

@@ -59,7 +59,7 @@ async def told(server: Server, *names: str):
         return await abilities.learn(client, {"one": one}, {"one": names})
 
 
-async def test_ollama_tells_of_each_model():
+async def test_ollama_reports_each_model():
     server = Server(OLLAMA)
     assert await told(server, *OLLAMA) == {
         ("one", "llava:latest"): frozenset({IMAGE}),
@@ -75,7 +75,7 @@ async def test_ollama_tells_of_each_model():
         ({"vision": False}, set()),
     ],
 )
-async def test_llama_server_tells_of_its_model(modalities, inputs):
+async def test_llama_server_reports_its_model(modalities, inputs):
     server = Server(props={"modalities": modalities})
     assert await told(server, "m") == {("one", "m"): frozenset(inputs)}
 

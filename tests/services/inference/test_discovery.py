@@ -142,7 +142,7 @@ async def test_googles_models_are_listed_a_page_at_a_time():
 
 
 @pytest.mark.parametrize("answer", [{"error": {"code": 403}}, [], "not JSON", None])
-async def test_what_is_no_list_of_googles_models_tells_none(answer):
+async def test_an_invalid_list_of_google_models_is_empty(answer):
     async with serving(server(answer)) as url, Client(connect_timeout_s=5) as client:
         one = Provider(kind="gemini", base_url=f"{url}/v1")
         assert await discovery.learn(client, {"one": one}) == {}

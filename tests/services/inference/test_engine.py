@@ -121,7 +121,7 @@ async def test_a_stream_and_a_whole_answer_are_the_same():
     assert list(whole.served.dropped) == ["seed"]
 
 
-async def test_a_failure_tells_what_was_tried_and_for_how_long():
+async def test_a_failure_lists_its_attempts_and_their_durations():
     failure = UpstreamError(errors_pb2.REASON_UPSTREAM_ERROR, "it failed", status=500)
     with pytest.raises(UpstreamError) as failed:
         await engine(PlayedProvider([failure]), upstream="u").generate(request(fallback=DISABLED))
@@ -153,7 +153,7 @@ async def test_usage_is_estimated_when_the_provider_sent_none():
     assert whole.usage.output_tokens > 0
 
 
-async def test_usage_that_was_told_is_not_estimated():
+async def test_usage_that_was_reported_is_not_estimated():
     provider = PlayedProvider([[start(), *text("one two"), *end()]])
     whole = await engine(provider).generate(request(stop_sequences=["two"]))
     assert whole.usage == Usage(input_tokens=3)

@@ -131,6 +131,6 @@ def test_a_recording_costs_by_its_size() -> None:
     assert cost(Block(media=Media(kind=AUDIO, url="https://x/y.mp3"))) > minute
 
 
-def test_a_file_that_is_not_utf_8_is_estimated_all_the_same() -> None:
+def test_a_file_that_is_not_utf_8_is_still_estimated() -> None:
     media = Media(kind=DOCUMENT, data=b"\xff\xfe" * 50, mime_type="text/plain")
     assert cost(Block(media=media)) == 51

@@ -84,7 +84,7 @@ async def test_who_does_not_take_it_is_asked_in_their_words(
 
 @BOTH
 @in_no_time
-async def test_a_model_that_stands_in_may_need_its_translation(stream: bool) -> None:
+async def test_a_fallback_model_may_need_a_translation(stream: bool) -> None:
     scripted = ScriptedEngine(fallbacks=("b", "pre"))
     scripted.q.sources = False
     for model in ("a", "b"):

@@ -158,7 +158,7 @@ async def test_input_that_is_not_the_roles_is_refused(
         assert await reason_of(ask, request_) == "INVALID_REQUEST"
 
 
-async def test_the_failures_of_a_provider_are_told(tmp_path: Path) -> None:
+async def test_the_failures_of_a_provider_are_reported(tmp_path: Path) -> None:
     async with task_caller(tmp_path, summarise="sandbox/fail-context", embed="sandbox/echo") as ask:
         assert await reason_of(ask, SUMMARISE) == "CONTEXT_LENGTH_EXCEEDED"
         assert await reason_of(ask, EMBED) == "UPSTREAM_REJECTED"

@@ -292,7 +292,7 @@ def test_thinking_that_begins_with_text_is_signed_whole() -> None:
     assert signed[1] == Event(signature=SIGNER.sign("all of it", "model"))
 
 
-def test_what_is_no_thinking_goes_on_untouched() -> None:
+def test_content_other_than_thinking_stays_unchanged() -> None:
     events = [Event(block_start=Block(text="a")), Event(text="b"), Event(block_stop=BlockStop())]
     assert ThinkingSigner(SIGNER, "model").feed(events) is events
 

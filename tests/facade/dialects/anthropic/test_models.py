@@ -21,7 +21,7 @@ def names(start: int, end: int) -> list[str]:
     return [f"m{number}" for number in range(start, end)]
 
 
-def test_a_model_tells_what_is_known_of_it():
+def test_a_model_has_its_known_facts():
     model = Model(
         name="fast",
         display_name="Fast",

@@ -31,7 +31,7 @@ def test_the_smallest_request_sets_only_what_it_says():
     )
 
 
-def test_streaming_is_told_apart():
+def test_streaming_is_distinguished():
     for stream in (True, False):
         given = parse_messages(orjson.dumps(body(stream=stream)), betas=[], coding=False)
         assert given.stream is stream
@@ -96,7 +96,7 @@ def test_empty_text_goes_and_its_neighbours_meet():
     assert roles_and_texts(request) == [("ROLE_USER", ["a", "b"])]
 
 
-def test_a_message_with_fields_of_its_own_stays_apart():
+def test_a_message_with_its_own_fields_stays_separate():
     request = parsed(
         messages=[
             {"role": "user", "content": "a"},

@@ -313,7 +313,7 @@ def test_the_form_of_the_answer_is_kept(
         ({"include_usage": True, "include_obfuscation": None}, True),
     ],
 )
-def test_a_stream_tells_its_usage_when_asked(options: object, include_usage: bool) -> None:
+def test_a_stream_reports_its_usage_on_request(options: object, include_usage: bool) -> None:
     parsed = parse(stream=True, stream_options=options)
     assert (parsed.stream, parsed.include_usage) == (True, include_usage)
     assert not parsed.request.HasField("extra")

@@ -112,7 +112,7 @@ def test_a_custom_call_may_be_empty() -> None:
     assert told["tool_calls"][0]["custom"] == {"name": "k", "input": ""}
 
 
-def test_a_refusal_stands_apart_from_content() -> None:
+def test_a_refusal_is_separate_from_content() -> None:
     assert message(Block(refusal="no")) == {
         "role": "assistant",
         "content": None,
@@ -120,7 +120,7 @@ def test_a_refusal_stands_apart_from_content() -> None:
     }
 
 
-def test_thinking_is_told_as_reasoning_content() -> None:
+def test_thinking_is_sent_as_reasoning_content() -> None:
     told = message(thinking("a"), Block(redacted_thinking="?"), thinking("b"), text("c"))
     assert told["reasoning_content"] == "ab"
     assert told["content"] == "c"

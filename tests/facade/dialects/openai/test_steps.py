@@ -50,7 +50,7 @@ def step(parameters: dict[str, Any], **outer: Any) -> GenerateRequest:
         ({"user": "a"}, {"user": "b"}, GenerateRequest(end_user="b")),
     ],
 )
-def test_a_step_tells_what_differs_from_the_request(
+def test_a_step_holds_what_differs_from_the_request(
     outer: dict[str, Any], parameters: dict[str, Any], told: GenerateRequest
 ) -> None:
     assert step(parameters, **outer) == told

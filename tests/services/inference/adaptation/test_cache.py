@@ -53,7 +53,7 @@ def test_what_is_kept_comes_back(value):
 
 
 @given(st.binary(max_size=200))
-def test_damaged_bytes_are_told_of(content):
+def test_damaged_bytes_are_reported(content):
     try:
         load(content)
     except ValueError:
@@ -116,7 +116,7 @@ async def test_a_folder_holds_what_was_put_for_its_user_alone(tmp_path):
     assert await store.entries() == []
 
 
-async def test_a_folder_that_cannot_be_written_is_told_of(tmp_path):
+async def test_a_folder_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "kept").write_text("no folder")
     store = Folder(tmp_path / "kept", ROOM)
     for attempt in (store.put("a/1", b"one"), store.get("a/1")):

@@ -131,7 +131,7 @@ async def test_a_helper_is_asked_without_conversions_of_its_own():
     assert asked.messages[0].blocks[0].text == "Count"
 
 
-async def test_the_first_failure_in_order_is_told_and_ends_the_others():
+async def test_the_first_failure_is_reported_and_ends_the_others():
     async def fail(name: str) -> None:
         raise AdaptationError(2, name)
 

@@ -41,7 +41,7 @@ async def test_the_next_model_answers_for_a_silent_one(stream):
 
 @both
 @in_no_time
-async def test_the_first_wins_if_it_speaks_first_after_all(stream):
+async def test_the_first_wins_if_its_content_comes_first(stream):
     scripted = ScriptedEngine()
     scripted.p.plays("a", [12, *answer("I am a")])
     scripted.p.plays("b", [FOREVER])
@@ -88,7 +88,7 @@ async def test_a_first_that_fails_leaves_the_race_to_the_second(stream):
 
 @both
 @in_no_time
-async def test_when_both_fail_the_chain_goes_on_behind_the_second(stream):
+async def test_when_both_fail_the_chain_continues_after_the_second(stream):
     scripted = ScriptedEngine()
     scripted.p.plays("a", [11, failing(401)])
     scripted.p.plays("b", [4, failing(401)])
@@ -256,7 +256,7 @@ async def test_a_caller_who_leaves_a_race_leaves_nothing_behind(stream, at):
 
 @both
 @in_no_time
-async def test_who_speaks_at_the_very_same_moment_spoils_nothing(stream):
+async def test_simultaneous_first_contents_spoil_nothing(stream):
     for first_at in (11 - 1e-9, 11, 11 + 1e-9):
         scripted = ScriptedEngine()
         began = now()

@@ -53,7 +53,7 @@ def blocks(events: list[Event]) -> list[Block]:
 
 class TestPrefilling:
     @in_no_time
-    async def test_a_model_that_prefills_goes_on_with_what_was_sent(self):
+    async def test_a_prefilling_model_continues_the_delivered_text(self):
         scripted = ScriptedEngine(fallbacks=("pre",))
         scripted.p.plays("a", broken(SAID, silence()))
         scripted.q.plays("pre", answer(REST, tokens=5))
@@ -68,7 +68,7 @@ class TestPrefilling:
         assert scripted.is_quiet()
 
     @in_no_time
-    async def test_it_goes_on_without_thinking_which_excludes_prefill(self):
+    async def test_a_retry_with_prefill_has_no_thinking(self):
         scripted = ScriptedEngine(fallbacks=("pre",))
         scripted.p.plays("a", broken(SAID, silence()))
         scripted.q.plays("pre", answer(REST))
@@ -79,7 +79,7 @@ class TestPrefilling:
         assert not call.request.HasField("thinking")
 
     @in_no_time
-    async def test_a_step_has_its_time_anew_when_it_goes_on(self):
+    async def test_a_continuing_step_has_its_whole_timeout_again(self):
         scripted = ScriptedEngine(step_timeout_s=60)
         first, failure = broken(SAID)
         scripted.q.plays("pre", [first, 100, failure], answer(REST))
@@ -87,7 +87,7 @@ class TestPrefilling:
         assert len(scripted.q.calls) == 2
 
     @in_no_time
-    async def test_the_same_model_goes_on_where_retries_are_left(self):
+    async def test_the_same_model_continues_while_retries_are_left(self):
         scripted = ScriptedEngine()
         scripted.q.plays("pre", broken(SAID), answer(REST))
         events = await scripted.stream(request("pre"))
@@ -121,7 +121,7 @@ class TestPrefilling:
         assert scripted.q.calls[0][1].request.messages[-1].blocks[0].text == "Two,"
 
     @in_no_time
-    async def test_it_goes_on_behind_the_callers_own_prefill(self):
+    async def test_a_retry_continues_after_the_caller_s_prefill(self):
         scripted = ScriptedEngine(fallbacks=("pre",))
         scripted.p.plays("a", broken(" two,", silence()))
         scripted.q.plays("pre", answer(REST))
@@ -203,7 +203,7 @@ class TestRepeating:
 
     @pytest.mark.parametrize("other", ["One, zwei,", "One,", "Two", ""])
     @in_no_time
-    async def test_any_other_answer_is_given_up_and_the_failure_told(self, other):
+    async def test_any_other_answer_is_dropped_and_reported_as_failed(self, other):
         scripted = ScriptedEngine(fallbacks=("b",))
         scripted.p.plays("a", broken(SAID, silence()))
         scripted.p.plays("b", answer(other))
@@ -258,7 +258,7 @@ class TestRepeating:
         assert call.tool_use == ToolUse(id="id1", name="f", input='{"a":1}')
 
     @in_no_time
-    async def test_fields_that_came_with_thoughts_are_not_told_twice(self):
+    async def test_fields_that_came_with_thoughts_are_not_sent_twice(self):
         def details(text: str) -> Event:
             json = b'{"reasoning_details":[{"index":0,"text":"%b"}]}' % text.encode()
             return Event(further=pb.Further(message=Opaque(dialect=OPENAI, json=json)))
@@ -345,7 +345,7 @@ class TestBounds:
         assert len(scripted.asked()) == asked
 
     @in_no_time
-    async def test_of_counts_before_the_content_the_last_is_told(self):
+    async def test_the_last_count_before_the_content_is_reported(self):
         scripted = ScriptedEngine()
         counts = [[Event(usage=Usage(input_tokens=count))] * 2 for count in range(50)]
         scripted.p.plays("a", [[start()], *counts, *answer("x")[0:1]])
@@ -359,7 +359,7 @@ class TestBounds:
         assert told[0] == 49
 
     @in_no_time
-    async def test_disabled_tells_the_failure(self):
+    async def test_disabled_fallback_reports_the_failure(self):
         scripted = ScriptedEngine()
         scripted.p.plays("a", broken(SAID))
         with pytest.raises(UpstreamError):
@@ -384,7 +384,7 @@ class TestBounds:
         assert scripted.asked() == [(0, "a")]
 
     @in_no_time
-    async def test_an_answer_whose_end_was_told_is_whole(self):
+    async def test_an_answer_with_a_stop_reason_is_whole(self):
         scripted = ScriptedEngine()
         scripted.p.plays("a", [[start(), *opening(SAID)], ending()[:2], cut()])
         assert text_of(await scripted.stream(request())) == SAID

@@ -74,7 +74,7 @@ async def test_usage_is_that_of_the_step_that_served(stream):
 
 @both
 @in_no_time
-async def test_when_all_fail_the_last_failure_tells_every_attempt(stream):
+async def test_when_all_fail_the_last_failure_lists_every_attempt(stream):
     scripted = ScriptedEngine()
     scripted.p.plays("a", [failing(401)])
     scripted.p.plays("b", [failing(404)])
@@ -193,7 +193,7 @@ async def test_silence_is_not_tried_again(stream):
 
 @both
 @in_no_time
-async def test_a_step_has_its_time_until_it_speaks(stream):
+async def test_a_step_has_its_timeout_until_first_content(stream):
     scripted = ScriptedEngine()
     scripted.p.plays("a", [[start()], FOREVER])
     text, served, _ = await scripted.ask(stream, chain({"model": "a", "timeout_ms": 1500}, "b"))

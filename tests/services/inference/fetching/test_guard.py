@@ -99,7 +99,7 @@ async def test_a_name_with_any_private_address_is_not_connected_to(
     assert error.reason == INVALID
 
 
-async def test_a_private_name_and_an_unknown_one_are_told_alike(net: Internet) -> None:
+async def test_private_and_unknown_names_get_the_same_error(net: Internet) -> None:
     net.names["payroll.internal"] = [["10.1.2.3"]]
     known = await refused(net, "http://payroll.internal/")
     unknown = await refused(net, "http://nothing.internal/")

@@ -263,7 +263,7 @@ def many_turns(opened: OpenTurn) -> TurnContext:
 
 
 @in_no_time
-async def test_turns_that_a_model_has_no_room_for_are_told() -> None:
+async def test_turns_that_a_model_has_no_room_for_are_reported() -> None:
     scripted = ScriptedEngine()
     scripted.memories.context = many_turns
     asked = [request(user("Hi"), model="tiny") for _ in range(3)]

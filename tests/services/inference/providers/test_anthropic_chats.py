@@ -83,7 +83,7 @@ def test_cache_control_of_a_chats_message_is_its_last_blocks() -> None:
     assert (body["system"][0]["cache_control"], dropped_of(call)) == (mark, [])
 
 
-def test_what_tells_anthropic_whom_to_bill_goes_to_nobody_else() -> None:
+def test_billing_headers_go_to_anthropic_alone() -> None:
     messages = says(SYSTEM, BILLING, "Be brief."), says(USER, "hi")
     call = call_of(*messages, dialect=ANTHROPIC)
     assert body_of(call, official=False)["system"] == "Be brief."
@@ -96,7 +96,7 @@ def test_what_tells_anthropic_whom_to_bill_goes_to_nobody_else() -> None:
     assert BILLING in orjson.dumps(body_of(chat, official=False)["system"]).decode()
 
 
-def test_anthropic_itself_is_told_whom_to_bill() -> None:
+def test_anthropic_itself_gets_the_billing_header() -> None:
     call = call_of(says(SYSTEM, BILLING, "Be brief."), says(USER, "hi"), dialect=ANTHROPIC)
     assert [block["text"] for block in body_of(call)["system"]] == [BILLING, "Be brief."]
     assert dropped_of(call) == []

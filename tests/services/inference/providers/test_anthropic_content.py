@@ -91,7 +91,7 @@ def test_leading_system_messages_make_the_system_prompt(dialect: int) -> None:
     assert body["messages"] == [{"role": "user", "content": "hi"}]
 
 
-def test_several_system_messages_stay_apart_and_in_order() -> None:
+def test_several_system_messages_stay_separate_and_in_order() -> None:
     body = body_of(call_of(says(SYSTEM, "a"), says(DEVELOPER, "b", "c"), says(USER, "hi")))
     assert [block["text"] for block in body["system"]] == ["a", "b", "c"]
 
@@ -288,7 +288,7 @@ def test_files_of_the_provider_do_not_hide_in_further_fields() -> None:
     assert refusal_of(call) == ("INVALID_REQUEST", "messages[0].content[0]")
 
 
-def test_arguments_may_speak_of_files() -> None:
+def test_arguments_may_mention_files() -> None:
     arguments = {"type": "file", "file_id": "mine"}
     block = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": arguments}
     assert content_of(Block(opaque=opaque(block)), role=ASSISTANT, dialect=ANTHROPIC) == [block]
@@ -301,7 +301,7 @@ def test_cache_control_that_is_no_object_is_refused(text: bytes) -> None:
     assert refused == ("INVALID_REQUEST", "messages[0].content[0].cache_control")
 
 
-def test_the_name_of_a_participant_is_dropped_and_told_once() -> None:
+def test_the_name_of_a_participant_is_dropped_and_reported_once() -> None:
     call = call_of(says(USER, "a", name="ann"), says(USER, "b", name="bob"))
     body_of(call)
     assert dropped_of(call) == ["messages[].name"]

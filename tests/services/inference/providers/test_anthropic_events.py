@@ -339,7 +339,7 @@ def test_an_unknown_stop_reason_keeps_its_name() -> None:
     )
 
 
-def test_the_matched_stop_sequence_is_told() -> None:
+def test_the_matched_stop_sequence_is_reported() -> None:
     finish = events_of(BEGIN, ended("stop_sequence", stop_sequence="END"), OVER)[-1].finish
     assert finish.stop_sequence == "END"
 

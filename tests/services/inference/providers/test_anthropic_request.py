@@ -63,7 +63,7 @@ def test_without_max_tokens_the_models_own_limit_holds(limit: int, sent: int) ->
     assert body_of(call_of(limit=limit))["max_tokens"] == sent
 
 
-def test_sampling_goes_on() -> None:
+def test_sampling_is_passed_on() -> None:
     call = call_of(temperature=0.25, top_p=0.5, top_k=3, stop_sequences=["a", "\n b"])
     body = body_of(call)
     assert (body["temperature"], body["top_p"], body["top_k"]) == (0.25, 0.5, 3)
@@ -109,7 +109,9 @@ def test_what_cannot_be_carried_is_refused_by_its_name_in_chat(
         ({"extra": opaque({"modalities": ["text"]}, OPENAI)}, ["modalities"]),
     ],
 )
-def test_what_changes_little_is_dropped_and_told(fields: dict[str, Any], told: list[str]) -> None:
+def test_what_changes_little_is_dropped_and_reported(
+    fields: dict[str, Any], told: list[str]
+) -> None:
     assert dropped_by(**fields) == told
 
 
@@ -117,7 +119,7 @@ def test_the_end_user_is_named_in_metadata() -> None:
     assert body_of(call_of(end_user="u"))["metadata"] == {"user_id": "u"}
 
 
-def test_the_service_tier_goes_on_in_the_same_dialect() -> None:
+def test_the_service_tier_passes_in_the_same_dialect() -> None:
     body = body_of(call_of(service_tier="standard_only", dialect=ANTHROPIC))
     assert body["service_tier"] == "standard_only"
 
@@ -168,7 +170,7 @@ def test_a_schema_that_is_no_object_is_refused(dialect: int, path: str) -> None:
     assert refusal_of(call) == ("INVALID_REQUEST", path)
 
 
-def test_a_tool_that_runs_at_the_provider_goes_on_as_it_came() -> None:
+def test_a_provider_s_own_tool_passes_unchanged() -> None:
     definition = {"type": "web_search_20250305", "name": "web_search", "max_uses": 2}
     call = call_of(tools=[Tool(opaque=True, extra=opaque(definition))], dialect=ANTHROPIC)
     assert body_of(call)["tools"] == [definition]

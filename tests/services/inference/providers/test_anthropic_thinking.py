@@ -137,7 +137,7 @@ def test_an_effort_of_another_providers_is_dropped() -> None:
     assert dropped_of(call) == ["reasoning_effort"]
 
 
-def test_an_effort_of_anthropics_own_dialect_goes_on() -> None:
+def test_an_effort_of_the_anthropic_dialect_is_passed_on() -> None:
     config = thinking("max", mode=ThinkingConfig.MODE_ADAPTIVE)
     body = body_of(call_of(thinking=config, dialect=ANTHROPIC))
     assert body["thinking"] == {"type": "adaptive"}
@@ -148,7 +148,7 @@ def test_an_effort_of_anthropics_own_dialect_goes_on() -> None:
 
 
 @pytest.mark.parametrize("dialect", [ANTHROPIC, NONE])
-def test_a_given_budget_goes_on(dialect: int) -> None:
+def test_a_given_budget_is_passed_on(dialect: int) -> None:
     config = ThinkingConfig(mode=ENABLED, budget_tokens=2000)
     body = body_of(call_of(thinking=config, max_tokens=3000, dialect=dialect))
     assert body["thinking"] == {"type": "enabled", "budget_tokens": 2000}

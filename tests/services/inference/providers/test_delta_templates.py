@@ -243,7 +243,7 @@ def json_of(tree: list[list[tuple[bytes, bytes]]]) -> bytes:
     st.binary(max_size=3),
 )
 @example(b'{"a":{"t":"hi"},"pad":"hi"}', "hi", "pad", [b"b"], b"")
-def test_whatever_is_known_says_what_reading_it_tells(
+def test_known_frames_yield_the_events_of_parsing(
     json: bytes, text: str, padding: str, others: list[bytes], end: bytes
 ) -> None:
     event = sent(json)

@@ -68,7 +68,7 @@ def test_an_overloaded_provider_is_known_by_its_error_type_too() -> None:
         error_body(type="exceed_context_size_error"),
     ],
 )
-def test_a_conversation_too_long_for_the_model_is_told_as_that(body: bytes) -> None:
+def test_a_too_long_conversation_is_reported_as_such(body: bytes) -> None:
     assert reason_of(judged(400, body)) == "CONTEXT_LENGTH_EXCEEDED"
 
 
@@ -80,7 +80,7 @@ def test_a_conversation_too_long_for_the_model_is_told_as_that(body: bytes) -> N
         error_body(code="x", innererror={"code": "ResponsibleAIPolicyViolation"}),
     ],
 )
-def test_a_filter_that_stopped_the_request_is_told_as_that(body: bytes) -> None:
+def test_a_filter_that_stopped_the_request_is_reported_as_such(body: bytes) -> None:
     assert reason_of(judged(400, body)) == "CONTENT_FILTER"
 
 
@@ -101,7 +101,7 @@ def test_a_refusal_keeps_the_provider_s_message(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>no</html>", b"17", b"[]", b"{}", b'{"error": 5}'])
-def test_a_refusal_without_words_is_told_in_ours(body: bytes) -> None:
+def test_a_refusal_without_a_message_gets_a_default_one(body: bytes) -> None:
     assert judged(400, body).message == "the provider acme refused the request (status 400)"
 
 
@@ -171,7 +171,7 @@ GOOGLE = "type.googleapis.com/google.rpc."
     ("delay", "wait"),
     [("34s", 34), ("0.5s", 1), ("90000s", 86_400), ("-1s", None), ("x", None), (7, None)],
 )
-def test_google_tells_how_long_to_wait_in_the_body(delay: object, wait: int | None) -> None:
+def test_google_s_retry_delay_is_read_from_the_body(delay: object, wait: int | None) -> None:
     details = [{"@type": f"{GOOGLE}QuotaFailure"}, 7, None, {"retryDelay": delay}]
     body = error_body(code=429, status="RESOURCE_EXHAUSTED", details=details)
     assert judged(429, body).asked_wait_s == wait
@@ -239,7 +239,7 @@ def test_codes_that_are_numbers_are_kept_as_they_were_written(code: int | str) -
     assert found.upstream_code == code and type(found.upstream_code) is type(code)
 
 
-def test_openrouter_tells_the_words_of_the_provider_behind_it() -> None:
+def test_openrouter_s_error_has_the_inner_provider_s_message() -> None:
     raw = '{"error": {"message": "Unsupported parameter"}}'
     metadata = {"raw": raw, "provider_name": "OpenAI"}
     told = {"message": "Provider returned error", "code": 400, "metadata": metadata}

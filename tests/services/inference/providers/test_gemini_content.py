@@ -49,7 +49,7 @@ def test_all_system_messages_become_the_instruction() -> None:
     assert len(body["contents"]) == 1
 
 
-def test_what_tells_anthropic_whom_to_bill_goes_to_nobody_else() -> None:
+def test_billing_headers_go_to_anthropic_alone() -> None:
     billing = "x-anthropic-billing-header: cc_version=2.1.117.48f; cc_entrypoint=cli; cch=71fea;"
     for system in ((billing, "Be brief."), (f"{billing}\nBe brief.",)):
         call = call_of(says(SYSTEM, *system), says(USER, "hi"), dialect=ANTHROPIC)

@@ -395,7 +395,7 @@ async def test_any_value_as_the_body_of_a_failure(kind: Kind, status: int) -> No
 
 
 @pytest.mark.parametrize("status", [200, 400])
-async def test_a_failure_inside_an_answer_tells_no_key(status: int) -> None:
+async def test_a_failure_inside_an_answer_shows_no_key(status: int) -> None:
     hostile = HostileEngine("openai")
     hostile.upstream.status = status
     body = orjson.dumps(

@@ -95,7 +95,7 @@ def test_a_refusal_is_a_block_of_its_own() -> None:
     assert told(events)[-1] == ("finish", "END_TURN")
 
 
-def test_choices_are_kept_apart_and_number_their_own_blocks() -> None:
+def test_choices_are_separate_and_number_their_own_blocks() -> None:
     events = read(
         chunk(delta(0, content="a"), delta(1, content="b")),
         chunk(delta(1, "stop", reasoning="c")),
@@ -138,7 +138,7 @@ def test_a_plain_stop_is_split_into_finer_reasons(said: Json, finish: str) -> No
     ("matched", "reason", "sequence"),
     [("END", "STOP_SEQUENCE", "END"), ("other", "END_TURN", ""), (128009, "END_TURN", "")],
 )
-def test_a_stop_sequence_that_the_server_names_is_told(
+def test_a_stop_sequence_that_the_server_names_is_reported(
     matched: object, reason: str, sequence: str
 ) -> None:
     ended = chunk(delta(0, "stop") | {"stop_reason": matched})

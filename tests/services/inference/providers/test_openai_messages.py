@@ -151,7 +151,7 @@ def test_images_of_results_precede_the_user_s_text() -> None:
     assert last["content"] == [label, IMAGE_PART, text("what is it?")]
 
 
-def test_a_failed_result_is_sent_and_its_mark_told_as_dropped() -> None:
+def test_the_error_mark_of_a_failed_result_is_dropped() -> None:
     call = call_of(says(ASSISTANT, use()), says(USER, result("c1", "bad", is_error=True)))
     assert body_of(call)["messages"][1]["content"] == "bad"
     assert dropped_of(call) == ["messages[].content[].is_error"]
@@ -304,7 +304,7 @@ def test_numbers_in_same_dialect_parts_keep_their_digits() -> None:
     assert b"123456789012345678901234567890" in body
 
 
-def test_fields_of_another_dialect_are_dropped_and_told_once() -> None:
+def test_foreign_fields_are_dropped_and_reported_once() -> None:
     cited = Block(text="a", extra=opaque({"citations": [], "none": None}, ANTHROPIC))
     cached = Block(text="b", cache_control=b'{"type":"ephemeral"}')
     call = call_of(says(USER, cited, cited, cached, cached), dialect=ANTHROPIC)
@@ -410,7 +410,7 @@ def test_thoughts_go_back_beside_what_came_of_them(dialect) -> None:
     ("dialect", "path"),
     [(OPENAI, "messages[].reasoning_content"), (ANTHROPIC, "messages[].content[].thinking")],
 )
-def test_openai_itself_gets_no_thoughts_and_that_is_told(dialect, path) -> None:
+def test_openai_itself_gets_no_thinking_and_reports_it(dialect, path) -> None:
     call = call_of(says(ASSISTANT, THOUGHT, "Well."), says(USER, "And?"), dialect=dialect)
     assert "reasoning_content" not in body_of(call)["messages"][0]
     assert dropped_of(call) == [path]
@@ -427,7 +427,7 @@ def test_thoughts_alone_are_no_message() -> None:
     assert len(sent(says(ASSISTANT, THOUGHT), says(USER, "hi"), newest=False)) == 1
 
 
-def test_a_reference_to_a_tool_is_told_in_words() -> None:
+def test_a_tool_reference_is_written_in_words() -> None:
     reference = opaque({"type": "tool_reference", "tool_name": "grep"}, ANTHROPIC)
     (_, answer) = sent(
         says(ASSISTANT, use()),

@@ -186,7 +186,7 @@ def test_any_other_answer_is_translated(path: Path, value: Any) -> None:
     assert not goes(changed(OFFICIAL, {path: value}))
 
 
-def test_one_answer_is_asked_for_where_no_number_is_told() -> None:
+def test_one_answer_is_requested_by_default() -> None:
     one = changed(OFFICIAL, {CHOICE: GONE})
     assert goes(one, 1)
     assert not goes(OFFICIAL, 1)

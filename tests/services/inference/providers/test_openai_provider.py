@@ -189,7 +189,7 @@ async def test_an_unrepresentable_request_sends_nothing(here: ScriptedUpstream) 
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_refusal_of_the_provider_is_told(here: ScriptedUpstream, stream: bool) -> None:
+async def test_a_refusal_of_the_provider_is_reported(here: ScriptedUpstream, stream: bool) -> None:
     body = b'{"error":{"message":"no","code":"context_length_exceeded"}}'
     here.server.plays(lambda c: c.answer(body, 400))
     with pytest.raises(UpstreamError) as raised:

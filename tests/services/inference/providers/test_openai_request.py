@@ -273,7 +273,7 @@ def test_ten_times_the_messages_are_ten_times_the_work() -> None:
     assert work(2_000) < 10.5 * work(200)
 
 
-def test_what_a_model_has_refused_is_left_out_and_told() -> None:
+def test_what_a_model_has_refused_is_left_out_and_reported() -> None:
     call = call_of(temperature=0.5, seed=7)
     call.without = frozenset({"temperature", "top_p"})
     body = body_of(call)
@@ -317,7 +317,7 @@ def test_an_effort_of_a_chat_goes_as_it_is() -> None:
     assert body_of(call_of(thinking=ThinkingConfig(effort="xhigh")))["reasoning_effort"] == "xhigh"
 
 
-def test_not_to_think_is_said_to_models_that_can_be_told() -> None:
+def test_thinking_is_turned_off_where_a_model_allows_it() -> None:
     disabled = ThinkingConfig(mode=ThinkingConfig.MODE_DISABLED)
     call = call_of(thinking=disabled, dialect=ANTHROPIC)
     assert "reasoning_effort" not in body_of(call)

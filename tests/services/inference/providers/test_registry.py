@@ -69,7 +69,7 @@ async def test_without_its_key_a_provider_is_asked_nothing(kind: str) -> None:
     assert "providers.p.api_key_env names NO_SUCH_KEY" in refused.value.message
 
 
-async def test_a_missing_key_goes_on_to_the_next_model() -> None:
+async def test_a_missing_key_moves_to_the_next_model() -> None:
     providers = {"p": KEYLESS, "play": Provider(kind="sandbox")}
     there = engine(
         providers,

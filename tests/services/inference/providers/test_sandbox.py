@@ -255,7 +255,7 @@ async def test_a_form_that_only_another_dialect_knows_is_refused(form):
     assert refused.value.param == "extra.response_format"
 
 
-async def test_fields_of_a_dialect_alone_are_told_as_dropped():
+async def test_fields_of_a_dialect_alone_are_reported_as_dropped():
     asked = call("hi", extra=Opaque(json=b'{"verbosity":"low","audio":null}'))
     await batches(asked)
     assert asked.dropped == ["extra.verbosity"]

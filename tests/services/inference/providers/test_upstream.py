@@ -97,7 +97,7 @@ async def test_a_refusal_is_classified_with_its_body_and_wait(
 
 
 @pytest.mark.parametrize("status", [401, 429, 500])
-async def test_the_log_is_told_what_callers_are_not(here: ScriptedUpstream, status: int) -> None:
+async def test_the_log_has_what_is_hidden_from_callers(here: ScriptedUpstream, status: int) -> None:
     told = b'{"error":{"type":"t","code":"c","message":"Org o1\\nowes, I saw very-secret-word"}}'
     here.server.plays(lambda c: c.answer(told, status))
     error = await failure(here.upstream(), stream=False)
@@ -158,7 +158,7 @@ async def test_an_answer_other_than_a_json_object_is_a_failure(here: ScriptedUps
         assert (reason_of(raised.value), raised.value.body) == ("UPSTREAM_ERROR", body.decode())
 
 
-async def test_an_answer_of_200_that_tells_an_error_is_that_error(here: ScriptedUpstream) -> None:
+async def test_an_error_in_an_answer_of_200_is_an_error(here: ScriptedUpstream) -> None:
     with pytest.raises(UpstreamError) as raised:
         here.upstream().json_object(b'{"error":{"type":"overloaded_error"}}')
     assert reason_of(raised.value) == "UPSTREAM_OVERLOADED"

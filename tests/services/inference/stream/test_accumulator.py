@@ -291,7 +291,7 @@ def test_the_answer_can_be_asked_for_twice() -> None:
         ),
     ],
 )
-def test_a_stream_out_of_order_is_told_from_an_answer(events: list[Event], reason: str) -> None:
+def test_a_stream_out_of_order_is_not_taken_for_an_answer(events: list[Event], reason: str) -> None:
     with pytest.raises(BrokenStream, match=reason):
         fold(*events)
 
@@ -353,7 +353,7 @@ responses = st.builds(
 
 
 @given(responses)
-def test_a_whole_answer_survives_being_told_as_events(response: GenerateResponse) -> None:
+def test_a_whole_answer_survives_conversion_to_events(response: GenerateResponse) -> None:
     assert fold(*events_of(response)) == response
 
 
@@ -402,7 +402,7 @@ def test_nothing_comes_before_a_whole_answer(before: list[Event]) -> None:
         fold(*before, WHOLE)
 
 
-def test_a_whole_answer_is_told_as_a_stream_would_tell_it() -> None:
+def test_a_whole_answer_has_the_events_of_a_stream() -> None:
     answer = GenerateResponse(
         id="i",
         usage=Usage(input_tokens=1),

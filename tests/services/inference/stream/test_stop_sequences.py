@@ -140,7 +140,7 @@ def test_a_provider_that_has_finished_need_not_be_cancelled() -> None:
     assert events == [begin(), text("x"), stop(), stopped("END"), usage]
 
 
-def test_the_provider_goes_on_until_every_choice_has_ended() -> None:
+def test_the_stream_continues_until_every_choice_has_ended() -> None:
     matcher = StopSequenceFilter(["END"], choices=2)
     _, done = feed(matcher, [begin(0), begin(1), text("aEND", 0), text("b", 1)])
     assert not done
@@ -156,7 +156,7 @@ def test_a_choice_that_ended_by_itself_is_not_waited_for() -> None:
     assert feed(matcher, [text("END", 1)])[1]
 
 
-def test_choices_are_searched_apart_from_each_other() -> None:
+def test_choices_are_searched_separately() -> None:
     matcher = StopSequenceFilter(["END"], choices=2)
     events, done = run(matcher, [begin(0), begin(1), text("E", 0), text("ND", 1), text("N", 0)])
     assert not done

@@ -149,7 +149,7 @@ async def test_more_calls_at_once_than_are_run(stream):
 
 
 @STREAMED
-async def test_calls_run_beside_each_other_and_are_told_in_order(stream):
+async def test_calls_run_beside_each_other_and_are_reported_in_order(stream):
     scripted = SearchingEngine()
     barrier = asyncio.Barrier(2)
     search = scripted.web.search
@@ -317,7 +317,7 @@ async def test_a_model_that_falls_silent_between_rounds_is_raced(stream):
     assert scripted.is_quiet()
 
 
-async def test_a_paused_answer_that_is_sent_back_goes_on():
+async def test_a_paused_answer_that_is_sent_back_continues():
     scripted = SearchingEngine()
     scripted.p.plays("a", calling(call()))
     paused = await scripted.tell(False, wanted())

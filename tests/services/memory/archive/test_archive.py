@@ -141,7 +141,7 @@ async def test_users_and_memories_never_see_each_other(memory_archive: SingleMem
     assert await memory_archive.search("canary", memory="mem_b", vector=vector) == []
 
 
-async def test_a_search_computes_apart_from_the_event_loop(
+async def test_a_search_computes_outside_the_event_loop(
     memory_archive: SingleMemoryArchive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: set[int] = set()
@@ -399,7 +399,9 @@ async def test_vectors_of_another_model_do_not_crowd_out(
     assert await memory_archive.numbers("zzz", vector=QuestionVector(MODEL, [1.0, 0.0])) == [7]
 
 
-async def test_turns_without_vectors_are_told_in_steps(memory_archive: SingleMemoryArchive) -> None:
+async def test_turns_without_vectors_are_listed_in_batches(
+    memory_archive: SingleMemoryArchive,
+) -> None:
     turns = talk(6)
     await memory_archive.add(*turns)
     await memory_archive.embed({2: [1.0], 5: [1.0], 77: [1.0]})

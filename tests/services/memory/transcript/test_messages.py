@@ -174,7 +174,7 @@ def test_neighbours_of_one_assistant_become_one_message() -> None:
     assert normalize([model("b"), user(" "), model("c")]) == [model("b", "c")]
 
 
-def test_assistants_of_different_names_stay_apart() -> None:
+def test_assistants_of_different_names_stay_separate() -> None:
     ann, bob = model("a", name="Ann"), model("b", name="Bob")
     assert normalize([ann, bob]) == [ann, bob]
     assert normalize([model("x"), ann, model("y"), bob]) == [
