@@ -127,7 +127,7 @@ def install(folder: Path, python: Path | str) -> "subprocess.CompletedProcess[st
 
 
 @pytest.mark.parametrize("name", ["old", "none", "nowhere"])
-def test_a_python_that_will_not_do_is_told_and_leaves_nothing(folder, pythons, name):
+def test_an_unsuitable_python_is_reported_and_leaves_nothing(folder, pythons, name):
     python = {"old": pythons.old, "none": "", "nowhere": "/nowhere/python3"}[name]
     (folder / ".venv").rmdir()
     done = install(folder, python)

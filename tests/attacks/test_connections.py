@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from tests.attacks.hoard import all_ended, connect, hoard
 from tests.attacks.observer import Observer
+from tests.attacks.raw_sockets import all_ended, collected_sockets, connect
 from tests.e2e.gateway import Gateway
 from tests.facade.sockets import exchange
 
@@ -23,7 +23,7 @@ def settings() -> str:
 async def test_more_connections_than_there_are_keep_nobody_out(
     target: Gateway, observer: Observer
 ) -> None:
-    with hoard() as held:
+    with collected_sockets() as held:
         async with observer.watch() as measured:
             for number in range(3 * MAX_CONNECTIONS):
                 held.append(await connect(target, BEGUN if number % 2 else b""))
@@ -42,7 +42,7 @@ async def test_more_connections_than_there_are_keep_nobody_out(
 async def test_answered_connections_that_stay_keep_nobody_out(
     target: Gateway, observer: Observer
 ) -> None:
-    with hoard() as held:
+    with collected_sockets() as held:
         async with observer.watch() as measured:
             for _ in range(2 * MAX_CONNECTIONS):
                 held.append(await connect(target, b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"))

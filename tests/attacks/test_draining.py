@@ -61,7 +61,7 @@ async def target(tmp_path: Path) -> AsyncIterator[Gateway]:
     await asyncio.to_thread(starting.__exit__, None, None, None)
 
 
-async def test_requests_in_hand_end_or_are_told(target: Gateway) -> None:
+async def test_requests_in_progress_end_or_get_an_error(target: Gateway) -> None:
     body = json.dumps(BODY).encode()
     stalled = json.dumps({**BODY, "model": "sandbox/stall-half", "stream": True}).encode()
     silent = json.dumps({**BODY, "model": "sandbox/stall", "fallback": "disabled"}).encode()

@@ -3,8 +3,8 @@
 import asyncio
 import zlib
 
-from tests.attacks.hoard import all_ended, connect, hoard, send
 from tests.attacks.observer import Observer
+from tests.attacks.raw_sockets import all_ended, collected_sockets, connect, send
 from tests.e2e.gateway import Gateway
 from tests.facade.sockets import read_answers
 
@@ -26,7 +26,7 @@ def post(path: str, length: int, *fields: str) -> bytes:
 async def test_a_bomb_without_a_key_is_not_unpacked(target: Gateway, observer: Observer) -> None:
     packed = bomb(256 * MIB)
     paths = ("/healthz", "/beta/v1/messages", "/article/v1/doc/read", "/elsewhere") * 5
-    with hoard() as held:
+    with collected_sockets() as held:
         async with observer.watch() as measured:
             for path in paths:
                 head = post(path, len(packed), "Content-Encoding: gzip", "Connection: close")
@@ -54,7 +54,7 @@ async def test_a_body_that_nobody_wants_is_not_read(target: Gateway, observer: O
         except ConnectionError:
             pass
 
-    with hoard() as held:
+    with collected_sockets() as held:
         async with observer.watch() as measured:
             for _ in range(10):
                 held.append(await connect(target, post("/beta/v1/messages", 1 << 40)))

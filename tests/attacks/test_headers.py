@@ -12,7 +12,7 @@ from yarl import URL
 from tests.attacks.structure import Attempt
 from tests.attacks.valid import Shape
 from tests.attacks.verdict import fault
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 NAMES = (
     *("anthropic-beta", "anthropic-version", "x-request-id", "User-Agent", "Accept", "Range"),
@@ -32,7 +32,7 @@ TARGETS: tuple[tuple[str, str, Shape, bytes], ...] = (
 
 @pytest.fixture
 async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
-    async with running(tmp_path) as gateway:
+    async with running_gateway(tmp_path) as gateway:
         yield gateway
 
 

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from tests.attacks.hoard import all_ended, connect, hoard, send
 from tests.attacks.observer import Observer
+from tests.attacks.raw_sockets import all_ended, collected_sockets, connect, send
 from tests.e2e.gateway import Gateway
 from tests.facade.malformed import CANARY, in_fields, in_framing, in_line
 from tests.facade.sockets import exchange, read_answers
@@ -15,7 +15,7 @@ LINE = b"POST /beta/v1/messages HTTP/1.1\r\nHost: a\r\n"
 async def test_long_heads_are_refused_and_leave_nothing(
     target: Gateway, observer: Observer
 ) -> None:
-    with hoard() as held:
+    with collected_sockets() as held:
         async with observer.watch() as measured:
             for _ in range(100):
                 held.append(await connect(target, LINE))
@@ -30,7 +30,7 @@ async def test_long_heads_are_refused_and_leave_nothing(
 
 async def test_many_unfinished_heads_share_a_bound(target: Gateway, observer: Observer) -> None:
     most = LINE + b"X-Large: " + b"x" * 60_000
-    with hoard() as held:
+    with collected_sockets() as held:
         async with observer.watch() as measured:
             for _ in range(500):
                 held.append(await connect(target, most))
@@ -39,7 +39,7 @@ async def test_many_unfinished_heads_share_a_bound(target: Gateway, observer: Ob
     measured.assert_harmless()
 
 
-async def test_no_part_of_a_malformed_request_is_logged_or_told(target: Gateway) -> None:
+async def test_no_part_of_a_malformed_request_is_logged_or_shown(target: Gateway) -> None:
     requests = [
         data
         for of in (in_fields, in_framing, in_line)

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from tests.attacks.observer import Observer
-from tests.attacks.sending import headers_of, make_names
+from tests.attacks.send_attempts import headers_of, make_names
 from tests.e2e.gateway import Gateway
 
 KB = 1 << 10

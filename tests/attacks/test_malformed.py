@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.attacks import structure, valid
-from tests.attacks.sending import make_names, send
+from tests.attacks.send_attempts import make_names, send
 from tests.attacks.structure import Attempt
 from tests.attacks.valid import Names
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 
 @pytest.fixture
 async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
-    async with running(tmp_path) as gateway:
+    async with running_gateway(tmp_path) as gateway:
         yield gateway
 
 

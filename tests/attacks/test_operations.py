@@ -36,7 +36,7 @@ async def test_metrics_are_nowhere_that_strangers_ask(
 
 
 @pytest.mark.parametrize("query", ["verbose", "verbose=1", "%76erbose", "a=1&verbose", "verbose#"])
-async def test_readiness_tells_strangers_no_details(target: Gateway, query: str) -> None:
+async def test_readiness_shows_strangers_no_details(target: Gateway, query: str) -> None:
     url = URL(f"{target.address}/readyz?{query}", encoded=True)
     async with aiohttp.ClientSession() as http, http.get(url) as answer:
         assert (answer.status, await answer.json()) == (200, {"status": "ready"})

@@ -151,7 +151,7 @@ async def test_what_is_no_message_is_a_failure(
     measured.assert_harmless()
 
 
-async def test_what_every_chunk_would_repeat_is_told_once(
+async def test_fields_repeated_by_every_chunk_are_sent_once(
     attacker: Attacker, observer: Observer
 ) -> None:
     async with observer.watch() as measured:
@@ -160,7 +160,7 @@ async def test_what_every_chunk_would_repeat_is_told_once(
     measured.assert_harmless()
 
 
-async def test_an_answer_that_is_remembered_is_cut_when_its_caller_has_left(
+async def test_a_remembered_answer_is_cut_when_the_caller_leaves(
     attacker: Attacker, target: Gateway, attacker_key: str, observer: Observer
 ) -> None:
     body = {

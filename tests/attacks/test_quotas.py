@@ -63,7 +63,7 @@ async def test_replacing_a_text_over_and_over_is_harmless(
         assert (await attacker.insert(again, "x")).status == 200
 
 
-async def test_telling_a_memory_more_and_more_is_harmless(
+async def test_a_memory_that_grows_without_end_is_harmless(
     target: Gateway, attacker_key: str, observer: Observer
 ) -> None:
     before = stored(target)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.attacks import valid
 from tests.attacks.observer import Observer
-from tests.attacks.sending import make_names, send
+from tests.attacks.send_attempts import make_names, send
 from tests.attacks.structure import Attempt, Fuzzer
 from tests.e2e.gateway import Gateway
 

@@ -212,9 +212,7 @@ def test_an_unknown_model_is_not_found(client: anthropic.Anthropic) -> None:
     assert raised.value.type == "not_found_error"
 
 
-def test_a_wrong_value_is_a_bad_request_that_names_its_field(
-    client: anthropic.Anthropic,
-) -> None:
+def test_a_wrong_value_is_a_bad_request_that_names_its_field(client: anthropic.Anthropic) -> None:
     with pytest.raises(anthropic.BadRequestError) as raised:
         client.messages.create(
             model="sandbox/echo", messages=HELLO, max_tokens=10, extra_body={"temperature": 2}

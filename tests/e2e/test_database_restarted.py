@@ -9,7 +9,7 @@ import pytest
 
 from tests.databases import PostgreSQL, postgresql_server
 from tests.e2e.users import Answer, User
-from tests.running import running
+from tests.gateway_in_process import running_gateway
 from tests.waiting import until
 
 SOON_S = 60.0
@@ -57,11 +57,11 @@ class Worker:
         await until(lambda: len(answers) >= before + by, within_s=SOON_S)
 
 
-async def test_a_server_that_is_killed_and_started_again_costs_nothing_acknowledged(
+async def test_acknowledged_writes_survive_a_killed_database(
     server: PostgreSQL, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     storage = {"data_dir": str(tmp_path), "database_url": server.url}
-    async with running(tmp_path, storage=storage) as gateway:
+    async with running_gateway(tmp_path, storage=storage) as gateway:
         user = User(gateway.http, gateway.url, gateway.key)
         worker = Worker(user, await user.open_document(await user.create_document()))
         assert await worker.write(0)

@@ -44,9 +44,7 @@ async def test_what_is_for_the_operator_is_not_there(
     assert content["error"]["code"] == "not_found"
 
 
-async def test_the_callers_request_id_comes_back_unchanged(
-    session: aiohttp.ClientSession,
-) -> None:
+async def test_the_callers_request_id_comes_back_unchanged(session: aiohttp.ClientSession) -> None:
     own = "6f1d4c1e-9b3a-4d0e-8f5a-0123456789ab"
     for path in ("/healthz", "/nowhere"):
         async with session.get(path, headers={"x-request-id": own}) as answer:
@@ -107,7 +105,7 @@ async def test_grpc_callers_reach_the_services(behind_envoy: Gateway) -> None:
     assert raised.value.code() == grpc.StatusCode.UNAUTHENTICATED
 
 
-async def test_a_gateway_that_is_away_is_an_error_in_the_endpoints_shape() -> None:
+async def test_an_unreachable_gateway_is_an_error_of_the_dialect() -> None:
     headers = {"authorization": "Bearer gw-secret", "x-request-id": "mine"}
     async with before_a_stand_in() as (envoy, facade):
         await facade.cleanup()
@@ -127,7 +125,7 @@ async def test_a_gateway_that_is_away_is_an_error_in_the_endpoints_shape() -> No
                 assert content["error"]["code"] == "unavailable"
 
 
-async def test_the_access_log_tells_requests_apart_and_no_credentials() -> None:
+async def test_the_access_log_identifies_requests_without_keys() -> None:
     headers = {"authorization": "Bearer gw-secret", "x-request-id": "mine"}
     async with before_a_stand_in() as (envoy, _):
         async with (

@@ -62,7 +62,7 @@ def test_openais_calls(openai_client: openai.OpenAI, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-def test_openais_list_goes_on_over_pages(openai_client: openai.OpenAI, order: str) -> None:
+def test_openai_s_list_continues_over_pages(openai_client: openai.OpenAI, order: str) -> None:
     files = openai_client.files
     made = [files.create(file=("a", b"%d" % number), purpose="batch").id for number in range(5)]
     files.create(file=("a", b""), purpose="assistants")
@@ -92,7 +92,7 @@ def test_anthropics_calls(anthropic_client: anthropic.Anthropic, beta: bool) -> 
     assert (short.expires_at - short.created_at).total_seconds() == 3600
 
 
-def test_anthropics_list_goes_on_over_pages(anthropic_client: anthropic.Anthropic) -> None:
+def test_anthropic_s_list_continues_over_pages(anthropic_client: anthropic.Anthropic) -> None:
     files = anthropic_client.beta.files
     made = [files.upload(file=("a", b"%d" % number)).id for number in range(5)]
     listed = files.list(limit=2)
@@ -145,7 +145,7 @@ def test_bytes_come_back_as_they_went_in(openai_client: openai.OpenAI, size: int
     assert openai_client.files.content(made.id).read() == content[:size]
 
 
-def test_a_file_that_is_too_large_is_refused_to_a_client_that_still_sends(
+def test_a_too_large_file_is_refused_during_the_upload(
     openai_client: openai.OpenAI, anthropic_client: anthropic.Anthropic
 ) -> None:
     content = bytes((50 << 20) + 1)

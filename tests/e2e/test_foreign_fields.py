@@ -7,7 +7,7 @@ from tests.e2e.gateway import Gateway
 
 
 @pytest.mark.parametrize("field", ["provider_specific_fields", "made_up"])
-def test_a_chat_goes_on_without_them(front: Gateway, field: str) -> None:
+def test_a_chat_continues_without_them(front: Gateway, field: str) -> None:
     asked = {"role": "user", "content": "hello"}
     said = {"role": "assistant", "content": "hi", field: {"refusal": None}}
     with openai.OpenAI(

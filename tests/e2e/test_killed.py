@@ -14,7 +14,7 @@ import pytest
 
 from tests.bench import processes
 from tests.e2e.gateway import Gateway, gateway
-from tests.faults import acts
+from tests.faults import actions
 from tests.faults.upstream import FaultUpstream, fault_upstream
 from tests.waiting import until
 
@@ -30,7 +30,7 @@ WORKER = "services.worker"
 
 
 @dataclass
-class Heard:
+class ReceivedAnswer:
     """What a caller heard.
 
     Attributes:
@@ -67,11 +67,13 @@ class Callers:
         self.upstream = upstream
         self._at = at
         self._http = http
-        upstream.plays("quick", acts.answers())
-        upstream.plays("silent", acts.says_nothing())
-        upstream.plays("half", acts.stalls())
+        upstream.plays("quick", actions.answers())
+        upstream.plays("silent", actions.says_nothing())
+        upstream.plays("half", actions.stalls())
 
-    async def ask(self, path: str, model: str, stream: bool, heard: Heard) -> Heard:
+    async def ask(
+        self, path: str, model: str, stream: bool, heard: ReceivedAnswer
+    ) -> ReceivedAnswer:
         """Ask, and listen to the end, whatever it is."""
         body = {
             "model": f"openai/{model}",
@@ -98,7 +100,7 @@ class Callers:
         outcomes = {WELL}
         while outcomes == {WELL}:
             for path, stream in FORMS:
-                outcomes.add((await self.ask(path, "quick", stream, Heard())).outcome())
+                outcomes.add((await self.ask(path, "quick", stream, ReceivedAnswer())).outcome())
         return outcomes
 
     async def until_ready(self) -> None:
@@ -108,7 +110,7 @@ class Callers:
     async def all_is_well(self) -> None:
         """Check that requests of every form are answered."""
         asked = [
-            self.ask(path, "quick", stream, Heard())
+            self.ask(path, "quick", stream, ReceivedAnswer())
             for path, stream in FORMS
             for _ in range(OF_EACH)
         ]
@@ -155,7 +157,7 @@ async def calling(folder: Path) -> AsyncIterator[Callers]:
 
 
 @dataclass
-class Fallen:
+class KilledCalls:
     """What callers heard whose process was killed.
 
     Attributes:
@@ -169,12 +171,12 @@ class Fallen:
     busy: set[tuple[int, str]]
 
 
-async def kill(callers: Callers) -> Fallen:
+async def kill(callers: Callers) -> KilledCalls:
     """Kill a worker that has calls of every kind in hand; every one of them ends."""
     upstream = callers.upstream
     upstream.seen.clear()
-    silent = [(Heard(), *form) for form in FORMS for _ in range(OF_EACH)]
-    half = [(Heard(), *form) for form in STREAMS for _ in range(OF_EACH)]
+    silent = [(ReceivedAnswer(), *form) for form in FORMS for _ in range(OF_EACH)]
+    half = [(ReceivedAnswer(), *form) for form in STREAMS for _ in range(OF_EACH)]
     async with asyncio.timeout(SOON_S), asyncio.TaskGroup() as group:
         busy = [group.create_task(callers.ask_on()) for _ in range(2)]
         for model, asked in (("silent", silent), ("half", half)):
@@ -184,7 +186,7 @@ async def kill(callers: Callers) -> Fallen:
         for heard, *_ in half:
             await heard.began.wait()
         callers.kill()
-    return Fallen(
+    return KilledCalls(
         [heard.outcome() for heard, *_ in silent],
         [heard.outcome() for heard, *_ in half],
         set.union(*(task.result() for task in busy)),
@@ -197,9 +199,7 @@ async def callers(tmp_path: Path) -> AsyncIterator[Callers]:
         yield ready
 
 
-async def test_when_a_worker_is_killed_its_calls_end_and_the_next_are_served(
-    callers: Callers,
-) -> None:
+async def test_a_killed_worker_ends_its_calls_and_is_replaced(callers: Callers) -> None:
     for _ in range(3):
         fallen = await kill(callers)
         assert set(fallen.silent) == {(0, LOST)}

@@ -29,7 +29,7 @@ LOST = {409, 429, 499, 503}
 
 
 @dataclass
-class Known:
+class AcknowledgedWrites:
     """What the callers know.
 
     Attributes:
@@ -63,7 +63,7 @@ class Known:
         return answer
 
 
-class Storing:
+class StoringCallers:
     """Callers who store without end, while processes are killed."""
 
     def __init__(self, at: Gateway, user: User, seed: int) -> None:
@@ -72,7 +72,7 @@ class Storing:
         self._chance = random.Random(seed)
         self._numbers = count()
         self._talking = 0  # callers that talk, of those with a memory each
-        self.known = Known()
+        self.known = AcknowledgedWrites()
 
     async def kill(self, times: int) -> None:
         """Kill a process at some moment, over and over; check what is stored, now and then."""
@@ -172,11 +172,11 @@ class Storing:
 
 
 @asynccontextmanager
-async def storing(folder: Path, seed: int) -> AsyncIterator[Storing]:
+async def storing(folder: Path, seed: int) -> AsyncIterator[StoringCallers]:
     connector = aiohttp.TCPConnector(force_close=True)
     with gateway(folder, NOBODY) as at:
         async with aiohttp.ClientSession(connector=connector) as http:
-            yield Storing(at, User(http, at.address, at.key, at.metrics_url), seed)
+            yield StoringCallers(at, User(http, at.address, at.key, at.metrics_url), seed)
         assert "unforeseen" not in at.process.output
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.bench import processes
 from tests.e2e.gateway import Gateway, gateway
-from tests.services.files.filing import MIB, Bucket
+from tests.services.files.running_file_store import MIB, Bucket
 
 NOBODY = 9  # a port on which no provider listens
 # One process holds what is on its way in the facade and in the service.
@@ -82,9 +82,7 @@ async def _download(http: aiohttp.ClientSession, file_id: str) -> bytes:
         return await response.read()
 
 
-async def test_50_mb_go_in_and_out_without_ever_being_in_the_memory_of_a_process(
-    at: Gateway,
-) -> None:
+async def test_transfers_of_50_mb_are_never_held_in_memory(at: Gateway) -> None:
     credential = {"Authorization": f"Bearer {at.key}"}
     async with aiohttp.ClientSession(at.address, headers=credential) as http:
         # What the ways load and set up once is no part of what a size costs; nor is the one

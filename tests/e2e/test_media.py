@@ -47,7 +47,7 @@ def test_what_the_readme_shows_is_what_is_run() -> None:
     assert is_part_of(block("python", "Colds of the common sort"), SCRIPT)
 
 
-def test_an_image_is_described_for_a_model_that_reads_text_alone(front: Gateway) -> None:
+def test_an_image_is_described_for_a_text_only_model(front: Gateway) -> None:
     told = show(front, "image")
     assert "[Image 1: described by the model sandbox/vision." in told
     assert "PNG of 7x5 pixels" in told
@@ -92,7 +92,7 @@ def image_part(content: bytes) -> Any:
     return {"type": "image_url", "image_url": {"url": data}}
 
 
-def test_a_recording_is_heard_by_the_embedded_engine(client: openai.OpenAI) -> None:
+def test_a_recording_is_transcribed_by_the_embedded_engine(client: openai.OpenAI) -> None:
     data = base64.b64encode(recording("MP3")).decode()
     part = {"type": "input_audio", "input_audio": {"data": data, "format": "mp3"}}
     told, adapted = ask(client, part, multimodal={"audio": {}})
@@ -100,7 +100,7 @@ def test_a_recording_is_heard_by_the_embedded_engine(client: openai.OpenAI) -> N
     assert adapted == f"{PATH}:audio-transcribed"
 
 
-def test_a_film_is_taken_apart_for_a_model_that_sees(client: openai.OpenAI) -> None:
+def test_a_film_is_split_for_a_model_that_reads_images(client: openai.OpenAI) -> None:
     made = client.files.create(file=("a.mp4", film("mp4")), purpose="assistants")
     part = {"type": "file", "file": {"file_id": made.id}}
     told, adapted = ask(client, part, "sandbox/vision", multimodal={"video": {"frames": 3}})

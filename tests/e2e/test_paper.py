@@ -9,7 +9,7 @@ from tests.e2e.gateway import Gateway
 FOLDER = Path(__file__).parent
 
 
-def test_a_paper_is_written_from_an_empty_document_to_its_markdown(front: Gateway):
+def test_a_paper_is_edited_and_exported_as_markdown(front: Gateway):
     arguments = [sys.executable, str(FOLDER / "paper.py"), front.address, front.key]
     done = subprocess.run(arguments, capture_output=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr.decode()

@@ -10,7 +10,7 @@ from tests.e2e.gateway import Gateway
 FOLDER = Path(__file__).parent
 
 
-def test_what_was_said_in_the_first_conversation_is_known_in_the_third(front: Gateway):
+def test_the_third_conversation_recalls_the_first(front: Gateway):
     arguments = [sys.executable, str(FOLDER / "remembered.py"), front.address, front.key]
     done = subprocess.run(arguments, capture_output=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr.decode()

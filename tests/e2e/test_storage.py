@@ -16,7 +16,7 @@ import pytest
 from tests.bench import processes
 from tests.e2e.gateway import Gateway, gateway
 from tests.e2e.users import Answer, User
-from tests.faults import acts
+from tests.faults import actions
 from tests.faults.upstream import fault_upstream
 from tests.waiting import until
 
@@ -57,9 +57,7 @@ async def writes(user: User, session: str, text: str) -> list[Answer]:
     ]
 
 
-async def test_writes_that_fail_are_told_and_work_goes_on_once_they_succeed(
-    tmp_path: Path,
-) -> None:
+async def test_failed_writes_are_reported_until_they_succeed_again(tmp_path: Path) -> None:
     with gateway(tmp_path, NOBODY) as at:
         async with using(at) as user:
             session = await user.open_document(await user.create_document())
@@ -118,7 +116,7 @@ def damage(folder: Path, table: str) -> None:
         content.write(os.urandom(PAGE))
 
 
-async def test_a_damaged_table_is_told_and_what_does_not_need_it_goes_on(tmp_path: Path) -> None:
+async def test_a_damaged_table_fails_only_what_needs_it(tmp_path: Path) -> None:
     with gateway(tmp_path, NOBODY) as at:
         async with using(at) as user:
             await user.create_document()
@@ -134,9 +132,7 @@ async def test_a_damaged_table_is_told_and_what_does_not_need_it_goes_on(tmp_pat
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_start_says_that_the_database_is_corrupt_and_what_to_do(
-    tmp_path: Path, whole: bool
-) -> None:
+def test_startup_reports_a_corrupt_database_and_the_remedy(tmp_path: Path, whole: bool) -> None:
     with gateway(tmp_path, NOBODY):
         pass
     if whole:
@@ -168,11 +164,9 @@ def test_what_the_gateway_stores_is_its_users_alone(tmp_path: Path) -> None:
     assert {name for name, mode in modes.items() if mode & 0o077} == set()
 
 
-async def test_a_memory_whose_process_was_killed_is_free_before_its_lease_ends(
-    tmp_path: Path,
-) -> None:
+async def test_a_killed_process_frees_its_memory_before_lease_end(tmp_path: Path) -> None:
     async with fault_upstream() as upstream:
-        upstream.plays("silent", acts.says_nothing())
+        upstream.plays("silent", actions.says_nothing())
         running = gateway(tmp_path, int(upstream.url.rpartition(":")[2]))
         # Its providers are asked for their models meanwhile, by this very loop.
         at = await asyncio.to_thread(running.__enter__)

@@ -72,7 +72,7 @@ for _rpc in RPCS:
 
 
 @dataclass(frozen=True)
-class Front:
+class ArticleFacade:
     """A facade and the service behind it."""
 
     url: str
@@ -113,7 +113,7 @@ async def _identify(key: str) -> Caller:
 
 
 @asynccontextmanager
-async def running_article_service() -> AsyncIterator[Front]:
+async def article_facade() -> AsyncIterator[ArticleFacade]:
     """Run both on free ports."""
     service = FakeArticleService()
     server = Server(_identify, max_message=80 << 20)
@@ -124,7 +124,7 @@ async def running_article_service() -> AsyncIterator[Front]:
     facade = await Facade.start(server.channel(), "127.0.0.1", 0, settings, Source())
     try:
         async with aiohttp.ClientSession() as http:
-            yield Front(f"http://127.0.0.1:{facade.port}", server, service, http)
+            yield ArticleFacade(f"http://127.0.0.1:{facade.port}", server, service, http)
     finally:
         await facade.stop()
         await server.stop(0)

@@ -1,6 +1,6 @@
 import pytest_asyncio
 
-from tests.running import running
+from tests.gateway_in_process import running_gateway
 
 MODELS = [
     {
@@ -22,5 +22,5 @@ async def gateway(tmp_path_factory):
         {"name": "short", "provider": "sandbox", "upstream": "echo", "max_output_tokens": 10},
     ]
     folder = tmp_path_factory.mktemp("gateway")
-    async with running(folder, models=models, limits={"max_body_bytes": 1 << 20}) as one:
+    async with running_gateway(folder, models=models, limits={"max_body_bytes": 1 << 20}) as one:
         yield one

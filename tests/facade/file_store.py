@@ -170,7 +170,7 @@ class MemoryFileStore(files_pb2_grpc.FileStoreServiceServicer):
 
 
 @dataclass(frozen=True)
-class Front:
+class FileFacade:
     """A facade and the store behind it."""
 
     url: str
@@ -192,7 +192,7 @@ async def _identify(key: str) -> Caller:
 
 
 @asynccontextmanager
-async def running_store(limits: Mapping[str, Any]) -> AsyncIterator[Front]:
+async def file_facade(limits: Mapping[str, Any]) -> AsyncIterator[FileFacade]:
     """Run both on free ports."""
     store = MemoryFileStore()
     server = Server(_identify, max_message=80 << 20)
@@ -203,7 +203,7 @@ async def running_store(limits: Mapping[str, Any]) -> AsyncIterator[Front]:
     facade = await Facade.start(server.channel(), "127.0.0.1", 0, settings, Source())
     try:
         async with aiohttp.ClientSession() as http:
-            yield Front(f"http://127.0.0.1:{facade.port}", facade.port, server, store, http)
+            yield FileFacade(f"http://127.0.0.1:{facade.port}", facade.port, server, store, http)
     finally:
         await facade.stop()
         await server.stop(0)

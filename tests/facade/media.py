@@ -13,8 +13,8 @@ import aiohttp
 import orjson
 
 from tests.facade.conversations import png
-from tests.running import Gateway, running
-from tests.services.inference.adapting import Converting, Fetching
+from tests.gateway_in_process import Gateway, running_gateway
+from tests.services.inference.fake_adaptation import FakeConverter, FakeFetcher
 
 CHAT = "/beta/v1/chat/completions"
 MESSAGES = "/beta/v1/messages"
@@ -44,12 +44,12 @@ MODELS = [
 
 
 @dataclass(frozen=True)
-class Media:
+class MediaGateway:
     """A running gateway, and what it converted and fetched."""
 
     gateway: Gateway
-    converting: Converting
-    fetching: Fetching
+    converting: FakeConverter
+    fetching: FakeFetcher
 
     async def sent(self) -> list[dict[str, Any]]:
         """Return what the provider was asked since this was called last, oldest first.
@@ -76,7 +76,7 @@ class Media:
 
     async def ask(
         self, path: str, model: str, parts: list[Any], *, key: str = "", **fields: Any
-    ) -> "Told":
+    ) -> "MediaAnswer":
         """Ask with media; `stream` may be among the fields."""
         body = {
             "model": model,
@@ -93,18 +93,18 @@ class Media:
             head = dict(answer.headers)
             if answer.status != 200:
                 error = orjson.loads(content)["error"]
-                return Told(answer.status, head, error.get("message", ""), error)
+                return MediaAnswer(answer.status, head, error.get("message", ""), error)
             if body.get("stream"):
                 return _streamed(path, head, content)
         told = orjson.loads(content)
         if path == CHAT:
-            return Told(200, head, told["choices"][0]["message"]["content"], told["usage"])
+            return MediaAnswer(200, head, told["choices"][0]["message"]["content"], told["usage"])
         text = "".join(block["text"] for block in told["content"])
-        return Told(200, head, text, told["usage"])
+        return MediaAnswer(200, head, text, told["usage"])
 
 
 @dataclass(frozen=True)
-class Told:
+class MediaAnswer:
     """An answer: its text, and its usage; of a failure the message, and the error."""
 
     status: int
@@ -125,16 +125,16 @@ class Told:
 
 
 @asynccontextmanager
-async def gateway_with_media(folder: Path, **sections: Any) -> AsyncIterator[Media]:
-    """Run a gateway with conversions that are played; `sections` as of `running`."""
-    converting, fetching = Converting(), Fetching()
+async def gateway_with_media(folder: Path, **sections: Any) -> AsyncIterator[MediaGateway]:
+    """Run a gateway with conversions that are played; `sections` as of `running_gateway`."""
+    converting, fetching = FakeConverter(), FakeFetcher()
     sections = {"models": MODELS, "roles": {"describe_image": "sees-openai"}, **sections}
     with (
         patch("services.inference.assembly.PooledConverter", lambda pool, owner: converting),
         patch("services.inference.assembly.Fetcher", lambda limits, resolve: fetching),
     ):
-        async with running(folder, **sections) as gateway:
-            yield Media(gateway, converting, fetching)
+        async with running_gateway(folder, **sections) as gateway:
+            yield MediaGateway(gateway, converting, fetching)
 
 
 def by_value(path: str, content: bytes, mime_type: str) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def _kinds(value: Any) -> list[str]:
     return kinds + [kind for one in value.values() for kind in _kinds(one)]
 
 
-def _streamed(path: str, head: dict[str, str], content: bytes) -> Told:
+def _streamed(path: str, head: dict[str, str], content: bytes) -> MediaAnswer:
     texts: list[str] = []
     usage: dict[str, Any] = {}
     for line in content.split(b"\n"):
@@ -212,4 +212,4 @@ def _streamed(path: str, head: dict[str, str], content: bytes) -> Told:
         else:
             usage = event.get("usage") or usage
             texts.append(event.get("delta", {}).get("text", ""))
-    return Told(200, head, "".join(texts), usage)
+    return MediaAnswer(200, head, "".join(texts), usage)

@@ -69,7 +69,7 @@ for _rpc in RPCS:
 
 
 @dataclass(frozen=True)
-class Front:
+class MemoryFacade:
     """A facade and the service behind it."""
 
     url: str
@@ -92,7 +92,7 @@ async def _identify(key: str) -> Caller:
 
 
 @asynccontextmanager
-async def memory_facade() -> AsyncIterator[Front]:
+async def memory_facade() -> AsyncIterator[MemoryFacade]:
     """Run both on free ports."""
     service = FakeMemoryService()
     server = Server(_identify, max_message=80 << 20)
@@ -102,7 +102,7 @@ async def memory_facade() -> AsyncIterator[Front]:
     facade = await Facade.start(server.channel(), "127.0.0.1", 0, parse({}, "test"), Source())
     try:
         async with aiohttp.ClientSession() as http:
-            yield Front(f"http://127.0.0.1:{facade.port}", service, http)
+            yield MemoryFacade(f"http://127.0.0.1:{facade.port}", service, http)
     finally:
         await facade.stop()
         await server.stop(0)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.running import Gateway
+from tests.gateway_in_process import Gateway
 from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -44,7 +44,7 @@ def line(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> Any:
 @pytest.mark.parametrize("path", [CHAT, MESSAGES, "/coding/v1/messages"])
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("model", ["sandbox/echo", "openai/echo", "anthropic/echo"])
-async def test_a_line_tells_who_asked_whom_for_how_much(line, path, stream, model):
+async def test_a_line_names_user_model_and_tokens(line, path, stream, model):
     body = {"model": model, "max_tokens": 50, "messages": HELLO, "stream": stream}
     _, told = await line(path, body)
     assert told["status"] == 200
@@ -57,7 +57,7 @@ async def test_a_line_tells_who_asked_whom_for_how_much(line, path, stream, mode
     assert not {"path", "error"} & told.keys()
 
 
-async def test_a_line_tells_the_model_that_stood_in(line):
+async def test_a_line_names_the_fallback_model(line):
     body = {
         "model": "sandbox/fail-500",
         "messages": HELLO,
@@ -72,7 +72,7 @@ async def test_a_line_tells_the_model_that_stood_in(line):
     assert (told["model"], told["served_model"]) == ("sandbox/fail-500", "openai/echo")
 
 
-async def test_counting_tells_the_tokens_counted(line):
+async def test_counting_returns_the_tokens(line):
     body = {"model": "sandbox/echo", "messages": HELLO}
     _, told = await line(f"{MESSAGES}/count_tokens", body)
     assert told["served_model"] == "sandbox/echo"
@@ -80,7 +80,7 @@ async def test_counting_tells_the_tokens_counted(line):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_line_tells_why_a_request_failed(line, stream):
+async def test_a_line_has_the_reason_of_a_failure(line, stream):
     body = {
         "model": "sandbox/fail-500",
         "messages": HELLO,
@@ -93,14 +93,14 @@ async def test_a_line_tells_why_a_request_failed(line, stream):
     assert "served_model" not in told
 
 
-async def test_a_stream_that_breaks_tells_why(line):
+async def test_a_broken_stream_reports_the_cause(line):
     body = {"model": "sandbox/cut", "messages": HELLO, "stream": True, "fallback": "disabled"}
     text, told = await line(CHAT, body)
     assert "error" in text
     assert (told["status"], told["error"]) == (200, "upstream_connection")
 
 
-async def test_a_path_that_leads_nowhere_is_told(line, gateway):
+async def test_a_path_that_leads_nowhere_is_an_error(line, gateway):
     _, told = await line("/v1/responses?key=secret")
     assert (told["status"], told["route"]) == (404, "unknown")
     assert (told["path"], told["error"]) == ("/v1/responses", "unknown_path")

@@ -15,7 +15,7 @@ class Clock:
         return self.now
 
 
-class Later:
+class ManualTimer:
     def __init__(self) -> None:
         self.waiting: list = []
 
@@ -35,8 +35,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def later() -> Later:
-    return Later()
+def later() -> ManualTimer:
+    return ManualTimer()
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def lines(caplog, later):
     return come
 
 
-def test_a_line_tells_what_was_asked_and_how_it_ended(clock, later, lines):
+def test_a_line_has_the_request_and_its_outcome(clock, later, lines):
     logs.request_id.set("req_one")
     AccessLog(2, clock, later).answered(
         "POST", "/beta/v1/messages", 404, 0.01234, lambda: {"model": "m"}
@@ -99,7 +99,7 @@ def test_details_are_asked_for_where_there_is_a_line(clock, later, lines):
     assert asked == [0, 1]
 
 
-def test_the_next_line_tells_once_how_many_were_left_out(clock, later, lines):
+def test_the_next_line_counts_the_omitted_ones_once(clock, later, lines):
     log = AccessLog(1, clock, later)
     for _ in range(5):
         log.answered("GET", "/a", 200, 0.001, dict)
@@ -116,7 +116,7 @@ def test_a_failure_of_the_server_always_has_a_line(clock, later, lines, status, 
     assert bool(lines()) is logged
 
 
-def test_a_failure_of_the_server_has_its_line_at_once_and_in_order(clock, later, caplog):
+def test_a_server_failure_is_logged_at_once_and_in_order(clock, later, caplog):
     caplog.set_level(logging.INFO, "facade.access")
     log = AccessLog(10, clock, later)
     log.answered("GET", "/a", 200, 0.001, dict)

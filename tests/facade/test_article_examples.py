@@ -14,7 +14,7 @@ import pytest_asyncio
 from facade import openapi
 from facade.dialects import articles
 from facade.dialects.articles.examples import EXAMPLES
-from tests.running import running
+from tests.gateway_in_process import running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -25,7 +25,7 @@ SERVER_MADE = {"sessionId", "id", "ids", "outer_id", "time_create"}
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(tmp_path_factory):
-    async with running(tmp_path_factory.mktemp("gateway")) as one:
+    async with running_gateway(tmp_path_factory.mktemp("gateway")) as one:
         yield one
 
 

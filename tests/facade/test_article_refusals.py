@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
-from tests.facade.article_service import HEADERS, JSON, KEY, PREFIX, running_article_service
+from tests.facade.article_service import HEADERS, JSON, KEY, PREFIX, article_facade
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -40,15 +40,15 @@ EDITS = [path for path in GOOD if path.startswith(("block/", "reference/", "styl
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def running():
-    async with running_article_service() as front:
-        yield front
+async def shared_facade():
+    async with article_facade() as facade:
+        yield facade
 
 
 @pytest.fixture
-def front(running):
-    running.service.clear()
-    return running
+def facade(shared_facade):
+    shared_facade.service.clear()
+    return shared_facade
 
 
 # What the service can tell is missing, it tells itself.
@@ -65,9 +65,9 @@ NEEDED = [row for row in NEEDED if row not in OPTIONAL]
 
 
 @pytest.mark.parametrize(("path", "name"), NEEDED)
-async def test_a_required_field_that_is_missing(front, path, name):
+async def test_a_required_field_that_is_missing(facade, path, name):
     body = {key: value for key, value in GOOD[path].items() if key != name}
-    code, message = await front.refused(path, body)
+    code, message = await facade.refused(path, body)
     assert code == 40004
     assert name in message
 
@@ -82,34 +82,34 @@ TEXTS = [
 
 @pytest.mark.parametrize(("path", "name"), [*TEXTS, ("doc/create", "name")])
 @pytest.mark.parametrize("value", [1, 0, True, 1.5, [], ["s"], {}])
-async def test_a_string_field_of_another_type(front, path, name, value):
-    code, message = await front.refused(path, {**GOOD[path], name: value})
+async def test_a_string_field_of_another_type(facade, path, name, value):
+    code, message = await facade.refused(path, {**GOOD[path], name: value})
     assert code == 40003
     assert message == f"/{name}: must be a string"
 
 
 @pytest.mark.parametrize(("path", "name"), [row for row in TEXTS if row[1] == "sessionId"])
-async def test_null_is_no_session(front, path, name):
-    code, message = await front.refused(path, {**GOOD[path], name: None})
+async def test_null_is_no_session(facade, path, name):
+    code, message = await facade.refused(path, {**GOOD[path], name: None})
     assert (code, message) == (40003, "/sessionId: must be a string")
 
 
 @pytest.mark.parametrize("path", EDITS)
 @pytest.mark.parametrize("value", ["1", -1, 1.0, True, [], {}, 2**63, 10**30])
-async def test_an_invalid_revision(front, path, value):
+async def test_an_invalid_revision(facade, path, value):
     body = orjson.dumps({**GOOD[path], "ifRevision": None})
     body = body.replace(b":null", b":" + (str(value).encode() if value == 10**30 else b"null"))
     if value != 10**30:
         body = orjson.dumps({**GOOD[path], "ifRevision": value})
-    answer, told = await front.ask("POST", PREFIX + path, data=body)
-    code, message = front.told(answer.status, told)
+    answer, told = await facade.ask("POST", PREFIX + path, data=body)
+    code, message = facade.told(answer.status, told)
     assert code == 40003
     assert message.startswith("/ifRevision: must be ")
 
 
 @pytest.mark.parametrize("value", ["0", 1.0, True, [], {}, 2**63, -(2**63) - 1])
-async def test_an_invalid_group(front, value):
-    code, message = await front.refused("doc/create", {"group": value})
+async def test_an_invalid_group(facade, value):
+    code, message = await facade.refused("doc/create", {"group": value})
     assert code == 40003
     assert message.startswith("/group: must be ")
 
@@ -142,36 +142,36 @@ BAD_PATHS = [
         ("style/leaf", "leafPath", {"bold": True}),
     ],
 )
-async def test_an_invalid_path(front, path, name, others, value):
-    code, message = await front.refused(path, {**S, **others, name: value})
+async def test_an_invalid_path(facade, path, name, others, value):
+    code, message = await facade.refused(path, {**S, **others, name: value})
     assert code == 40002
     assert message.startswith(f"/{name}")
 
 
-async def test_an_insert_at_a_null_path(front):
-    code, _ = await front.refused("block/insert", {**GOOD["block/insert"], "path": None})
+async def test_an_insert_at_a_null_path(facade):
+    code, _ = await facade.refused("block/insert", {**GOOD["block/insert"], "path": None})
     assert code == 40002
 
 
 @pytest.mark.parametrize("path", ["block/cite", "style/leaf"])
-async def test_an_empty_path_is_invalid_even_beside_a_block_id(front, path):
-    code, _ = await front.refused(path, {**GOOD[path], "leafPath": []})
+async def test_an_empty_path_is_invalid_even_beside_a_block_id(facade, path):
+    code, _ = await facade.refused(path, {**GOOD[path], "leafPath": []})
     assert code == 40002
 
 
 class TestSessions:
     @pytest.mark.parametrize("path", ["doc/read-block", *EDITS])
-    async def test_a_refused_request_keeps_its_session_alive(self, front, path):
+    async def test_a_refused_request_keeps_its_session_alive(self, facade, path):
         body = {**GOOD[path], "sessionId": "mine", "blockId": 1, "ifRevision": -1}
-        await front.refused(path, body)
-        assert front.service.kept == ["mine"]
+        await facade.refused(path, body)
+        assert facade.service.kept == ["mine"]
 
     @pytest.mark.parametrize("session_id", [None, 1, ["s"], {}])
-    async def test_a_request_without_a_session_keeps_none_alive(self, front, session_id):
-        await front.refused("block/delete", {"sessionId": session_id, "blockId": 1})
-        await front.refused("block/delete", {"blockId": 1})
-        await front.refused("session/create", {"docId": 1})
-        assert not front.service.kept
+    async def test_a_request_without_a_session_keeps_none_alive(self, facade, session_id):
+        await facade.refused("block/delete", {"sessionId": session_id, "blockId": 1})
+        await facade.refused("block/delete", {"blockId": 1})
+        await facade.refused("session/create", {"docId": 1})
+        assert not facade.service.kept
 
     @pytest.mark.parametrize(
         ("reason", "status", "code"),
@@ -181,18 +181,18 @@ class TestSessions:
             (errors_pb2.REASON_GONE, 410, 41002),
         ],
     )
-    async def test_an_ended_session_is_reported_first(self, front, reason, status, code):
-        front.service.session_failure = GatewayError(reason, "/sessionId: no", article_code=code)
-        assert await front.refused("block/delete", {**S, "blockId": 1}) == (code, "/sessionId: no")
+    async def test_an_ended_session_is_reported_first(self, facade, reason, status, code):
+        facade.service.session_failure = GatewayError(reason, "/sessionId: no", article_code=code)
+        assert await facade.refused("block/delete", {**S, "blockId": 1}) == (code, "/sessionId: no")
 
-    async def test_an_unavailable_service_is_reported_first(self, front):
-        front.service.session_failure = GatewayError(errors_pb2.REASON_UNAVAILABLE, "not now")
-        assert await front.refused("block/delete", {**S, "blockId": 1}) == (50301, "not now")
+    async def test_an_unavailable_service_is_reported_first(self, facade):
+        facade.service.session_failure = GatewayError(errors_pb2.REASON_UNAVAILABLE, "not now")
+        assert await facade.refused("block/delete", {**S, "blockId": 1}) == (50301, "not now")
 
 
 @pytest.mark.parametrize("name", ["unknown", "blockId", "a/b~c", "x" * 100_000])
-async def test_an_unknown_field_of_style_article(front, name):
-    code, message = await front.refused("style/article", {**S, "style": {}, name: 1})
+async def test_an_unknown_field_of_style_article(facade, name):
+    code, message = await facade.refused("style/article", {**S, "style": {}, name: 1})
     assert code == 40003
     assert message.startswith("/" + name.replace("~", "~0").replace("/", "~1")[:100])
     assert len(message) < 300
@@ -222,33 +222,33 @@ class TestBodies:
             b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         ],
     )
-    async def test_a_body_that_is_not_a_json_object(self, front, path, body):
-        answer, told = await front.ask("POST", PREFIX + path, data=body)
-        code, message = front.told(answer.status, told)
+    async def test_a_body_that_is_not_a_json_object(self, facade, path, body):
+        answer, told = await facade.ask("POST", PREFIX + path, data=body)
+        code, message = facade.told(answer.status, told)
         assert (answer.status, code) == (400, 40001)
         assert message.startswith("the body: ")
 
     @pytest.mark.parametrize(
         "content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]
     )
-    async def test_another_content_type(self, front, path, content_type):
+    async def test_another_content_type(self, facade, path, content_type):
         headers = {**HEADERS, "Content-Type": content_type}
-        answer, told = await front.ask("POST", PREFIX + path, data=b"{}", headers=headers)
-        code, message = front.told(answer.status, told)
+        answer, told = await facade.ask("POST", PREFIX + path, data=b"{}", headers=headers)
+        code, message = facade.told(answer.status, told)
         assert (answer.status, code) == (400, 40001)
         assert "application/json" in message
 
     @pytest.mark.parametrize("size", [(2 << 20) + 1, 8 << 20])
-    async def test_a_body_over_the_limit(self, front, path, size):
+    async def test_a_body_over_the_limit(self, facade, path, size):
         data = io.BytesIO(b" " * size)
-        answer, told = await front.ask("POST", PREFIX + path, data=data, headers=JSON)
-        assert (answer.status, front.told(answer.status, told)[0]) == (413, 41301)
+        answer, told = await facade.ask("POST", PREFIX + path, data=data, headers=JSON)
+        assert (answer.status, facade.told(answer.status, told)[0]) == (413, 41301)
 
-    async def test_an_encoded_body(self, front, path):
+    async def test_an_encoded_body(self, facade, path):
         headers = {**JSON, "Content-Encoding": "gzip"}
         data = gzip.compress(b"{}")
-        answer, told = await front.ask("POST", PREFIX + path, data=data, headers=headers)
-        code, message = front.told(answer.status, told)
+        answer, told = await facade.ask("POST", PREFIX + path, data=data, headers=headers)
+        code, message = facade.told(answer.status, told)
         assert (answer.status, code) == (415, 41501)
         assert "Content-Encoding" in message
 
@@ -262,24 +262,24 @@ class TestBodies:
         (rb'{"a":{"\udfff":1}}', "/a"),
     ],
 )
-async def test_a_lone_surrogate_is_refused_with_its_pointer(front, written, place):
-    answer, told = await front.ask("POST", PREFIX + "doc/read", data=written)
-    code, message = front.told(answer.status, told)
+async def test_a_lone_surrogate_is_refused_with_its_pointer(facade, written, place):
+    answer, told = await facade.ask("POST", PREFIX + "doc/read", data=written)
+    code, message = facade.told(answer.status, told)
     assert code == 40003
     assert message.startswith(f"{place or 'the body'}: ")
 
 
 @pytest.mark.parametrize("written", [rb'{"a":"\ud800"', rb'{"a":"\ud800","b":NaN}'])
-async def test_a_lone_surrogate_in_invalid_json_is_invalid_json(front, written):
-    answer, told = await front.ask("POST", PREFIX + "doc/read", data=written)
-    assert front.told(answer.status, told)[0] == 40001
+async def test_a_lone_surrogate_in_invalid_json_is_invalid_json(facade, written):
+    answer, told = await facade.ask("POST", PREFIX + "doc/read", data=written)
+    assert facade.told(answer.status, told)[0] == 40001
 
 
 @pytest.mark.parametrize("depth", [300, 1000])
-async def test_blocks_nested_too_deeply(front, depth):
+async def test_blocks_nested_too_deeply(facade, depth):
     deep = b'{"sessionId":"s","path":[0],"blocks":' + b"[" * depth + b"]" * depth + b"}"
-    answer, told = await front.ask("POST", PREFIX + "block/insert", data=deep)
-    assert front.told(answer.status, told) == (40003, "/blocks: is nested too deeply")
+    answer, told = await facade.ask("POST", PREFIX + "block/insert", data=deep)
+    assert facade.told(answer.status, told) == (40003, "/blocks: is nested too deeply")
 
 
 BOTH = {"x-api-key": KEY, "Authorization": f"Bearer {KEY}"}
@@ -300,25 +300,25 @@ BOTH = {"x-api-key": KEY, "Authorization": f"Bearer {KEY}"}
         ({**HEADERS, "compat-version": "2020-01-01"}, 40001),
     ],
 )
-async def test_a_missing_or_invalid_key(front, path, headers, code):
+async def test_a_missing_or_invalid_key(facade, path, headers, code):
     for data in (b"{}", b"not JSON", io.BytesIO(b" " * (3 << 20))):
-        answer, told = await front.ask("POST", PREFIX + path, data=data, headers=headers)
-        found, message = front.told(answer.status, told)
+        answer, told = await facade.ask("POST", PREFIX + path, data=data, headers=headers)
+        found, message = facade.told(answer.status, told)
         assert (answer.status, found) == (code // 100, code)
         assert KEY[3:] not in message
 
 
 @pytest.mark.parametrize("headers", [{}, HEADERS, {"Authorization": f"Bearer {KEY}"}])
 @pytest.mark.parametrize("path", ["", "nothing", "doc/list/", "doc//list", "session", "../v1/x%00"])
-async def test_an_unknown_url_path(front, path, headers):
-    answer, told = await front.ask("POST", PREFIX + path, headers=headers)
-    assert (answer.status, front.told(answer.status, told)[0]) == (404, 40400)
+async def test_an_unknown_url_path(facade, path, headers):
+    answer, told = await facade.ask("POST", PREFIX + path, headers=headers)
+    assert (answer.status, facade.told(answer.status, told)[0]) == (404, 40400)
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])
-async def test_a_method_other_than_post(front, method):
-    answer, told = await front.ask(method, PREFIX + "doc/list")
-    code, message = front.told(answer.status, told)
+async def test_a_method_other_than_post(facade, method):
+    answer, told = await facade.ask(method, PREFIX + "doc/list")
+    code, message = facade.told(answer.status, told)
     assert (answer.status, code) == (405, 40501)
     assert "POST" in message
 
@@ -354,9 +354,9 @@ class Unforeseen(Exception):
         (failed(errors_pb2.REASON_TIMEOUT), 504, 50401),
     ],
 )
-async def test_an_error_of_the_service_keeps_its_code(front, failure, status, code):
-    front.service.failure = failure
-    answer, told = await front.ask("POST", PREFIX + "block/delete", json=B)
+async def test_an_error_of_the_service_keeps_its_code(facade, failure, status, code):
+    facade.service.failure = failure
+    answer, told = await facade.ask("POST", PREFIX + "block/delete", json=B)
     assert (answer.status, told["code"], told["data"]) == (status, code, {})
     assert "a secret" not in told["message"]
     assert (answer.headers.get("Retry-After", "").isdigit()) is (status in (429, 503))
@@ -366,26 +366,26 @@ async def test_an_error_of_the_service_keeps_its_code(front, failure, status, co
         assert answer.headers["Retry-After"] == "9"
 
 
-async def test_an_unexpected_answer_is_an_internal_error(front, caplog):
+async def test_an_unexpected_answer_is_an_internal_error(facade, caplog):
     # A permission that this facade has no word for.
-    answer, told = await front.ask("POST", PREFIX + "doc/create", json={})
+    answer, told = await facade.ask("POST", PREFIX + "doc/create", json={})
     assert (answer.status, told["code"], told["data"]) == (500, 50001, {})
 
 
 async def test_an_unreachable_service_is_unavailable():
-    async with running_article_service() as front:
-        await front.ask("POST", PREFIX + "doc/list", json={})
-        await front.server.stop(0)
-        answer, told = await front.ask("POST", PREFIX + "doc/list", json={})
+    async with article_facade() as facade:
+        await facade.ask("POST", PREFIX + "doc/list", json={})
+        await facade.server.stop(0)
+        answer, told = await facade.ask("POST", PREFIX + "doc/list", json={})
         assert (answer.status, told["code"]) == (503, 50301)
         assert answer.headers["Retry-After"].isdigit()
 
 
-async def test_a_service_without_the_rpc(front):
-    front.service.failure = grpc.aio.AioRpcError(
+async def test_a_service_without_the_rpc(facade):
+    facade.service.failure = grpc.aio.AioRpcError(
         grpc.StatusCode.UNIMPLEMENTED, grpc.aio.Metadata(), grpc.aio.Metadata(), "secret"
     )
-    answer, told = await front.ask("POST", PREFIX + "doc/list", json={})
+    answer, told = await facade.ask("POST", PREFIX + "doc/list", json={})
     assert (answer.status, told["code"]) == (501, 50101)
     assert "secret" not in told["message"]
 
@@ -397,10 +397,10 @@ async def test_a_service_without_the_rpc(front):
         ("style/article", {**S, "style": {}, **dict.fromkeys(map(str, range(100_000)), 1)}),
     ],
 )
-async def test_a_hundred_thousand_errors_take_as_long_as_one(front, path, body):
+async def test_a_hundred_thousand_errors_take_as_long_as_one(facade, path, body):
     data = io.BytesIO(orjson.dumps(body))
     async with asyncio.timeout(2):
-        answer, told = await front.ask("POST", PREFIX + path, data=data)
-    code, message = front.told(answer.status, told)
+        answer, told = await facade.ask("POST", PREFIX + path, data=data)
+    code, message = facade.told(answer.status, told)
     assert code in (40002, 40003)
     assert len(message) < 200

@@ -11,7 +11,7 @@ from services.accounts.repository import AccountRepository
 from services.common.database import open_engine
 from services.common.ids import Source
 from services.common.settings import parse
-from tests.running import running
+from tests.gateway_in_process import running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -84,7 +84,7 @@ async def editors(tmp_path_factory):
     """Return an editor with an open document, and a stranger with another."""
     folder = tmp_path_factory.mktemp("gateway")
     clock = Clock()
-    async with running(folder, source=Source(now=clock.now)) as gateway:
+    async with running_gateway(folder, source=Source(now=clock.now)) as gateway:
         database = open_engine(parse({"storage": {"data_dir": str(folder)}}, "the test").storage)
         stranger = Editor(gateway, await AccountRepository(database).create_key("stranger"))
         await database.dispose()

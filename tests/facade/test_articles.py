@@ -10,7 +10,7 @@ import pytest_asyncio
 from facade.dialects import articles
 from gateway.articles.v1 import articles_pb2 as pb
 from gateway.articles.v1 import edits_pb2
-from tests.facade.article_service import JSON, PREFIX, RPCS, running_article_service
+from tests.facade.article_service import JSON, PREFIX, RPCS, article_facade
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -40,15 +40,15 @@ DONE = {"ok": True, "revision": 7}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def running():
-    async with running_article_service() as front:
-        yield front
+async def shared_facade():
+    async with article_facade() as facade:
+        yield facade
 
 
 @pytest.fixture
-def front(running):
-    running.service.clear()
-    return running
+def facade(shared_facade):
+    shared_facade.service.clear()
+    return shared_facade
 
 
 def call_of(if_revision=None, **edit):
@@ -345,14 +345,14 @@ STRICT = {"block/style", "style/leaf", "style/article"}
 
 
 @pytest.mark.parametrize(("path", "body", "call", "answer", "data"), ROWS)
-async def test_requests_become_calls_and_responses_answers(front, path, body, call, answer, data):
-    front.service.answer = answer
-    assert await front.post(path, body) == (200, {"code": 1, "data": data})
-    assert front.service.calls == [call]
+async def test_requests_become_calls_and_responses_answers(facade, path, body, call, answer, data):
+    facade.service.answer = answer
+    assert await facade.post(path, body) == (200, {"code": 1, "data": data})
+    assert facade.service.calls == [call]
 
 
 @pytest.mark.parametrize(("blocks", "is_apart"), [(501, True), (500, False)])
-async def test_a_long_document_is_rendered_in_a_thread(front, monkeypatch, blocks, is_apart):
+async def test_a_long_document_is_rendered_in_a_thread(facade, monkeypatch, blocks, is_apart):
     threads = []
 
     def noting(data):
@@ -362,10 +362,10 @@ async def test_a_long_document_is_rendered_in_a_thread(front, monkeypatch, block
     render = articles.render
     monkeypatch.setattr(articles, "render", noting)
     summary = pb.BlockSummary(id="b", type="code", text="x")
-    front.service.answer = pb.ReadArticleResponse(
+    facade.service.answer = pb.ReadArticleResponse(
         blocks=[summary] * blocks, style=b"{}", references=b"[]"
     )
-    status, _ = await front.post("doc/read", S)
+    status, _ = await facade.post("doc/read", S)
     assert (status, threads == [threading.get_ident()]) == (200, not is_apart)
 
 
@@ -380,12 +380,12 @@ async def test_every_endpoint_and_every_call_has_a_row():
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row[0] not in STRICT])
-async def test_unknown_fields_are_ignored(front, row):
+async def test_unknown_fields_are_ignored(facade, row):
     path, body, call, answer, _ = row
-    front.service.answer = answer
+    facade.service.answer = answer
     unknown = {"unknown": 1, "session_id": "x", "style ": {}, "__proto__": None, "": []}
-    status, _ = await front.post(path, {**unknown, **body})
-    assert (status, front.service.calls) == (200, [call])
+    status, _ = await facade.post(path, {**unknown, **body})
+    assert (status, facade.service.calls) == (200, [call])
 
 
 HOSTILE = [
@@ -404,42 +404,42 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-async def test_any_text_reaches_the_service_unharmed(front, text):
-    await front.post("block/delete", {"sessionId": text, "blockId": text})
-    await front.post("reference/add", {**S, "reference": {"title": text, text: [text]}})
-    await front.post("block/style", {**B, text + "!": text})
-    deleted, added, styled = front.service.calls
+async def test_any_text_reaches_the_service_unharmed(facade, text):
+    await facade.post("block/delete", {"sessionId": text, "blockId": text})
+    await facade.post("reference/add", {**S, "reference": {"title": text, text: [text]}})
+    await facade.post("block/style", {**B, text + "!": text})
+    deleted, added, styled = facade.service.calls
     assert (deleted.session_id, deleted.edit.delete_block.block_id) == (text, text)
     assert orjson.loads(added.edit.add_reference.reference) == {"title": text, text: [text]}
     assert orjson.loads(styled.edit.set_block_style.properties) == {text + "!": text}
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-async def test_any_text_reaches_the_caller_unharmed(front, text):
+async def test_any_text_reaches_the_caller_unharmed(facade, text):
     block = orjson.dumps({"id": text})
-    front.service.answer = pb.ReadBlockResponse(block=block, style=b"{}", text=text)
-    _, told = await front.post("doc/read-block", B)
+    facade.service.answer = pb.ReadBlockResponse(block=block, style=b"{}", text=text)
+    _, told = await facade.post("doc/read-block", B)
     assert (told["data"]["text"], told["data"]["block"]) == (text, {"id": text})
 
 
-async def test_numbers_in_styles_keep_their_kind(front):
+async def test_numbers_in_styles_keep_their_kind(facade):
     given = {"a": 1, "b": 1.0, "c": 1e300, "d": -0.0, "e": 2**64 - 1}
-    await front.post("style/article", {**S, "style": given})
-    assert repr(orjson.loads(front.service.calls[0].edit.set_article_style.style)) == repr(given)
+    await facade.post("style/article", {**S, "style": given})
+    assert repr(orjson.loads(facade.service.calls[0].edit.set_article_style.style)) == repr(given)
 
 
-async def test_a_body_of_the_limit_passes_and_its_blocks_arrive(front):
+async def test_a_body_of_the_limit_passes_and_its_blocks_arrive(facade):
     frame = b'{"sessionId":"s","path":[0],"blocks":["%s"]}'
     body = frame % (b"x" * ((2 << 20) - len(frame) + 2))
     assert len(body) == 2 << 20
-    answer, _ = await front.ask(
+    answer, _ = await facade.ask(
         "POST", PREFIX + "block/insert", data=io.BytesIO(body), headers=JSON
     )
     assert answer.status == 200
-    assert len(front.service.calls[0].edit.insert_blocks.blocks) > (2 << 20) - 100
+    assert len(facade.service.calls[0].edit.insert_blocks.blocks) > (2 << 20) - 100
 
 
-async def test_no_version_is_needed_and_a_charset_may_be_named(front):
+async def test_no_version_is_needed_and_a_charset_may_be_named(facade):
     headers = {"x-api-key": "gw-" + "k" * 43, "Content-Type": "application/json; charset=utf-8"}
-    answer, _ = await front.ask("POST", PREFIX + "doc/list", data=b"{}", headers=headers)
+    answer, _ = await facade.ask("POST", PREFIX + "doc/list", data=b"{}", headers=headers)
     assert answer.status == 200

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 import pytest_asyncio
 
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -32,7 +32,7 @@ BODY = json.dumps(
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(tmp_path_factory):
-    async with running(tmp_path_factory.mktemp("gateway"), limits=LIMITS) as one:
+    async with running_gateway(tmp_path_factory.mktemp("gateway"), limits=LIMITS) as one:
         yield one
 
 
@@ -40,7 +40,7 @@ async def gateway(tmp_path_factory):
 async def patient(tmp_path_factory):
     """Run a gateway that waits for bodies as long as it takes."""
     limits = {**LIMITS, "body_idle_s": 60}
-    async with running(tmp_path_factory.mktemp("patient"), limits=limits) as one:
+    async with running_gateway(tmp_path_factory.mktemp("patient"), limits=limits) as one:
         yield one
 
 
@@ -117,7 +117,7 @@ def live(gateway: Gateway) -> float | None:
         (ARTICLES, b'{"code":40801'),
     ],
 )
-async def test_a_client_that_stalls_is_told_and_cut(gateway, connect, path, shape):
+async def test_a_stalling_client_gets_an_error_and_is_cut(gateway, connect, path, shape):
     before = reached(gateway, "body_idle_s")
     client = await connect(gateway, path, len(BODY))
     client.send(BODY[:20])
@@ -127,7 +127,7 @@ async def test_a_client_that_stalls_is_told_and_cut(gateway, connect, path, shap
     assert reached(gateway, "body_idle_s") == before + 1
 
 
-async def test_a_client_that_trickles_is_cut_all_the_same(gateway, connect):
+async def test_a_client_that_trickles_is_cut_too(gateway, connect):
     before = reached(gateway, "min_body_rate")
     client = await connect(gateway, CHAT, len(BODY))
 
@@ -215,7 +215,7 @@ async def test_commas_in_a_text_are_no_values(gateway):
         assert answer.status == 200
 
 
-async def test_broken_framing_is_told(gateway, connect):
+async def test_broken_framing_is_reported(gateway, connect):
     client = await connect(gateway, CHAT, None)
     client.send(b"5\r\n{    \r\nnot a length\r\n")
     status, _ = await client.answer()

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from services.common.errors import unavailable
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 from tests.web_tools import TYPST, Web, with_web
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -29,7 +29,7 @@ def web() -> Web:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(tmp_path_factory, web) -> AsyncIterator[Gateway]:
     with with_web(web):
-        async with running(tmp_path_factory.mktemp("gateway")) as one:
+        async with running_gateway(tmp_path_factory.mktemp("gateway")) as one:
             yield one
 
 
@@ -156,7 +156,7 @@ async def test_in_the_eighth_round_the_model_has_no_tools(client, gateway, web, 
 
 
 @STREAMED
-async def test_thinking_goes_on_through_the_rounds(client, model, stream):
+async def test_thinking_is_kept_through_the_rounds(client, model, stream):
     thinking = {"type": "enabled", "budget_tokens": 1024}
     message = await ask(client, stream, body(model, thinking=thinking))
     assert message.content[0].type == "thinking"
@@ -220,7 +220,7 @@ async def test_a_page_is_fetched(client, web, model, stream):
         ("call web_fetch, please", "url_not_in_prior_context"),
     ],
 )
-async def test_a_page_that_cannot_be_had_is_told_to_the_model(client, web, asked, code):
+async def test_an_unavailable_page_is_reported_to_the_model(client, web, asked, code):
     message = await ask(client, True, body("anthropic/echo", asked))
     assert message.content[2].content.error_code == code
     assert f'The tool failed with "web_fetch failed ({code})' in message.content[-1].text
@@ -328,7 +328,7 @@ async def test_tokens_of_the_tools_are_counted(client):
     assert counted.input_tokens > without.input_tokens + 50
 
 
-async def test_each_round_goes_on_where_the_last_one_was_served(client, gateway, web):
+async def test_each_round_uses_the_model_of_the_last_one(client, gateway, web):
     steps = [
         {"step_id": "a", "model": "openai/fail-500"},
         {"step_id": "b", "model": "anthropic/echo"},

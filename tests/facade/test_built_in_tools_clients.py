@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 from tests.web_tools import TYPST, Web, with_web
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -30,7 +30,7 @@ def installed() -> None:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(tmp_path_factory) -> AsyncIterator[Gateway]:
     with with_web(Web()):
-        async with running(tmp_path_factory.mktemp("gateway")) as one:
+        async with running_gateway(tmp_path_factory.mktemp("gateway")) as one:
             yield one
 
 

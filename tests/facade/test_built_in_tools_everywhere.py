@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from services.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
 from services.sandbox.upstream import create_app
-from tests.running import Gateway, running, serving
+from tests.gateway_in_process import Gateway, running_gateway, serving
 from tests.web_tools import Web, with_web
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -39,7 +39,7 @@ async def client(tmp_path_factory) -> AsyncIterator[anthropic.AsyncAnthropic]:
         }
         with with_web(Web()):
             folder = tmp_path_factory.mktemp("gateway")
-            async with running(folder, sandbox, providers=providers) as gateway:
+            async with running_gateway(folder, sandbox, providers=providers) as gateway:
                 async with client_of(gateway) as one:
                     yield one
 
@@ -90,7 +90,7 @@ async def test_every_provider_is_asked_in_rounds(client, name, stream):
 
 @pytest.mark.parametrize("other", ["sandbox", *OFFICIAL, "mistral", "claude-5"])
 @pytest.mark.parametrize("name", ["sandbox", *OFFICIAL])
-async def test_any_model_goes_on_from_what_another_found(client, name, other):
+async def test_any_model_continues_from_another_s_results(client, name, other):
     tool = {"name": "get_weather", "input_schema": {"type": "object"}}
     asked = user("Please call web_search and get_weather.")
     message = await ask(client, name, [asked], stream=True, tools=[tool], thinking=THINKING)

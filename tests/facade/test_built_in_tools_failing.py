@@ -9,7 +9,7 @@ import orjson
 import pytest
 import pytest_asyncio
 
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 from tests.waiting import until
 from tests.web_tools import Web, with_web
 
@@ -35,14 +35,14 @@ def web() -> Web:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(tmp_path_factory, web) -> AsyncIterator[Gateway]:
     with with_web(web):
-        async with running(tmp_path_factory.mktemp("gateway"), models=[BACKUP]) as one:
+        async with running_gateway(tmp_path_factory.mktemp("gateway"), models=[BACKUP]) as one:
             yield one
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def without_engine(tmp_path_factory) -> AsyncIterator[Gateway]:
     with with_web(None):
-        async with running(tmp_path_factory.mktemp("gateway")) as one:
+        async with running_gateway(tmp_path_factory.mktemp("gateway")) as one:
             yield one
 
 
@@ -103,11 +103,11 @@ async def test_the_bound_on_the_chain_holds_for_searches_too(gateway, web, strea
     assert web.cancelled == 1
 
 
-async def test_a_slow_search_is_told_to_the_model(tmp_path):
+async def test_a_slow_search_is_reported_to_the_model(tmp_path):
     web = Web()
     web.hangs = True
     with with_web(web, timeout_s=0.01):
-        async with running(tmp_path) as gateway:
+        async with running_gateway(tmp_path) as gateway:
             _, told = await ask(gateway, body("openai/echo"))
     assert told["content"][2]["content"]["error_code"] == "unavailable"
     assert told["stop_reason"] == "end_turn"
@@ -210,7 +210,7 @@ async def test_memory_keeps_what_was_said_and_not_what_was_found(gateway, web, s
     assert "Typst sets documents." in answered[-1]["text"]
 
 
-async def test_memory_goes_on_from_a_search_beside_a_call(gateway, web):
+async def test_memory_continues_from_a_search_beside_a_call(gateway, web):
     tool = {"name": "get_weather", "input_schema": {"type": "object"}}
     asked = "Please call web_search and get_weather."
     given = body("anthropic/echo", asked, memory_id="both", tools=[tool])

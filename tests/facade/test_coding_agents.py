@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -59,7 +59,7 @@ async def agent(tmp_path_factory) -> AsyncIterator[Agent]:
     app = web.Application()
     app.router.add_post("/v1/messages", messages)
     app.router.add_post("/v1/chat/completions", chat)
-    async with running(tmp_path_factory.mktemp("gateway"), app) as gateway:
+    async with running_gateway(tmp_path_factory.mktemp("gateway"), app) as gateway:
         yield Agent(gateway, bodies)
 
 
@@ -129,7 +129,7 @@ async def test_other_providers_get_names_that_they_take(agent: Agent):
     assert dropped == "x-anthropic-billing-header"
 
 
-async def test_servers_of_anthropics_dialect_are_not_told_whom_to_bill(agent: Agent):
+async def test_billing_headers_are_not_sent_to_anthropic_servers(agent: Agent):
     system = [{"type": "text", "text": BILLING}, {"type": "text", "text": "Be brief."}]
     sent, dropped = await agent.ask("anthropic/claude-haiku-4-5", system=system)
     assert (sent["system"], dropped) == ("Be brief.", "x-anthropic-billing-header")

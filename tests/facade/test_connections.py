@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.facade.sockets import exchange, port_of, read_answers
-from tests.running import running
+from tests.gateway_in_process import running_gateway
 from tests.waiting import until
 
 SHORT_S = 0.3
@@ -25,7 +25,7 @@ async def gateway(tmp_path):
         "max_connections": 10,
         "reserved_connections": 0.5,
     }
-    async with running(tmp_path, limits=limits) as one:
+    async with running_gateway(tmp_path, limits=limits) as one:
         yield one
 
 
@@ -48,7 +48,7 @@ async def connected(gateway, sends=b""):
         writer.close()
 
 
-async def test_a_head_that_does_not_end_is_told_in_the_shape_of_its_path(gateway):
+async def test_an_unfinished_head_is_an_error_of_its_path_s_dialect(gateway):
     (answer,) = read_answers(await exchange(port_of(gateway.url), MESSAGES, b"X-Secret: CAN"))
     assert (answer.status, answer.json["error"]["code"]) == (408, "head_timeout")
     assert answer.json["type"] == "error"
@@ -143,7 +143,7 @@ async def test_the_stranger_who_waits_longest_makes_room(gateway, caplog):
         await one.__aexit__(None, None, None)
 
 
-async def test_an_unfinished_head_that_makes_room_is_told(gateway):
+async def test_an_unfinished_head_that_makes_room_is_reported(gateway):
     begun = [connected(gateway, MESSAGES) for _ in range(5)]
     readers = [await one.__aenter__() for one in begun]
     await until(lambda: connections(gateway) == 5)

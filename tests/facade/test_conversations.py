@@ -13,7 +13,7 @@ from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
 from tests.facade.conversations import CONVERSATIONS, Conversation, Outcome
-from tests.running import Gateway
+from tests.gateway_in_process import Gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

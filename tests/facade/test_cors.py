@@ -8,7 +8,7 @@ import pytest
 import facade
 from facade.cors import EXPOSED
 from services.common.hops import HOPS_KEY
-from tests.running import running
+from tests.gateway_in_process import running_gateway
 
 APP = "https://app.example"
 CHAT = "/beta/v1/chat/completions"
@@ -23,7 +23,7 @@ PATHS = [CHAT, "/beta/v1/messages", "/beta/v1/files/file-1/content", "/article/v
 
 
 def served(tmp_path, *origins: str):
-    return running(tmp_path, server={"cors_origins": list(origins)})
+    return running_gateway(tmp_path, server={"cors_origins": list(origins)})
 
 
 def names(header: str) -> set[str]:
@@ -84,7 +84,7 @@ async def test_answers_and_errors_may_be_read(tmp_path, stream):
             assert (answer.status, len(told(answer.headers))) == (404, 2)
 
 
-async def test_other_origins_are_told_nothing(tmp_path):
+async def test_other_origins_get_no_headers(tmp_path):
     async with served(tmp_path, APP) as gateway:
         for origin in ("https://evil.example", APP + ".evil", APP.upper(), "null", "*", ""):
             answer = await preflight(gateway, CHAT, Origin=origin)
@@ -97,7 +97,7 @@ async def test_other_origins_are_told_nothing(tmp_path):
 
 
 async def test_without_the_setting_there_is_no_cors(tmp_path):
-    async with running(tmp_path) as gateway:
+    async with running_gateway(tmp_path) as gateway:
         answer = await preflight(gateway, CHAT)
         assert (answer.status, told(answer.headers)) == (405, {})
         assert "Vary" not in answer.headers

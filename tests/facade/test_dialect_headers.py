@@ -28,7 +28,7 @@ from gateway.inference.v1.inference_pb2 import (
 from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
 from services.common.channels import call_metadata
 from services.common.errors import from_rpc_error
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -153,7 +153,7 @@ class Relay:
 async def serving(folder: Any, **sections: Any) -> AsyncIterator[Relay]:
     upstream = Upstream()
     limits = {"breaker_failures": 1000}
-    async with running(folder, upstream.app(), limits=limits, **sections) as gateway:
+    async with running_gateway(folder, upstream.app(), limits=limits, **sections) as gateway:
         yield Relay(gateway, upstream)
 
 
@@ -246,7 +246,7 @@ async def test_across_dialects_none_go_on_and_none_are_named(
         (CHAT, "openai/m", "Proxy-Authorization"),
     ],
 )
-async def test_no_header_of_an_account_goes_on(relay: Relay, path: str, model: str, name: str):
+async def test_account_headers_are_not_passed_on(relay: Relay, path: str, model: str, name: str):
     status, _ = await relay.ask(path, model, {name: "theirs"})
     assert status == 200
     assert "theirs" not in str(relay.upstream.sent)
@@ -287,7 +287,7 @@ async def test_an_operators_header_wins_and_betas_are_added(tmp_path):
         address = other.gateway.upstream
         provider = {"kind": "anthropic", "base_url": address, "api_key": "k"}
         provider["headers"] = {"Anthropic-Mode": "operator", "anthropic-beta": "b"}
-        async with running(tmp_path / "2", address, providers={"p": provider}) as gateway:
+        async with running_gateway(tmp_path / "2", address, providers={"p": provider}) as gateway:
             relay = Relay(gateway, other.upstream)
             given = {"anthropic-mode": "caller", "anthropic-other": "1", "anthropic-beta": "a"}
             status, _ = await relay.ask(MESSAGES, "p/m", given)
@@ -347,7 +347,7 @@ async def test_a_hostile_providers_headers_are_left_out(tmp_path):
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server:
         address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        async with running(tmp_path, address) as gateway:
+        async with running_gateway(tmp_path, address) as gateway:
             status, told = await Relay(gateway, Upstream()).ask(CHAT, "openai/m")
     assert status == 200
     assert told["openai-ok"] == "1"
@@ -360,7 +360,7 @@ def wanted(**fields: Any) -> GenerateRequest:
     return GenerateRequest(messages=[said], max_tokens=9, **fields)
 
 
-async def test_grpc_callers_send_and_are_told_them(relay: Relay):
+async def test_grpc_callers_send_and_receive_them(relay: Relay):
     relay.upstream.headers = FROM_ANTHROPIC | KEPT_BY_THE_GATEWAY | {"request-id": "req_1"}
     headers = {"anthropic-client-platform": "cli", "anthropic-workspace-id": "theirs"}
     headers |= {"x-api-key": "theirs", "authorization": "theirs", "anthropic-b": "theirs\r\nx: y"}

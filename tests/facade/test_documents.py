@@ -16,7 +16,7 @@ from tests.facade.media import (
     media_of,
     texts_of,
 )
-from tests.services.inference.adapting import DAMAGED
+from tests.services.inference.fake_adaptation import DAMAGED
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -123,7 +123,7 @@ async def test_mode_and_ocr_are_as_asked_for(media, path, pdf_settings, asked, w
 
 
 @ENDPOINTS
-async def test_pages_as_images_are_described_for_a_model_without_images(media, path):
+async def test_page_images_are_described_for_a_text_only_model(media, path):
     part = by_value(path, pdf(2), PDF)
     wanted = {"pdf": {"mode": "images", "model": "sees-anthropic"}}
     told = await media.ask(path, "blind-openai", [part], multimodal=wanted)

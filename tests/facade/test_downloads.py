@@ -36,7 +36,7 @@ def test_any_name_is_one_header_line_and_comes_back_whole(filename):
         ("a/b", 'attachment; filename="a/b"'),
     ],
 )
-def test_a_name_is_written_in_both_spellings_where_it_needs_them(filename, header):
+def test_non_ascii_names_are_sent_in_both_header_forms(filename, header):
     assert downloads.disposition(filename) == header
 
 

@@ -14,7 +14,7 @@ import pytest_asyncio
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1 import files_pb2
 from services.common.errors import GatewayError
-from tests.facade.file_store import ANTHROPIC, CREATED_AT, KEY, A, B, running_store
+from tests.facade.file_store import ANTHROPIC, CREATED_AT, KEY, A, B, file_facade
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -28,15 +28,15 @@ FILE = b'Content-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nco
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def running():
-    async with running_store({"max_file_bytes": MAX_FILE, "body_idle_s": IDLE_S}) as front:
-        yield front
+async def shared_facade():
+    async with file_facade({"max_file_bytes": MAX_FILE, "body_idle_s": IDLE_S}) as facade:
+        yield facade
 
 
 @pytest.fixture
-def front(running):
-    running.store.clear()
-    return running
+def facade(shared_facade):
+    shared_facade.store.clear()
+    return shared_facade
 
 
 def form(content=b"content", filename="a.txt", **fields):
@@ -52,13 +52,13 @@ def write(*parts):
     return b"".join(edge + b"\r\n" + part + b"\r\n" for part in parts) + edge + b"--\r\n"
 
 
-async def upload(front, data, headers=A):
-    answer, body = await front.ask("POST", FILES, data=data, headers=headers)
+async def upload(facade, data, headers=A):
+    answer, body = await facade.ask("POST", FILES, data=data, headers=headers)
     return answer, orjson.loads(body)
 
 
-async def post(front, body, headers=A, content_type=FORM):
-    return await upload(front, body, {**headers, **content_type})
+async def post(facade, body, headers=A, content_type=FORM):
+    return await upload(facade, body, {**headers, **content_type})
 
 
 def request_head(length=None):
@@ -68,9 +68,9 @@ def request_head(length=None):
     return "\r\n".join([*lines, "", ""]).encode()
 
 
-async def exchange(front, sent, length):
+async def exchange(facade, sent, length):
     """Send a request by hand; give all that comes back until the connection is closed."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", front.port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", facade.port)
     writer.write(request_head(length) + sent)
     answer = await reader.read()
     writer.close()
@@ -78,18 +78,18 @@ async def exchange(front, sent, length):
     return answer
 
 
-async def test_an_upload_is_kept_in_both_formats(front):
-    answer, body = await upload(front, form(purpose="batch"))
+async def test_an_upload_is_kept_in_both_formats(facade):
+    answer, body = await upload(facade, form(purpose="batch"))
     assert answer.status == 200
     assert (body["object"], body["bytes"], body["purpose"]) == ("file", 7, "batch")
-    answer, body = await upload(front, form(purpose="fine-tune"), B)
+    answer, body = await upload(facade, form(purpose="fine-tune"), B)
     assert answer.status == 200
     assert (body["type"], body["size_bytes"]) == ("file", 7)
-    answer, body = await upload(front, form(expires_in_seconds="60"), ANTHROPIC)
+    answer, body = await upload(facade, form(expires_in_seconds="60"), ANTHROPIC)
     assert answer.status == 200
     assert body["expires_at"] == "2026-09-21T14:14:20Z"
-    assert [content for _, content in front.store.kept.values()] == [b"content"] * 3
-    assert [closing.purpose for closing in front.store.closings] == [
+    assert [content for _, content in facade.store.kept.values()] == [b"content"] * 3
+    assert [closing.purpose for closing in facade.store.closings] == [
         files_pb2.PURPOSE_BATCH,
         files_pb2.PURPOSE_FINE_TUNE,
         files_pb2.PURPOSE_ASSISTANTS,
@@ -97,24 +97,24 @@ async def test_an_upload_is_kept_in_both_formats(front):
 
 
 @pytest.mark.parametrize("size", [0, 1, (1 << 18) + 1, MAX_FILE])
-async def test_the_bytes_are_kept_as_they_came(front, size):
+async def test_the_bytes_are_kept_as_they_came(facade, size):
     content = bytes(range(251)) * (size // 251 + 1)
-    answer, body = await upload(front, form(content[:size], purpose="batch"))
+    answer, body = await upload(facade, form(content[:size], purpose="batch"))
     assert (answer.status, body["bytes"]) == (200, size)
-    ((_, kept),) = front.store.kept.values()
+    ((_, kept),) = facade.store.kept.values()
     assert kept == content[:size]
-    assert all(chunk >= 1 << 18 for chunk in front.store.chunks[:-1])
+    assert all(chunk >= 1 << 18 for chunk in facade.store.chunks[:-1])
 
 
-async def test_the_purpose_may_stand_on_either_side(front):
+async def test_the_purpose_may_stand_on_either_side(facade):
     for parts in ((PURPOSE, FILE), (FILE, PURPOSE)):
-        answer, _ = await post(front, write(*parts))
+        answer, _ = await post(facade, write(*parts))
         assert answer.status == 200
 
 
-async def test_an_expiry_reaches_the_store(front):
+async def test_an_expiry_reaches_the_store(facade):
     _, body = await upload(
-        front, form(purpose="batch", expires_after='{"anchor":"created_at","seconds":60}')
+        facade, form(purpose="batch", expires_after='{"anchor":"created_at","seconds":60}')
     )
     assert body["expires_at"] == CREATED_AT + 60
 
@@ -124,26 +124,26 @@ async def chunked(*pieces: bytes) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def test_a_body_of_unknown_length_is_read_as_it_comes(front):
+async def test_a_body_of_unknown_length_is_read_as_it_comes(facade):
     body = write(PURPOSE, FILE)
     pieces = [body[index : index + 1] for index in range(len(body))]
-    answer, _ = await post(front, chunked(*pieces))
+    answer, _ = await post(facade, chunked(*pieces))
     assert answer.status == 200
 
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("size", [MAX_FILE + 1, 3 * MAX_FILE])
-async def test_a_file_that_is_too_large_is_413_and_kept_nowhere(front, size, streamed):
+async def test_a_file_that_is_too_large_is_413_and_kept_nowhere(facade, size, streamed):
     body = write(PURPOSE, FILE.replace(b"content", bytes(size)))
     for headers, kind in ((A, "invalid_request_error"), (B, "request_too_large")):
-        answer, told = await post(front, chunked(body) if streamed else io.BytesIO(body), headers)
+        answer, told = await post(facade, chunked(body) if streamed else io.BytesIO(body), headers)
         assert answer.status == 413
         assert (told["error"]["type"], told["error"]["param"]) == (kind, "file")
-    assert not front.store.kept
+    assert not facade.store.kept
 
 
-async def test_a_body_that_announces_too_much_is_refused_unread(front):
-    reader, writer = await asyncio.open_connection("127.0.0.1", front.port)
+async def test_a_body_that_announces_too_much_is_refused_unread(facade):
+    reader, writer = await asyncio.open_connection("127.0.0.1", facade.port)
     writer.write(request_head(length=1 << 40))
     async with asyncio.timeout(IDLE_S):
         assert (await reader.readline()).startswith(b"HTTP/1.1 413 ")
@@ -175,16 +175,16 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-async def test_a_bad_form_is_refused_in_the_callers_format_and_nothing_is_kept(front, name):
+async def test_a_bad_form_is_refused_and_nothing_is_stored(facade, name):
     body, param = BAD[name]
     for headers in (A, B):
-        answer, told = await post(front, body, headers)
+        answer, told = await post(facade, body, headers)
         assert answer.status == 400
         assert ("type" in told) is (headers is B)
         if param is not None:
             assert told["error"]["param"] == param
             assert told["error"]["message"].startswith(f"{param}: ")
-    assert not front.store.kept
+    assert not facade.store.kept
 
 
 @pytest.mark.parametrize(
@@ -198,9 +198,9 @@ async def test_a_bad_form_is_refused_in_the_callers_format_and_nothing_is_kept(f
         (f"multipart/form-data; boundary={'x' * 100}", 400),
     ],
 )
-async def test_another_content_type_is_refused_by_name(front, content_type, status):
+async def test_another_content_type_is_refused_by_name(facade, content_type, status):
     body = write(PURPOSE, FILE)
-    answer, told = await post(front, body, content_type={"Content-Type": content_type})
+    answer, told = await post(facade, body, content_type={"Content-Type": content_type})
     assert (answer.status, told["error"]["param"]) == (status, "Content-Type")
 
 
@@ -218,107 +218,107 @@ def as_rfc_8187(filename):
     ["../../etc/passwd", "a\0b", "a\r\nX: 1", "x" * 1000, "\u202egnp.exe", "π", "", 'a"b', "C:\\a"],
 )
 @pytest.mark.parametrize("spell", [as_browsers, as_rfc_8187])
-async def test_a_name_reaches_the_store_as_it_was_written(front, filename, spell):
+async def test_a_name_reaches_the_store_as_it_was_written(facade, filename, spell):
     part = FILE.replace(b'filename="a.txt"', spell(filename).encode())
-    answer, _ = await post(front, write(PURPOSE, part))
+    answer, _ = await post(facade, write(PURPOSE, part))
     assert answer.status == 200
-    assert front.store.headers[-1].filename == filename
+    assert facade.store.headers[-1].filename == filename
 
 
-async def test_a_refusal_of_the_store_comes_while_the_client_still_sends(front):
-    front.store.refuse_after = 1 << 18
+async def test_the_store_refuses_during_the_upload(facade):
+    facade.store.refuse_after = 1 << 18
     refusals = [
         (errors_pb2.REASON_STORAGE_QUOTA_EXCEEDED, 403, "permission_error", "permission_error"),
         (errors_pb2.REASON_STORAGE_UNAVAILABLE, 503, "server_error", "overloaded_error"),
     ]
     for reason, status, kind_a, kind_b in refusals:
-        front.store.refusal = GatewayError(reason, "no", retry_after_s=3)
+        facade.store.refusal = GatewayError(reason, "no", retry_after_s=3)
         for headers, kind in ((A, kind_a), (B, kind_b)):
-            answer, told = await upload(front, form(bytes(MAX_FILE), purpose="batch"), headers)
+            answer, told = await upload(facade, form(bytes(MAX_FILE), purpose="batch"), headers)
             assert (answer.status, told["error"]["type"]) == (status, kind)
             assert answer.headers["Retry-After"] == "3"
-    assert not front.store.kept
+    assert not facade.store.kept
 
 
-async def test_a_store_that_dies_in_the_middle_is_told_as_unavailable():
-    async with running_store({}) as front:
+async def test_a_store_that_dies_midway_is_reported_as_unavailable():
+    async with file_facade({}) as facade:
 
         async def body():
             yield write(PURPOSE, FILE).partition(b"content")[0]
-            await front.store.begun.acquire()
-            await front.server.stop(0)
+            await facade.store.begun.acquire()
+            await facade.server.stop(0)
             yield bytes(MAX_FILE)
 
-        answer, told = await post(front, body())
+        answer, told = await post(facade, body())
         assert (answer.status, told["error"]["code"]) == (503, "unavailable")
 
 
-async def test_a_refusal_at_the_door_reaches_a_client_that_still_sends(front):
+async def test_the_facade_refuses_during_the_upload(facade):
     headers = {"Authorization": f"Bearer {KEY[:-1]}x"}
     for data in (form(bytes(MAX_FILE), purpose="batch"), form(bytes(8 * MAX_FILE))):
-        answer, told = await upload(front, data, headers)
+        answer, told = await upload(facade, data, headers)
         assert (answer.status, told["error"]["type"]) == (401, "authentication_error")
-    assert not front.store.headers
+    assert not facade.store.headers
 
 
 @pytest.mark.parametrize("sent", [0, 60, 190])
-async def test_a_client_that_stalls_is_cut_and_leaves_nothing(front, sent):
+async def test_a_client_that_stalls_is_cut_and_leaves_nothing(facade, sent):
     body = write(PURPOSE, FILE.replace(b"content", b"c" * 1000))
     async with asyncio.timeout(5):
-        answer = await exchange(front, body[:sent], length=len(body))
+        answer = await exchange(facade, body[:sent], length=len(body))
         if sent == 190:
-            await front.store.dropped.acquire()
+            await facade.store.dropped.acquire()
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b'"upload_stalled"' in answer
-    assert not front.store.kept
+    assert not facade.store.kept
 
 
-async def test_a_form_that_has_ended_in_a_body_that_has_not_is_kept_nowhere(front):
+async def test_a_form_that_ends_before_its_body_is_not_stored(facade):
     body = write(PURPOSE, FILE)
     async with asyncio.timeout(5):
-        answer = await exchange(front, body, length=len(body) + 10)
-        await front.store.dropped.acquire()
+        answer = await exchange(facade, body, length=len(body) + 10)
+        await facade.store.dropped.acquire()
     assert answer.startswith(b"HTTP/1.1 408 ")
 
 
-async def test_a_client_that_leaves_in_the_middle_leaves_nothing(front):
+async def test_a_client_that_leaves_in_the_middle_leaves_nothing(facade):
     body = write(PURPOSE, FILE.replace(b"content", bytes(1 << 20)))
-    _, writer = await asyncio.open_connection("127.0.0.1", front.port)
+    _, writer = await asyncio.open_connection("127.0.0.1", facade.port)
     writer.write(request_head(len(body)) + body[: 1 << 19])
     async with asyncio.timeout(5):
-        await front.store.begun.acquire()
+        await facade.store.begun.acquire()
         writer.close()
-        await front.store.dropped.acquire()
-    assert not front.store.kept
+        await facade.store.dropped.acquire()
+    assert not facade.store.kept
 
 
-async def test_a_body_whose_framing_breaks_is_kept_nowhere(front):
+async def test_a_body_whose_framing_breaks_is_kept_nowhere(facade):
     body = write(PURPOSE, FILE)
-    reader, writer = await asyncio.open_connection("127.0.0.1", front.port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", facade.port)
     async with asyncio.timeout(5):
         writer.write(request_head() + b"%x\r\n%b\r\n" % (len(body), body))
-        await front.store.begun.acquire()
+        await facade.store.begun.acquire()
         writer.write(b"not a length\r\n")
         answer = await reader.read()
-        await front.store.dropped.acquire()
+        await facade.store.dropped.acquire()
     writer.close()
     assert answer.startswith(b"HTTP/1.1 4")
-    assert not front.store.kept
+    assert not facade.store.kept
 
 
-async def test_a_compressed_body_is_refused(front):
+async def test_a_compressed_body_is_refused(facade):
     body = gzip.compress(write(PURPOSE, FILE))
-    answer, told = await post(front, io.BytesIO(body), {**A, "Content-Encoding": "gzip"})
+    answer, told = await post(facade, io.BytesIO(body), {**A, "Content-Encoding": "gzip"})
     assert (answer.status, told["error"]["param"]) == (415, "Content-Encoding")
-    assert not front.store.kept
+    assert not facade.store.kept
 
 
-async def test_uploads_at_once_stay_apart(front):
+async def test_concurrent_uploads_stay_separate(facade):
     async def one(number):
         content = bytes([number]) * (1 << 19)
-        answer, body = await upload(front, form(content, f"{number}", purpose="batch"))
+        answer, body = await upload(facade, form(content, f"{number}", purpose="batch"))
         assert answer.status == 200
-        assert front.store.kept[body["id"]][1] == content
+        assert facade.store.kept[body["id"]][1] == content
 
     await asyncio.gather(*(one(number) for number in range(10)))
-    assert len(front.store.kept) == 10
+    assert len(facade.store.kept) == 10

@@ -11,7 +11,7 @@ import pytest_asyncio
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1 import files_pb2
 from services.common.errors import GatewayError
-from tests.facade.file_store import ANTHROPIC, CREATED_AT, A, B, running_store
+from tests.facade.file_store import ANTHROPIC, CREATED_AT, A, B, file_facade
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -20,15 +20,15 @@ CONTENT = bytes(range(256)) * 1000
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def running():
-    async with running_store({}) as front:
-        yield front
+async def shared_facade():
+    async with file_facade({}) as facade:
+        yield facade
 
 
 @pytest.fixture
-def front(running):
-    running.store.clear()
-    return running
+def facade(shared_facade):
+    shared_facade.store.clear()
+    return shared_facade
 
 
 def ids(body):
@@ -39,9 +39,9 @@ def error(body):
     return orjson.loads(body)["error"]
 
 
-async def test_a_file_in_format_a(front):
-    file = front.store.add(b"content", purpose=files_pb2.PURPOSE_FINE_TUNE)
-    answer, body = await front.ask("GET", f"{FILES}/{file.id}")
+async def test_a_file_in_format_a(facade):
+    file = facade.store.add(b"content", purpose=files_pb2.PURPOSE_FINE_TUNE)
+    answer, body = await facade.ask("GET", f"{FILES}/{file.id}")
     assert (answer.status, answer.content_type) == (200, "application/json")
     assert orjson.loads(body) == {
         "object": "file",
@@ -56,9 +56,9 @@ async def test_a_file_in_format_a(front):
 
 
 @pytest.mark.parametrize("headers", [B, ANTHROPIC])
-async def test_a_file_in_format_b(front, headers):
-    file = front.store.add(b"content")
-    _, body = await front.ask("GET", f"{FILES}/{file.id}", headers=headers)
+async def test_a_file_in_format_b(facade, headers):
+    file = facade.store.add(b"content")
+    _, body = await facade.ask("GET", f"{FILES}/{file.id}", headers=headers)
     assert orjson.loads(body) == {
         "id": file.id,
         "type": "file",
@@ -71,14 +71,14 @@ async def test_a_file_in_format_b(front, headers):
     }
 
 
-async def test_a_deleted_file_in_both_formats(front):
-    one, two = front.store.add(b""), front.store.add(b"")
-    _, body = await front.ask("DELETE", f"{FILES}/{one.id}")
+async def test_a_deleted_file_in_both_formats(facade):
+    one, two = facade.store.add(b""), facade.store.add(b"")
+    _, body = await facade.ask("DELETE", f"{FILES}/{one.id}")
     assert orjson.loads(body) == {"object": "file", "id": one.id, "deleted": True}
     typed = {**B, "Content-Type": "application/json"}
-    _, body = await front.ask("DELETE", f"{FILES}/{two.id}", headers=typed)
+    _, body = await facade.ask("DELETE", f"{FILES}/{two.id}", headers=typed)
     assert orjson.loads(body) == {"id": two.id, "type": "file_deleted"}
-    assert not front.store.kept
+    assert not facade.store.kept
 
 
 @pytest.mark.parametrize(
@@ -87,61 +87,61 @@ async def test_a_deleted_file_in_both_formats(front):
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", ""), ("DELETE", ""), ("GET", "/content"), ("HEAD", "/content")]
 )
-async def test_an_id_that_names_nothing_is_not_found(front, method, path, file_id):
+async def test_an_id_that_names_nothing_is_not_found(facade, method, path, file_id):
     url = f"{FILES}/{file_id}{path}"
-    answer, body = await front.ask(method, url)
+    answer, body = await facade.ask(method, url)
     assert answer.status == 404
     if method != "HEAD":
         assert error(body)["type"] == "invalid_request_error"
         assert error(body)["code"] == "not_found"
-        _, body = await front.ask(method, url, headers=B)
+        _, body = await facade.ask(method, url, headers=B)
         assert error(body)["type"] == "not_found_error"
 
 
 class TestLists:
-    async def test_an_empty_list_has_no_first_and_last(self, front):
+    async def test_an_empty_list_has_no_first_and_last(self, facade):
         empty = {"data": [], "first_id": None, "last_id": None, "has_more": False}
         for headers, more in ((A, {"object": "list"}), (B, {}), (ANTHROPIC, {"next_page": None})):
-            _, body = await front.ask("GET", FILES, headers=headers)
+            _, body = await facade.ask("GET", FILES, headers=headers)
             assert orjson.loads(body) == {**empty, **more}
 
-    async def test_a_page_names_its_first_and_last(self, front):
-        names = [front.store.add(b"").id for _ in range(5)]
+    async def test_a_page_names_its_first_and_last(self, facade):
+        names = [facade.store.add(b"").id for _ in range(5)]
         for headers in (A, B):
-            _, body = await front.ask("GET", f"{FILES}?limit=2", headers=headers)
+            _, body = await facade.ask("GET", f"{FILES}?limit=2", headers=headers)
             page = orjson.loads(body)
             assert ids(body) == [names[4], names[3]]
             assert (page["first_id"], page["last_id"]) == (names[4], names[3])
             assert page["has_more"] is True
             assert "next_page" not in page
 
-    async def test_format_a_pages_in_either_order(self, front):
-        names = [front.store.add(b"").id for _ in range(5)]
-        _, body = await front.ask("GET", f"{FILES}?order=asc&after={names[1]}&limit=2")
+    async def test_format_a_pages_in_either_order(self, facade):
+        names = [facade.store.add(b"").id for _ in range(5)]
+        _, body = await facade.ask("GET", f"{FILES}?order=asc&after={names[1]}&limit=2")
         assert ids(body) == names[2:4]
-        _, body = await front.ask("GET", f"{FILES}?order=desc&after={names[1]}")
+        _, body = await facade.ask("GET", f"{FILES}?order=desc&after={names[1]}")
         assert ids(body) == [names[0]]
         assert orjson.loads(body)["has_more"] is False
 
-    async def test_format_a_lists_one_purpose(self, front):
-        front.store.add(b"")
-        batch = front.store.add(b"", purpose=files_pb2.PURPOSE_BATCH)
-        _, body = await front.ask("GET", f"{FILES}?purpose=batch")
+    async def test_format_a_lists_one_purpose(self, facade):
+        facade.store.add(b"")
+        batch = facade.store.add(b"", purpose=files_pb2.PURPOSE_BATCH)
+        _, body = await facade.ask("GET", f"{FILES}?purpose=batch")
         assert ids(body) == [batch.id]
 
-    async def test_format_b_pages_before_and_after(self, front):
-        names = [front.store.add(b"").id for _ in range(6)][::-1]
-        _, body = await front.ask("GET", f"{FILES}?limit=2&after_id={names[1]}", headers=B)
+    async def test_format_b_pages_before_and_after(self, facade):
+        names = [facade.store.add(b"").id for _ in range(6)][::-1]
+        _, body = await facade.ask("GET", f"{FILES}?limit=2&after_id={names[1]}", headers=B)
         assert ids(body) == names[2:4]
-        _, body = await front.ask("GET", f"{FILES}?limit=2&before_id={names[3]}", headers=B)
+        _, body = await facade.ask("GET", f"{FILES}?limit=2&before_id={names[3]}", headers=B)
         assert ids(body) == names[1:3]
         assert orjson.loads(body)["has_more"] is True
 
-    async def test_anthropics_clients_follow_next_page(self, front):
-        names = [front.store.add(b"").id for _ in range(5)][::-1]
+    async def test_anthropics_clients_follow_next_page(self, facade):
+        names = [facade.store.add(b"").id for _ in range(5)][::-1]
         found, query = [], {"limit": "2"}
         while True:
-            _, body = await front.ask("GET", FILES, params=query, headers=ANTHROPIC)
+            _, body = await facade.ask("GET", FILES, params=query, headers=ANTHROPIC)
             found += ids(body)
             page = orjson.loads(body)["next_page"]
             if page is None:
@@ -150,16 +150,16 @@ class TestLists:
         assert found == names
 
     @pytest.mark.parametrize(("headers", "limit"), [(A, 10_000), (B, 20), (ANTHROPIC, 20)])
-    async def test_each_format_has_its_default_limit(self, front, headers, limit):
-        await front.ask("GET", FILES, headers=headers)
-        assert front.store.lists[-1] == files_pb2.ListFilesRequest(limit=limit)
+    async def test_each_format_has_its_default_limit(self, facade, headers, limit):
+        await facade.ask("GET", FILES, headers=headers)
+        assert facade.store.lists[-1] == files_pb2.ListFilesRequest(limit=limit)
 
     @pytest.mark.parametrize(("headers", "largest"), [(A, 10_000), (B, 1000)])
-    async def test_each_format_has_its_largest_limit(self, front, headers, largest):
-        answer, _ = await front.ask("GET", f"{FILES}?limit={largest}", headers=headers)
+    async def test_each_format_has_its_largest_limit(self, facade, headers, largest):
+        answer, _ = await facade.ask("GET", f"{FILES}?limit={largest}", headers=headers)
         assert answer.status == 200
         for wrong in (largest + 1, 0, -1, "", "x", "1.5", "9" * 5000):
-            answer, body = await front.ask("GET", f"{FILES}?limit={wrong}", headers=headers)
+            answer, body = await facade.ask("GET", f"{FILES}?limit={wrong}", headers=headers)
             assert (answer.status, error(body)["param"]) == (400, "limit")
 
     @pytest.mark.parametrize(
@@ -169,10 +169,10 @@ class TestLists:
             (B, "after=x&order=sideways&purpose=none&page=z"),
         ],
     )
-    async def test_parameters_of_the_other_format_are_ignored(self, front, headers, query):
-        answer, _ = await front.ask("GET", f"{FILES}?{query}", headers=headers)
+    async def test_parameters_of_the_other_format_are_ignored(self, facade, headers, query):
+        answer, _ = await facade.ask("GET", f"{FILES}?{query}", headers=headers)
         assert answer.status == 200
-        plain = front.store.lists[-1]
+        plain = facade.store.lists[-1]
         assert not (plain.after_id or plain.before_id or plain.purpose or plain.ascending)
 
     @pytest.mark.parametrize(
@@ -194,18 +194,18 @@ class TestLists:
             (ANTHROPIC, "page=page_a&after_id=b", "page"),
         ],
     )
-    async def test_a_wrong_parameter_is_refused_by_its_name(self, front, headers, query, param):
-        answer, body = await front.ask("GET", f"{FILES}?{query}", headers=headers)
+    async def test_a_wrong_parameter_is_refused_by_its_name(self, facade, headers, query, param):
+        answer, body = await facade.ask("GET", f"{FILES}?{query}", headers=headers)
         assert (answer.status, error(body)["param"]) == (400, param)
         assert error(body)["message"].startswith(f"{param}: ")
 
 
 class TestDownloads:
     @pytest.mark.parametrize("size", [0, 1, len(CONTENT)])
-    async def test_the_bytes_come_back_as_they_went_in(self, front, size):
-        file = front.store.add(CONTENT[:size])
+    async def test_the_bytes_come_back_as_they_went_in(self, facade, size):
+        file = facade.store.add(CONTENT[:size])
         headers = {**A, "Accept": "application/binary"}
-        answer, body = await front.ask("GET", f"{FILES}/{file.id}/content", headers=headers)
+        answer, body = await facade.ask("GET", f"{FILES}/{file.id}/content", headers=headers)
         assert answer.status == 200
         assert body == CONTENT[:size]
         assert answer.headers["Content-Length"] == str(size)
@@ -219,9 +219,9 @@ class TestDownloads:
     @pytest.mark.parametrize(
         "filename", ['a"b', "a\r\nSet-Cookie: x=1", "a\\b", "π\u202e.exe", "a;b", "x" * 255]
     )
-    async def test_no_name_breaks_a_header(self, front, filename):
-        file = front.store.add(b"1", filename=filename)
-        answer, body = await front.ask("GET", f"{FILES}/{file.id}/content")
+    async def test_no_name_breaks_a_header(self, facade, filename):
+        file = facade.store.add(b"1", filename=filename)
+        answer, body = await facade.ask("GET", f"{FILES}/{file.id}/content")
         assert (answer.status, body) == (200, b"1")
         assert "Set-Cookie" not in answer.headers
         assert answer.headers["Content-Disposition"].startswith('attachment; filename="')
@@ -237,10 +237,10 @@ class TestDownloads:
             ("bytes=-500", 0, 99),
         ],
     )
-    async def test_a_range_is_answered_with_its_part(self, front, wanted, first, last):
-        file = front.store.add(CONTENT[:100])
+    async def test_a_range_is_answered_with_its_part(self, facade, wanted, first, last):
+        file = facade.store.add(CONTENT[:100])
         headers = {**A, "Range": wanted}
-        answer, body = await front.ask("GET", f"{FILES}/{file.id}/content", headers=headers)
+        answer, body = await facade.ask("GET", f"{FILES}/{file.id}/content", headers=headers)
         assert answer.status == 206
         assert body == CONTENT[first : last + 1]
         assert answer.headers["Content-Range"] == f"bytes {first}-{last}/100"
@@ -249,18 +249,18 @@ class TestDownloads:
     @pytest.mark.parametrize(
         ("wanted", "size"), [("bytes=0-1,4-5", 100), ("items=0-1", 100), ("bytes=-5", 0)]
     )
-    async def test_what_is_no_single_range_gets_the_whole_file(self, front, wanted, size):
-        file = front.store.add(CONTENT[:size])
+    async def test_what_is_no_single_range_gets_the_whole_file(self, facade, wanted, size):
+        file = facade.store.add(CONTENT[:size])
         headers = {**A, "Range": wanted}
-        answer, body = await front.ask("GET", f"{FILES}/{file.id}/content", headers=headers)
+        answer, body = await facade.ask("GET", f"{FILES}/{file.id}/content", headers=headers)
         assert (answer.status, body) == (200, CONTENT[:size])
         assert "Content-Range" not in answer.headers
 
     @pytest.mark.parametrize("wanted", ["bytes=100-", "bytes=100-200", "bytes=-0"])
-    async def test_a_range_behind_the_end_is_not_satisfiable(self, front, wanted):
-        file = front.store.add(CONTENT[:100])
+    async def test_a_range_behind_the_end_is_not_satisfiable(self, facade, wanted):
+        file = facade.store.add(CONTENT[:100])
         for headers in (A, B):
-            answer, body = await front.ask(
+            answer, body = await facade.ask(
                 "GET", f"{FILES}/{file.id}/content", headers={**headers, "Range": wanted}
             )
             assert answer.status == 416
@@ -268,47 +268,47 @@ class TestDownloads:
             assert error(body)["code"] == "range_not_satisfiable"
             assert error(body)["type"] == "invalid_request_error"
 
-    async def test_a_range_for_another_version_gets_the_whole_file(self, front):
-        file = front.store.add(CONTENT[:100])
+    async def test_a_range_for_another_version_gets_the_whole_file(self, facade):
+        file = facade.store.add(CONTENT[:100])
         for tag, status in ((f'"{file.sha256}"', 206), ('"other"', 200)):
             headers = {**A, "Range": "bytes=0-9", "If-Range": tag}
-            answer, body = await front.ask("GET", f"{FILES}/{file.id}/content", headers=headers)
+            answer, body = await facade.ask("GET", f"{FILES}/{file.id}/content", headers=headers)
             assert (answer.status, len(body)) == (status, 10 if status == 206 else 100)
 
-    async def test_a_file_the_caller_has_is_not_sent_again(self, front):
-        file = front.store.add(b"content")
+    async def test_a_file_the_caller_has_is_not_sent_again(self, facade):
+        file = facade.store.add(b"content")
         for tag, status in ((f'W/"{file.sha256}"', 304), ('"other"', 200)):
             headers = {**A, "If-None-Match": tag, "Range": "bytes=0-0"}
             if status == 200:
                 del headers["Range"]
-            answer, body = await front.ask("GET", f"{FILES}/{file.id}/content", headers=headers)
+            answer, body = await facade.ask("GET", f"{FILES}/{file.id}/content", headers=headers)
             assert answer.status == status
             assert answer.headers["ETag"] == f'"{file.sha256}"'
             assert body == (b"" if status == 304 else b"content")
 
-    async def test_head_tells_what_get_would(self, front):
-        file = front.store.add(CONTENT)
-        answer, body = await front.ask("HEAD", f"{FILES}/{file.id}/content")
+    async def test_head_has_the_headers_of_get(self, facade):
+        file = facade.store.add(CONTENT)
+        answer, body = await facade.ask("HEAD", f"{FILES}/{file.id}/content")
         assert (answer.status, body) == (200, b"")
         assert answer.headers["Content-Length"] == str(len(CONTENT))
         assert answer.headers["ETag"] == f'"{file.sha256}"'
-        assert not front.store.reads
+        assert not facade.store.reads
 
-    async def test_a_download_that_breaks_off_is_never_taken_for_whole(self, front):
-        file = front.store.add(CONTENT)
-        front.store.break_after = 1 << 17
-        url = f"{front.url}{FILES}/{file.id}/content"
-        async with asyncio.timeout(5), front.http.get(url, headers=A) as answer:
+    async def test_a_download_that_breaks_off_is_never_taken_for_whole(self, facade):
+        file = facade.store.add(CONTENT)
+        facade.store.break_after = 1 << 17
+        url = f"{facade.url}{FILES}/{file.id}/content"
+        async with asyncio.timeout(5), facade.http.get(url, headers=A) as answer:
             assert answer.status == 200
             with pytest.raises(aiohttp.ClientPayloadError):
                 await answer.read()
 
-    async def test_a_store_that_is_away_is_told_before_any_byte(self, front):
-        file = front.store.add(CONTENT)
-        front.store.fail = GatewayError(
+    async def test_a_store_that_is_away_is_reported_before_any_byte(self, facade):
+        file = facade.store.add(CONTENT)
+        facade.store.fail = GatewayError(
             errors_pb2.REASON_STORAGE_UNAVAILABLE, "away", retry_after_s=7
         )
         for headers, kind in ((A, "server_error"), (B, "overloaded_error")):
-            answer, body = await front.ask("GET", f"{FILES}/{file.id}/content", headers=headers)
+            answer, body = await facade.ask("GET", f"{FILES}/{file.id}/content", headers=headers)
             assert (answer.status, answer.headers["Retry-After"]) == (503, "7")
             assert (error(body)["code"], error(body)["type"]) == ("storage_unavailable", kind)

@@ -12,7 +12,7 @@ from services.common.database import open_engine
 from services.common.settings import Storage
 from tests.facade.conftest import MODELS
 from tests.facade.conversations import png
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -26,7 +26,7 @@ SEEN = 'Sandbox vision: you said "See". Medium 1 is an image, named "cat.png", P
 async def stranger(tmp_path_factory):
     """Give a gateway, and the key of a user who has no files."""
     folder = tmp_path_factory.mktemp("gateway")
-    async with running(folder, models=MODELS) as gateway:
+    async with running_gateway(folder, models=MODELS) as gateway:
         database = open_engine(Storage(data_dir=folder))
         key = await AccountRepository(database).create_key("stranger")
         await database.dispose()
@@ -87,7 +87,7 @@ async def test_a_picture_is_named_as_an_image_too(stranger):
 
 @pytest.mark.parametrize("model", ["sandbox/text", "openai/text", "anthropic/text"])
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])
-async def test_a_text_file_is_read_by_a_model_that_reads_nothing_but_text(stranger, path, model):
+async def test_a_text_file_is_readable_for_a_text_only_model(stranger, path, model):
     gateway, _ = stranger
     file_id = await keep(gateway, "notes.txt", "Grüße an alle".encode())
     status, said = await ask(gateway, path, model, naming(path, file_id))

@@ -135,7 +135,7 @@ async def test_requests_in_one_packet_are_answered_in_order(gateway):
     assert [answer.status for answer in answers] == [200] * 21 + [404]
 
 
-async def test_requests_in_one_packet_are_answered_after_bodies_that_came_late(gateway):
+async def test_pipelined_requests_wait_for_late_bodies(gateway):
     path = "/beta/v1/messages/count_tokens"
     fields = ("compat-version: 2023-06-01", f"Content-Length: {len(BODY)}")
     late = head(gateway, path, *fields, close=False)

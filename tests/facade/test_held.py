@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from facade.dialects import anthropic, openai
-from tests.faults import acts
+from tests.faults import actions
 from tests.faults.upstream import fault_upstream
-from tests.running import running
+from tests.gateway_in_process import running_gateway
 from tests.waiting import until
 
 SOON_S = 20.0
@@ -28,13 +28,13 @@ ONLY_THE_TEST = 2
 @pytest.fixture
 async def upstream():
     async with fault_upstream() as one:
-        one.plays("silent", acts.says_nothing())
+        one.plays("silent", actions.says_nothing())
         yield one
 
 
 @pytest.fixture
 async def gateway(tmp_path, upstream):
-    async with running(tmp_path, upstream.url) as one:
+    async with running_gateway(tmp_path, upstream.url) as one:
         yield one
 
 

@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from services.common.hops import HOPS_KEY, MAX_HOPS
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 CHAT, MESSAGES = "/beta/v1/chat/completions", "/beta/v1/messages"
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -52,7 +52,7 @@ async def ask(gateway: Gateway, path: str, **fields):
 
 async def test_a_request_that_goes_round_is_ended(tmp_path):
     mirror = Mirror()
-    async with running(tmp_path, mirror.app) as gateway:
+    async with running_gateway(tmp_path, mirror.app) as gateway:
         mirror.gateway = gateway
         for path, model in ((CHAT, "openai/m"), (MESSAGES, "anthropic/m")):
             for stream in (False, True):
@@ -67,7 +67,7 @@ async def test_a_request_that_goes_round_is_ended(tmp_path):
 
 
 async def test_a_few_gateways_in_a_row_are_fine(tmp_path):
-    async with running(tmp_path) as gateway:
+    async with running_gateway(tmp_path) as gateway:
         headers = gateway.bearer()
         body = {"model": "openai/echo", "messages": HELLO}
         for passed, status in (

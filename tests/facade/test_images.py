@@ -155,7 +155,7 @@ async def test_an_address_that_cannot_be_had_is_named(media):
     assert await media.sent() == []
 
 
-async def test_an_address_goes_to_a_provider_that_fetches_and_else_its_bytes(media):
+async def test_image_urls_are_fetched_for_providers_that_do_not(media):
     url = "https://pictures.example/own.png"
     media.fetching.held[url] = ("image/png", PICTURE)
     # The upstream of tests is on this machine, so that it is not taken to fetch.
@@ -191,7 +191,7 @@ async def test_images_in_results_of_tools_are_described(media):
 
 
 @ENDPOINTS
-async def test_more_images_than_allowed_are_refused_with_the_first_of_them(media, path):
+async def test_too_many_images_are_refused_at_the_first_excess(media, path):
     parts = [by_value(path, PICTURE, "image/png")] * 3
     limited = {"image": {"max_images": 2}}
     told = await media.ask(path, "blind-openai", parts, multimodal=limited)
@@ -280,7 +280,7 @@ async def test_four_images_at_once_at_most(media):
     assert len(told.helpers) == 6
 
 
-async def test_an_unknown_model_that_refuses_an_image_is_not_sent_another(media):
+async def test_a_model_that_refused_an_image_is_sent_no_other(media):
     """Nothing is known of `openai/text` until its provider says no."""
     for expected in (["text", "vision", "text"], ["vision", "text"]):
         told = await media.ask(CHAT, "openai/text", [by_value(CHAT, image(7), "image/png")])
@@ -289,7 +289,7 @@ async def test_an_unknown_model_that_refuses_an_image_is_not_sent_another(media)
         assert told.adapted == ["messages[0].content[1]:image-described"]
 
 
-async def test_an_unknown_model_that_refuses_is_told_of_where_nothing_is_converted(media):
+async def test_image_refusals_are_reported_if_conversion_is_off(media):
     part = by_value(MESSAGES, PICTURE, "image/png")
     told = await media.ask(MESSAGES, "anthropic/text", [part], multimodal={"enabled": False})
     assert told.status == 400
@@ -322,7 +322,7 @@ async def test_tokens_are_counted_of_what_the_model_will_read(media):
     assert counts[1][1]["input_tokens"] > 20
 
 
-async def test_a_step_whose_images_are_not_described_in_time_is_followed_by_the_next(media):
+async def test_a_description_timeout_moves_to_the_next_step(media):
     steps = [
         {"step_id": "a", "model": "blind-openai", "timeout_ms": 200},
         {"step_id": "b", "model": "sees-anthropic"},

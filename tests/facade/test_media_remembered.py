@@ -75,7 +75,7 @@ async def test_what_was_said_of_an_image_that_is_gone_is_remembered(media, path)
 
 
 @ENDPOINTS
-async def test_an_image_that_is_gone_and_was_never_described_fails_nothing(media, path):
+async def test_a_deleted_undescribed_image_fails_nothing(media, path):
     talk = memory()
     part = by_value(path, image(), "image/png")
     assert (await media.ask(path, "sees-openai", [part], memory_id=talk)).status == 200
@@ -87,7 +87,7 @@ async def test_an_image_that_is_gone_and_was_never_described_fails_nothing(media
 
 
 @ENDPOINTS
-async def test_a_helper_that_fails_does_not_end_a_remembered_conversation(media, path):
+async def test_a_failing_helper_does_not_end_a_conversation(media, path):
     talk = memory()
     part = by_id(path, await media.keep("cat.png", image()))
     assert (await media.ask(path, "sees-openai", [part], memory_id=talk)).status == 200
@@ -99,9 +99,7 @@ async def test_a_helper_that_fails_does_not_end_a_remembered_conversation(media,
 
 
 @ENDPOINTS
-async def test_an_image_of_the_present_turn_is_not_remembered_where_it_cannot_be_described(
-    media, path
-):
+async def test_an_undescribable_image_is_not_remembered(media, path):
     talk = memory()
     part = by_value(path, image(), "image/png")
     failing = {"image": {"model": "sandbox/fail-500"}}

@@ -49,7 +49,7 @@ async def two_users(tmp_path):
         yield media, key
 
 
-async def test_what_one_user_had_described_is_described_anew_for_another(two_users):
+async def test_descriptions_are_not_shared_between_users(two_users):
     media, key = two_users
     part = by_value(CHAT, PART, "image/png")
     for user, helpers in (("", 1), ("", 0), (key, 1), (key, 0)):

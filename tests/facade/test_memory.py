@@ -103,15 +103,15 @@ OPERATIONS["getMemory"][2].memory.summary = SUMMARY
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def running():
-    async with memory_facade() as front:
-        yield front
+async def shared_facade():
+    async with memory_facade() as facade:
+        yield facade
 
 
 @pytest.fixture
-def front(running):
-    running.service.clear()
-    return running
+def facade(shared_facade):
+    shared_facade.service.clear()
+    return shared_facade
 
 
 def described(name):
@@ -130,12 +130,12 @@ def schema(of):
 
 @pytest.mark.parametrize("headers", [A, B, ANTHROPIC])
 @pytest.mark.parametrize("name", OPERATIONS)
-async def test_every_endpoint_answers_as_the_document_shows(front, name, headers):
-    (method, path), asked, front.service.answer = OPERATIONS[name]
+async def test_every_endpoint_answers_as_the_document_shows(facade, name, headers):
+    (method, path), asked, facade.service.answer = OPERATIONS[name]
     options = {"json": SEARCH} if method == "POST" else {}
-    answer, told = await front.ask(method, path, headers=headers, **options)
+    answer, told = await facade.ask(method, path, headers=headers, **options)
     assert answer.status == 200
-    assert front.service.calls == [asked]
+    assert facade.service.calls == [asked]
     assert told == ANSWERS[name][headers is not A]
     content = described(name)["responses"]["200"]["content"]["application/json"]
     schema(content["schema"]).validate(told)
@@ -159,33 +159,33 @@ async def test_the_example_of_a_search_fits_the_document():
 
 
 @pytest.mark.parametrize("written", NAMES)
-async def test_a_name_is_read_with_its_encoding_undone(front, written):
+async def test_a_name_is_read_with_its_encoding_undone(facade, written):
     for path in ("", "/turns"):
-        front.service.failure = GatewayError(errors_pb2.REASON_NOT_FOUND, "there is none")
-        answer, _ = await front.ask("GET", f"{MEMORIES}/{written}{path}")
+        facade.service.failure = GatewayError(errors_pb2.REASON_NOT_FOUND, "there is none")
+        answer, _ = await facade.ask("GET", f"{MEMORIES}/{written}{path}")
         assert answer.status == 404
-    assert [call.memory_id for call in front.service.calls] == [NAMES[written]] * 2
+    assert [call.memory_id for call in facade.service.calls] == [NAMES[written]] * 2
 
 
 @pytest.mark.parametrize("written", ["a%0Ab", "%00", "a" * 257, "%C2%85"])
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_a_name_that_no_memory_can_have_is_refused(front, method, written):
-    answer, told = await front.ask(method, f"{MEMORIES}/{written}")
+async def test_a_name_that_no_memory_can_have_is_refused(facade, method, written):
+    answer, told = await facade.ask(method, f"{MEMORIES}/{written}")
     assert (answer.status, told["error"]["param"]) == (400, "memory_id")
-    assert not front.service.calls
+    assert not facade.service.calls
 
 
-async def test_a_list_goes_on_at_its_next_page(front):
-    front.service.answer = pb.ListMemoriesResponse(memories=[MEMORY], next_page_token="abc-_1")
-    _, told = await front.ask("GET", f"{MEMORIES}?limit=1")
+async def test_a_list_continues_at_its_next_page(facade):
+    facade.service.answer = pb.ListMemoriesResponse(memories=[MEMORY], next_page_token="abc-_1")
+    _, told = await facade.ask("GET", f"{MEMORIES}?limit=1")
     assert (told["has_more"], told["next_page"]) == (True, "abc-_1")
-    await front.ask("GET", f"{MEMORIES}?limit=1&page={told['next_page']}")
-    assert front.service.calls[-1] == pb.ListMemoriesRequest(page_size=1, page_token="abc-_1")
-    front.service.answer = pb.ListTurnsResponse()
-    _, told = await front.ask("GET", f"{MEMORIES}/m/turns?limit=1000&page=x")
+    await facade.ask("GET", f"{MEMORIES}?limit=1&page={told['next_page']}")
+    assert facade.service.calls[-1] == pb.ListMemoriesRequest(page_size=1, page_token="abc-_1")
+    facade.service.answer = pb.ListTurnsResponse()
+    _, told = await facade.ask("GET", f"{MEMORIES}/m/turns?limit=1000&page=x")
     assert told["data"] == []
     assert (told["first_id"], told["last_id"], told["has_more"]) == (None, None, False)
-    assert front.service.calls[-1] == pb.ListTurnsRequest(
+    assert facade.service.calls[-1] == pb.ListTurnsRequest(
         memory_id="m", page_size=1000, page_token="x"
     )
 
@@ -195,16 +195,16 @@ async def test_a_list_goes_on_at_its_next_page(front):
     ("query", "param"),
     [("limit=0", "limit"), ("limit=1001", "limit"), ("limit=x", "limit"), ("page=", "page")],
 )
-async def test_a_wrong_page_is_refused(front, path, query, param):
-    answer, told = await front.ask("GET", f"{path}?{query}")
+async def test_a_wrong_page_is_refused(facade, path, query, param):
+    answer, told = await facade.ask("GET", f"{path}?{query}")
     assert (answer.status, told["error"]["param"]) == (400, param)
-    assert not front.service.calls
+    assert not facade.service.calls
 
 
 @pytest.mark.parametrize("path", [MEMORIES, f"{MEMORIES}/m/turns"])
-async def test_a_page_that_the_service_refuses_has_the_callers_name(front, path):
-    front.service.failure = invalid("page_token", "page_token: is none")
-    answer, told = await front.ask("GET", f"{path}?page=x")
+async def test_a_page_that_the_service_refuses_has_the_callers_name(facade, path):
+    facade.service.failure = invalid("page_token", "page_token: is none")
+    answer, told = await facade.ask("GET", f"{path}?page=x")
     assert (answer.status, told["error"]["param"]) == (400, "page")
     assert told["error"]["message"].startswith("page: ")
 
@@ -221,18 +221,18 @@ async def test_a_page_that_the_service_refuses_has_the_callers_name(front, path)
         ({"query": "x", "top": 1}, "top"),
     ],
 )
-async def test_a_wrong_search_is_refused(front, body, param):
-    answer, told = await front.ask("POST", f"{MEMORIES}/m/search", json=body)
+async def test_a_wrong_search_is_refused(facade, body, param):
+    answer, told = await facade.ask("POST", f"{MEMORIES}/m/search", json=body)
     assert (answer.status, told["error"]["param"]) == (400, param)
-    assert not front.service.calls
+    assert not facade.service.calls
 
 
-async def test_a_search_without_a_limit_asks_for_eight(front):
-    await front.ask("POST", f"{MEMORIES}/m/search", json={"query": "x"})
-    assert front.service.calls[0].top_k == 8
+async def test_a_search_without_a_limit_asks_for_eight(facade):
+    await facade.ask("POST", f"{MEMORIES}/m/search", json={"query": "x"})
+    assert facade.service.calls[0].top_k == 8
 
 
-async def test_messages_are_shown_with_all_they_hold(front):
+async def test_messages_are_shown_with_all_they_hold(facade):
     picture = Media(
         kind=conversation.MEDIA_KIND_IMAGE, sha256=b"\1" * 32, mime_type="image/png", name="a.png"
     )
@@ -258,8 +258,8 @@ async def test_messages_are_shown_with_all_they_hold(front):
             Message(role=conversation.ROLE_USER, blocks=[Block(tool_result=result)]),
         ],
     )
-    front.service.answer = pb.ListTurnsResponse(turns=[turn])
-    _, told = await front.ask("GET", f"{MEMORIES}/m/turns")
+    facade.service.answer = pb.ListTurnsResponse(turns=[turn])
+    _, told = await facade.ask("GET", f"{MEMORIES}/m/turns")
     assert told["data"][0]["open"] is True
     assert told["data"][0]["messages"] == [
         {
@@ -320,26 +320,26 @@ FAILURES = [
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-async def test_failures_of_memory_have_their_status_and_code(front, failure):
+async def test_failures_of_memory_have_their_status_and_code(facade, failure):
     reason, status, code, *types = failure
     waits = 3 if status != 403 else None
-    front.service.failure = GatewayError(reason, "it is so", retry_after_s=waits)
+    facade.service.failure = GatewayError(reason, "it is so", retry_after_s=waits)
     for headers, kind in ((A, types[0]), (B, types[1])):
-        answer, told = await front.ask("DELETE", f"{MEMORIES}/m", headers=headers)
+        answer, told = await facade.ask("DELETE", f"{MEMORIES}/m", headers=headers)
         assert answer.status == status
         assert answer.headers.get("Retry-After") == ("3" if waits else None)
         assert (told["error"]["code"], told["error"]["type"]) == (code, kind)
 
 
-async def test_the_version_is_needed_with_an_api_key(front):
-    answer, told = await front.ask("GET", MEMORIES, headers={"x-api-key": B["x-api-key"]})
+async def test_the_version_is_needed_with_an_api_key(facade):
+    answer, told = await facade.ask("GET", MEMORIES, headers={"x-api-key": B["x-api-key"]})
     assert (answer.status, told["error"]["param"]) == (400, "compat-version")
-    assert not front.service.calls
+    assert not facade.service.calls
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-async def test_nobody_gets_in_without_a_key(front, name):
+async def test_nobody_gets_in_without_a_key(facade, name):
     (method, path), _, _ = OPERATIONS[name]
-    answer, _ = await front.ask(method, path, headers={})
+    answer, _ = await facade.ask(method, path, headers={})
     assert answer.status == 401
-    assert not front.service.calls
+    assert not facade.service.calls

@@ -111,7 +111,7 @@ def test_the_standard_library_reads_the_same_parts(written):
     assert [content for _, content in read([form])] == theirs
 
 
-def test_a_part_may_be_empty_with_or_without_the_line_end_of_its_boundary():
+def test_a_part_may_be_empty_with_or_without_a_line_end():
     form = (
         b'--xYzZY\r\nContent-Disposition: form-data; name="a"\r\n\r\n'
         b'--xYzZY\r\nContent-Disposition: form-data; name="b"\r\n\r\n\r\n--xYzZY--'
@@ -225,7 +225,7 @@ def test_headers_are_bounded_before_they_end(size):
             parser.feed(b"x" * size)
 
 
-def test_what_stands_around_the_parts_is_bounded():
+def test_data_around_the_parts_is_bounded():
     for form in (
         b"x" * (MAX_AROUND + 1),
         WHOLE + b"x" * (MAX_AROUND + 1),

@@ -16,7 +16,7 @@ from schemathesis.checks import CHECKS
 from facade import openapi
 from facade.app import create_app
 from services.common.settings import Settings
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 SCHEMA = schemathesis.openapi.from_dict(orjson.loads(openapi.document()))
 # The same requests at the edges of the schema are in both, and they are made whenever tests
@@ -36,7 +36,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
     async def serve(folder: Path) -> None:
         stop = asyncio.Event()
-        async with running(folder) as gateway:
+        async with running_gateway(folder) as gateway:
             box.append((gateway, asyncio.get_running_loop(), stop))
             ready.set()
             await stop.wait()
@@ -72,18 +72,18 @@ def check_answer(case: schemathesis.Case, gateway: Gateway) -> None:
 
 @SCHEMA.parametrize()
 @hypothesis.settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
-def test_any_request_made_from_the_document_gets_a_documented_answer(case, elsewhere: Gateway):
+def test_generated_requests_get_documented_answers(case, elsewhere: Gateway):
     check_answer(case, elsewhere)
 
 
 @pytest.mark.soak
 @AT_RANDOM.parametrize()
 @hypothesis.settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-def test_many_requests_made_from_the_document_get_documented_answers(case, elsewhere: Gateway):
+def test_many_generated_requests_get_documented_answers(case, elsewhere: Gateway):
     check_answer(case, elsewhere)
 
 
-def test_the_document_describes_every_route_but_those_for_people():
+def test_every_route_except_pages_for_people_is_documented():
     app = create_app(SimpleNamespace(settings=Settings()))
     served = {
         (route.method, route.resource.canonical.replace("{name}", "{model}"))

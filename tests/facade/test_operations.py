@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.running import running
+from tests.gateway_in_process import running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -24,7 +24,7 @@ async def test_health_readiness_and_descriptions_need_no_key(gateway):
 
 
 async def test_a_model_that_keeps_failing_shows(tmp_path):
-    async with running(tmp_path, limits={"breaker_failures": 1}) as gateway:
+    async with running_gateway(tmp_path, limits={"breaker_failures": 1}) as gateway:
         body = {
             "model": "openai/fail-500",
             "fallback": "disabled",
@@ -56,7 +56,7 @@ async def test_metrics_are_unknown_where_callers_ask(gateway, path):
 
 
 @pytest.mark.parametrize("query", ["verbose", "verbose=1", "%76erbose"])
-async def test_readiness_tells_callers_no_details(gateway, query):
+async def test_readiness_shows_callers_no_details(gateway, query):
     assert await seen(gateway, f"/readyz?{query}") == (200, '{"status": "ready"}')
 
 

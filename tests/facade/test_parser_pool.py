@@ -71,7 +71,7 @@ async def test_an_error_is_the_same_as_here(pool):
         assert getattr(there.value, name) == getattr(here.value, name)
 
 
-async def test_too_many_values_are_told_with_the_limit():
+async def test_too_many_values_are_reported_with_the_limit():
     pool = ParserPool(1, 1000)
     with pytest.raises(GatewayError) as refused:
         await pool.parse("chat", [body()])
@@ -119,7 +119,7 @@ async def test_a_small_body_needs_no_process():
         (b"[" * 200_000, False),
     ],
 )
-async def test_what_is_quick_is_told_by_size_and_punctuation(text, quick):
+async def test_small_bodies_are_recognised_by_size_and_punctuation(text, quick):
     assert is_quick(text) is quick
 
 

@@ -17,8 +17,8 @@ from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
 from services.common.channels import call_metadata, open_channel
 from services.common.settings import Limits
 from tests.facade.conversations import CONVERSATIONS, Conversation
+from tests.gateway_in_process import Gateway, running_gateway
 from tests.passthrough_answers import Json, completion_told, message_told
-from tests.running import Gateway, running
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -146,7 +146,7 @@ async def told_over_http(
 ) -> AsyncIterator[aiohttp.ClientResponse]:
     """Ask a model whose provider answers so."""
     body = {"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
-    async with running(folder, answering(answer)) as gateway:
+    async with running_gateway(folder, answering(answer)) as gateway:
         headers = {**gateway.bearer(), "compat-version": "2023-06-01"}
         async with gateway.http.post(f"{gateway.url}{path}", json=body, headers=headers) as got:
             yield got

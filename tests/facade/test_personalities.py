@@ -14,7 +14,7 @@ from aiohttp import ClientResponse
 from services.sandbox.gemini_wire import OF_CHATS
 from services.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
 from services.sandbox.upstream import create_app
-from tests.running import Gateway, running, serving
+from tests.gateway_in_process import Gateway, running_gateway, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -44,7 +44,7 @@ async def gateway(tmp_path_factory) -> AsyncIterator[Gateway]:
             url = f"{sandbox}/{name}"
             providers[name] = {"kind": "anthropic", "base_url": url, "api_key": "k"}
         folder = tmp_path_factory.mktemp("gateway")
-        async with running(folder, sandbox, providers=providers) as one:
+        async with running_gateway(folder, sandbox, providers=providers) as one:
             yield one
 
 
@@ -123,7 +123,7 @@ async def messages(gateway: Gateway, body: dict[str, Any]) -> dict[str, Any]:
 
 @STREAMED
 @pytest.mark.parametrize("name", MODELS)
-async def test_a_chat_calls_a_tool_and_goes_on(gateway: Gateway, name: str, stream: bool):
+async def test_a_chat_calls_a_tool_and_continues(gateway: Gateway, name: str, stream: bool):
     said: list[dict[str, Any]] = [{"role": "user", "content": ASKED}]
     body = {"model": MODELS[name], "messages": said, "tools": CHAT_TOOLS, "stream": stream}
     body |= {"reasoning_effort": "high", "temperature": 0.5, "max_tokens": 2000}
@@ -256,7 +256,7 @@ async def test_a_model_of_ollama_that_cannot_think_answers_without(gateway: Gate
     assert [block["type"] for block in answer["content"]] == ["text"]
 
 
-async def test_claude_answers_a_conversation_that_ends_with_its_own_words(gateway: Gateway):
+async def test_claude_continues_a_prefilled_answer(gateway: Gateway):
     said = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "So"}]
     body = {"model": MODELS["claude-5"], "messages": said, "max_tokens": 2000, "top_p": 0.9}
     answer = await messages(gateway, body)
@@ -292,7 +292,7 @@ async def test_mistral_answers_calls_with_fields_of_other_providers(gateway: Gat
         ]
 
 
-async def test_mistral_answers_a_request_that_spells_out_what_holds_anyway(gateway: Gateway):
+async def test_mistral_accepts_explicit_defaults(gateway: Gateway):
     said = [{"role": "user", "content": "Hello"}]
     asked = {"logprobs": False, "logit_bias": {}, "modalities": ["text"], "tool_choice": "auto"}
     message, _ = await chat(gateway, {"model": "mistral/echo", "messages": said, **asked})
@@ -304,7 +304,7 @@ async def test_mistral_answers_a_request_that_spells_out_what_holds_anyway(gatew
         assert "logprobs" in (await answer.json())["error"]["message"]
 
 
-async def test_an_effort_that_one_caller_may_not_ask_for_is_there_for_others(gateway: Gateway):
+async def test_one_refused_effort_leaves_the_others_available(gateway: Gateway):
     said = [{"role": "user", "content": "Hello"}]
     body = {"model": "openai-o/echo", "messages": said}
     url = f"{gateway.url}/beta/v1/chat/completions"

@@ -7,19 +7,19 @@ import orjson
 import pytest
 
 from services.common.logs import JsonFormatter
-from tests.running import running
+from tests.gateway_in_process import running_gateway
 
 CHAT = "/beta/v1/chat/completions"
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_refused_connection_is_told_with_its_request(
+async def test_a_refused_connection_is_reported_with_its_request(
     tmp_path, caplog, unused_tcp_port, stream
 ):
     caplog.handler.setFormatter(JsonFormatter())
     caplog.set_level(logging.WARNING)
     address = f"http://127.0.0.1:{unused_tcp_port}"
-    async with running(tmp_path, address) as gateway:
+    async with running_gateway(tmp_path, address) as gateway:
         body: dict[str, Any] = {
             "model": "openai/gpt-x",
             "messages": [{"role": "user", "content": "my words"}],
@@ -46,14 +46,14 @@ async def test_a_refused_connection_is_told_with_its_request(
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("model", ["openai/fail-context", "anthropic/fail-context"])
-async def test_a_prompt_that_is_too_long_is_told_so_that_agents_compact(tmp_path, model, stream):
+async def test_a_too_long_prompt_makes_agents_compact(tmp_path, model, stream):
     body: dict[str, Any] = {
         "model": model,
         "max_tokens": 10,
         "messages": [{"role": "user", "content": "Hi"}],
         "stream": stream,
     }
-    async with running(tmp_path) as gateway:
+    async with running_gateway(tmp_path) as gateway:
         address, headers = gateway.url, gateway.bearer()
         async with gateway.http.post(
             f"{address}/coding/v1/messages", json=body, headers=headers

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.running import Gateway
+from tests.gateway_in_process import Gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -77,7 +77,7 @@ def chain(*steps: dict[str, Any]) -> dict[str, Any]:
         ),
     ],
 )
-async def test_what_the_service_refuses_is_told_by_the_callers_field(gateway, fields, param, says):
+async def test_refusals_of_the_service_name_the_caller_s_field(gateway, fields, param, says):
     answer, body = await ask(gateway, CHAT, json={**GOOD, **fields})
     message = assert_refused(CHAT, answer, body, 400, param)
     assert message == f"{param}: {says}"
@@ -238,7 +238,7 @@ class TestExtensions:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("provider", ["sandbox", "openai", "anthropic", "gemini"])
-async def test_a_prompt_too_long_for_its_model_is_told_with_both_numbers(gateway, provider, stream):
+async def test_a_too_long_prompt_is_refused_with_both_numbers(gateway, provider, stream):
     said = [{"role": "user", "content": "word " * 50_000}]
     body = {**GOOD, "model": f"{provider}/small", "messages": said, "stream": stream}
     answer, told = await ask(gateway, MESSAGES, json=body)
@@ -290,7 +290,7 @@ async def test_fallback_fields_are_refused_below_coding(gateway):
         assert_refused(CODING, answer, told, 400, field)
 
 
-async def test_a_field_with_a_name_no_header_can_hold_is_left_out_all_the_same(gateway):
+async def test_a_field_no_header_can_name_is_still_left_out(gateway):
     for path in (CHAT, MESSAGES):
         answer, _ = await ask(gateway, path, json={**GOOD, "\x1f\r\né": 1})
         assert answer.status == 200

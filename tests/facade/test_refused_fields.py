@@ -6,14 +6,14 @@ import pytest
 from aiohttp import web
 
 from services.inference.refusals import DEFAULTS
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 Json = dict[str, Any]
 
 SAID = [{"role": "user", "content": "Go"}]
 
 
-class Picky:
+class RefusingServer:
     """A server of OpenAI's dialect that refuses fields, one at a time.
 
     Attributes:
@@ -52,8 +52,8 @@ async def ask(gateway: Gateway, model: str = "m", **fields: Any) -> tuple[int, s
 
 
 async def test_a_refused_field_costs_one_request_of_its_model(tmp_path):
-    server = Picky("temperature")
-    async with running(tmp_path, server.app()) as gateway:
+    server = RefusingServer("temperature")
+    async with running_gateway(tmp_path, server.app()) as gateway:
         for model, requests in (("m", 2), ("m", 1), ("m", 1), ("other", 2)):
             before = len(server.bodies)
             status, dropped, _ = await ask(gateway, model, temperature=0.5, top_p=0.5)
@@ -71,8 +71,8 @@ async def test_a_request_is_changed_so_often_at_most(tmp_path):
         "parallel_tool_calls": True,
         "tools": [{"type": "function", "function": {"name": "f"}}],
     }
-    server = Picky(*names)
-    async with running(tmp_path, server.app()) as gateway:
+    server = RefusingServer(*names)
+    async with running_gateway(tmp_path, server.app()) as gateway:
         status, _, answer = await ask(gateway, **given)
         assert (status, answer["error"]["param"]) == (400, names[8])
         assert len(server.bodies) == 9
@@ -84,16 +84,16 @@ async def test_a_request_is_changed_so_often_at_most(tmp_path):
 
 @pytest.mark.parametrize("name", sorted(DEFAULTS.keys() - {"top_logprobs", "tool_choice"}))
 async def test_a_value_that_says_what_holds_anyway_is_left_out(tmp_path, name):
-    server = Picky(name)
-    async with running(tmp_path, server.app()) as gateway:
+    server = RefusingServer(name)
+    async with running_gateway(tmp_path, server.app()) as gateway:
         for requests in (2, 3):
             status, dropped, _ = await ask(gateway, **{name: DEFAULTS[name][0]})
             assert (status, dropped, len(server.bodies)) == (200, "", requests)
 
 
 async def test_a_value_that_changes_the_answer_is_not(tmp_path):
-    server = Picky("logprobs")
-    async with running(tmp_path, server.app()) as gateway:
+    server = RefusingServer("logprobs")
+    async with running_gateway(tmp_path, server.app()) as gateway:
         for _ in range(2):
             status, _, answer = await ask(gateway, logprobs=True)
             assert (status, answer["error"]["param"]) == (400, "logprobs")
@@ -117,7 +117,7 @@ async def test_counting_knows_what_a_model_refuses(tmp_path):
     app = web.Application()
     app.router.add_post("/v1/messages", messages)
     app.router.add_post("/v1/messages/count_tokens", messages)
-    async with running(tmp_path, app) as gateway:
+    async with running_gateway(tmp_path, app) as gateway:
         body = {"model": "anthropic/m", "messages": SAID, "max_tokens": 2000}
         body["thinking"] = {"type": "enabled", "budget_tokens": 1024}
         for path, requests in (("messages", 2), ("messages/count_tokens", 3)):

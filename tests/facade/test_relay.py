@@ -27,7 +27,7 @@ SIGN = b"!"
 EOF = grpc.aio.EOF
 
 
-class Words:
+class TextEncoder:
     """Writes the words of an answer as they are, and a sign where it starts.
 
     Attributes:
@@ -92,7 +92,7 @@ def failure() -> Exception:
 
 async def respond(call: Call, exchange: Exchange) -> Response:
     try:
-        return await relay(exchange, cast(Any, call), Words())
+        return await relay(exchange, cast(Any, call), TextEncoder())
     except grpc.aio.AioRpcError:
         return JsonResponse(b"{}", {}, 500)
 
@@ -131,7 +131,7 @@ def text(word: str) -> StreamGenerateResponse:
 
 
 @in_no_time
-async def test_headers_wait_for_the_first_content_and_tell_what_serves_it() -> None:
+async def test_headers_wait_for_content_and_name_its_model() -> None:
     written = await told(Call([(1, STARTS), (3, text("a")), (4, text("b"))], EOF))
     head, body = content(written)
     assert (written[0][0], body) == (3, b"^ab.")
@@ -139,7 +139,7 @@ async def test_headers_wait_for_the_first_content_and_tell_what_serves_it() -> N
 
 
 @in_no_time
-async def test_one_write_tells_of_one_message_and_the_first_of_the_headers_too() -> None:
+async def test_headers_and_first_message_share_one_write() -> None:
     texts = [(3.0, text("a")), (4.0, text("b"))]
     written = await told(Call([(1, STARTS), *texts], EOF, ends_after_s=1))
     assert [at for at, _ in written] == [3, 4, 5]
@@ -164,7 +164,7 @@ async def test_content_puts_off_the_next_sign_of_life() -> None:
 
 
 @in_no_time
-async def test_an_answer_without_content_is_told_at_its_end() -> None:
+async def test_an_answer_without_content_is_sent_at_its_end() -> None:
     assert content(await told(Call([(1, STARTS)], EOF)))[1] == b"^."
 
 
@@ -175,7 +175,7 @@ async def test_a_failure_before_the_headers_is_a_status() -> None:
 
 
 @in_no_time
-async def test_a_failure_after_them_is_told_in_the_stream() -> None:
+async def test_a_failure_after_them_is_reported_in_the_stream() -> None:
     written = await told(Call([(1, STARTS), (9, message())], failure()))
     assert content(written)[1] == b"^#"
 
@@ -185,18 +185,18 @@ async def test_a_failure_after_them_is_told_in_the_stream() -> None:
 async def test_events_that_cannot_be_written_end_the_stream(
     fault: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def encode(self: Words, events: list[Event]) -> bytes:
+    def encode(self: TextEncoder, events: list[Event]) -> bytes:
         if any(event.text == "bad" for event in events):
             raise fault
         return b"x"
 
-    monkeypatch.setattr(Words, "encode", encode)
+    monkeypatch.setattr(TextEncoder, "encode", encode)
     written = await told(Call([(1, text("a")), (9, text("bad"))], EOF))
     assert content(written)[1].endswith(b"#")
 
 
 @in_no_time
-async def test_a_caller_who_leaves_ends_the_call_and_is_given_no_more_signs() -> None:
+async def test_a_leaving_caller_ends_the_call_and_its_keepalives() -> None:
     async with caller_of(Call([(100, STARTS)], EOF)) as caller:
         await asyncio.sleep(18)
         caller.leave()
@@ -205,7 +205,7 @@ async def test_a_caller_who_leaves_ends_the_call_and_is_given_no_more_signs() ->
 
 
 @in_no_time
-async def test_a_sign_of_life_for_a_caller_who_is_leaving_is_no_failure() -> None:
+async def test_a_keepalive_to_a_leaving_caller_is_no_failure() -> None:
     failures: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, told: failures.append(told))
     async with caller_of(Call([(100, STARTS)], EOF)) as caller:
@@ -217,7 +217,7 @@ async def test_a_sign_of_life_for_a_caller_who_is_leaving_is_no_failure() -> Non
 
 
 @in_no_time
-async def test_no_sign_of_life_follows_the_end_where_the_caller_reads_slowly() -> None:
+async def test_no_keepalive_follows_the_end_for_slow_readers() -> None:
     async with caller_of(Call([(1, text("a")), (2, text("b"))], EOF)) as caller:
         await asyncio.sleep(1.5)
         caller.protocol.pause_writing()
@@ -232,7 +232,7 @@ kinds = st.lists(st.sampled_from(["", "a", "b"]), min_size=6, max_size=6)
 
 
 @given(times, kinds, times, st.booleans())
-def test_whenever_messages_come_each_is_told_once_and_in_order(
+def test_messages_are_written_once_and_in_order(
     delays: list[float], texts: list[str], more: list[float], fails: bool
 ) -> None:
     at, messages = 0.0, list[tuple[float, StreamGenerateResponse | None]]()

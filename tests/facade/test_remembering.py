@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from tests.facade.conversations import PICTURE
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -29,7 +29,7 @@ LOOK = {"type": "object", "properties": {"city": {"type": "string"}}}
 async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
     folder = tmp_path_factory.mktemp("gateway")
     memory = {"lock_wait_s": 0.2, "leave_drain_s": 5, "quota": {"enterprise": 1000}}
-    async with running(folder, models=[TINY], memory=memory) as one:
+    async with running_gateway(folder, models=[TINY], memory=memory) as one:
         yield one
 
 
@@ -43,7 +43,7 @@ def said(role: str, content: Any) -> dict[str, Any]:
     return {"role": role, "content": content}
 
 
-class Talk:
+class RememberedConversation:
     """Speaks to one memory over one endpoint."""
 
     def __init__(self, gateway: Gateway, path: str, name: str, **fields: Any) -> None:
@@ -114,17 +114,17 @@ def echo(text: str) -> str:
 @STREAMED
 @pytest.mark.parametrize("model", ["sandbox/echo", "openai/echo", "anthropic/echo"])
 async def test_a_turn_is_there_for_the_next(gateway, path, stream, model, name):
-    talk = Talk(gateway, path, name, stream=stream, model=model)
+    conversation = RememberedConversation(gateway, path, name, stream=stream, model=model)
     for number in range(3):
-        await talk.say(f"Thing {number}")
-    assert await talk.turns() == [[f"Thing {n}", echo(f"Thing {n}")] for n in range(3)]
-    recited = await talk.say("sandbox: recite", stream=False)
+        await conversation.say(f"Thing {number}")
+    assert await conversation.turns() == [[f"Thing {n}", echo(f"Thing {n}")] for n in range(3)]
+    recited = await conversation.say("sandbox: recite", stream=False)
     assert recited.index("Thing 0") < recited.index("Thing 1") < recited.index("Thing 2")
 
 
 @BOTH
 async def test_however_much_is_sent_the_memory_is_the_same(gateway, path, name):
-    whole, tail, newest = (Talk(gateway, path, f"{name}-{way}") for way in "wtn")
+    whole, tail, newest = (RememberedConversation(gateway, path, f"{name}-{way}") for way in "wtn")
     history: list[dict[str, Any]] = []
     for number in range(8):
         history.append(said("user", f"Thing {number}"))
@@ -136,56 +136,56 @@ async def test_however_much_is_sent_the_memory_is_the_same(gateway, path, name):
 
 
 @BOTH
-async def test_a_conversation_goes_on_over_the_other_endpoint(gateway, path, name):
-    await Talk(gateway, path, name).say("One")
-    other = Talk(gateway, MESSAGES if path == CHAT else CHAT, name)
+async def test_a_conversation_continues_over_the_other_endpoint(gateway, path, name):
+    await RememberedConversation(gateway, path, name).say("One")
+    other = RememberedConversation(gateway, MESSAGES if path == CHAT else CHAT, name)
     assert "One" in await other.say("sandbox: recite")
     assert len(await other.turns()) == 2
 
 
 @BOTH
 async def test_instructions_are_never_remembered(gateway, path, name):
-    talk = Talk(gateway, path, name)
+    conversation = RememberedConversation(gateway, path, name)
     if path == CHAT:
-        await talk.say(said("system", "Be a fox."), "One", model="tiny", stop=["fox"])
+        await conversation.say(said("system", "Be a fox."), "One", model="tiny", stop=["fox"])
     else:
-        await talk.say("One", system="Be a fox.", stop_sequences=["fox"])
-    assert "fox" not in str(await talk.turns())
-    assert "fox" not in await talk.say("sandbox: recite")
+        await conversation.say("One", system="Be a fox.", stop_sequences=["fox"])
+    assert "fox" not in str(await conversation.turns())
+    assert "fox" not in await conversation.say("sandbox: recite")
 
 
 @BOTH
 @STREAMED
 async def test_a_failure_writes_nothing(gateway, path, stream, name):
-    talk = Talk(gateway, path, name, fallback="disabled")
-    await talk.ask(said("user", "One"), model="sandbox/fail-500", stream=stream)
-    await talk.ask(said("user", "One"), model="sandbox/cut", stream=stream)
-    assert await talk.see() == 404
-    await talk.say("Two")
-    assert await talk.turns() == [["Two", echo("Two")]]
+    conversation = RememberedConversation(gateway, path, name, fallback="disabled")
+    await conversation.ask(said("user", "One"), model="sandbox/fail-500", stream=stream)
+    await conversation.ask(said("user", "One"), model="sandbox/cut", stream=stream)
+    assert await conversation.see() == 404
+    await conversation.say("Two")
+    assert await conversation.turns() == [["Two", echo("Two")]]
 
 
 @BOTH
 async def test_reading_alone_makes_no_memory_and_adds_to_none(gateway, path, name):
-    talk = Talk(gateway, path, name)
-    await talk.say("One", memory_config={"memory_mode": "read_only"})
-    assert await talk.see() == 404
-    await talk.say("One")
-    recited = await talk.say("sandbox: recite", memory_config={"memory_mode": "read_only"})
+    conversation = RememberedConversation(gateway, path, name)
+    await conversation.say("One", memory_config={"memory_mode": "read_only"})
+    assert await conversation.see() == 404
+    await conversation.say("One")
+    recited = await conversation.say("sandbox: recite", memory_config={"memory_mode": "read_only"})
     assert echo("One") in recited
-    assert len(await talk.turns()) == 1
+    assert len(await conversation.turns()) == 1
 
 
 async def test_tools_are_called_over_a_memory_in_chat(gateway, name):
     function = {"name": "look", "parameters": LOOK}
     tools = [{"type": "function", "function": function}]
-    talk = Talk(gateway, CHAT, name, tools=tools)
-    _, told = await talk.ask(said("user", "Ask the tool look"))
+    conversation = RememberedConversation(gateway, CHAT, name, tools=tools)
+    _, told = await conversation.ask(said("user", "Ask the tool look"))
     (call,) = told["choices"][0]["message"]["tool_calls"]
-    assert (await talk.see("/turns"))["data"][0]["open"] is True
+    assert (await conversation.see("/turns"))["data"][0]["open"] is True
     result = {"role": "tool", "tool_call_id": call["id"], "content": "sunny"}
-    assert "sunny" in await talk.say(result)
-    (turn,) = (await talk.see("/turns"))["data"]
+    assert "sunny" in await conversation.say(result)
+    (turn,) = (await conversation.see("/turns"))["data"]
     assert turn["open"] is False
     assert [one["role"] for one in turn["messages"]] == ["user", "assistant", "user", "assistant"]
 
@@ -193,36 +193,36 @@ async def test_tools_are_called_over_a_memory_in_chat(gateway, name):
 @pytest.mark.parametrize("model", ["sandbox/echo", "openai/echo", "anthropic/echo"])
 async def test_tools_are_called_over_a_memory_in_messages(gateway, model, name):
     tools = [{"name": "look", "input_schema": LOOK}]
-    talk = Talk(gateway, MESSAGES, name, tools=tools, model=model)
+    conversation = RememberedConversation(gateway, MESSAGES, name, tools=tools, model=model)
     for number in range(15):
-        await talk.say(f"Lamp {number}")
+        await conversation.say(f"Lamp {number}")
     asked = said("user", "Ask the tool look about the lamp")
     thinking = {"type": "enabled", "budget_tokens": 1024}
-    _, told = await talk.ask(asked, thinking=thinking, max_tokens=3000)
+    _, told = await conversation.ask(asked, thinking=thinking, max_tokens=3000)
     call = next(block for block in told["content"] if block["type"] == "tool_use")
     answered = {"type": "tool_result", "tool_use_id": call["id"], "content": "bright"}
     # The results and what the user says with them, as a whole transcript with its thoughts.
     more = said("user", [answered, {"type": "text", "text": "And now?"}])
     sent = [asked, said("assistant", told["content"]), more]
-    answer = await talk.say(*sent, thinking=thinking, max_tokens=3000)
+    answer = await conversation.say(*sent, thinking=thinking, max_tokens=3000)
     assert "bright" in answer
     assert "Lamp 0" in answer  # quoted
-    last = (await talk.turns())[-2:]
+    last = (await conversation.turns())[-2:]
     assert [len(messages) for messages in last] == [3, 2]
 
 
 @BOTH
 async def test_a_prefill_is_one_message_with_what_continues_it(gateway, path, name):
-    talk = Talk(gateway, path, name)
-    await talk.say("One", said("assistant", "Sandbox echo: you"))
-    assert await talk.turns() == [["One", echo("One")]]
+    conversation = RememberedConversation(gateway, path, name)
+    await conversation.say("One", said("assistant", "Sandbox echo: you"))
+    assert await conversation.turns() == [["One", echo("One")]]
 
 
 @BOTH
 async def test_of_several_answers_the_first_is_remembered(gateway, path, name):
-    talk = Talk(gateway, CHAT, name)
-    await talk.say("One", n=2)
-    assert await talk.turns() == [["One", echo("One")]]
+    conversation = RememberedConversation(gateway, CHAT, name)
+    await conversation.say("One", n=2)
+    assert await conversation.turns() == [["One", echo("One")]]
 
 
 def picture(path: str) -> list[dict[str, Any]]:
@@ -235,14 +235,14 @@ def picture(path: str) -> list[dict[str, Any]]:
 
 @BOTH
 async def test_a_picture_is_seen_as_long_as_it_is_sent(gateway, path, name):
-    talk = Talk(gateway, path, name)
+    conversation = RememberedConversation(gateway, path, name)
     seen = said("user", picture(path))
-    answer = await talk.say(seen)
+    answer = await conversation.say(seen)
     assert "PNG of 7x5" in answer
-    again = await talk.say(seen, said("assistant", answer), "Look again")
+    again = await conversation.say(seen, said("assistant", answer), "Look again")
     assert "PNG of 7x5" in again
-    assert len(await talk.turns()) == 2
-    assert "[image, image/png: no longer kept]" in await talk.say("sandbox: recite")
+    assert len(await conversation.turns()) == 2
+    assert "[image, image/png: no longer kept]" in await conversation.say("sandbox: recite")
 
 
 @BOTH
@@ -257,35 +257,35 @@ async def test_a_file_is_seen_as_long_as_it_is_there(gateway, path, name):
         if path == CHAT
         else {"type": "image", "source": {"type": "file", "file_id": file_id}}
     )
-    talk = Talk(gateway, path, name)
-    assert "PNG of 7x5" in await talk.say(said("user", [part]))
-    assert "PNG of 7x5" in await talk.say("Look again")
-    assert "PNG of 7x5" not in await talk.say("And you?", model="sandbox/text")
+    conversation = RememberedConversation(gateway, path, name)
+    assert "PNG of 7x5" in await conversation.say(said("user", [part]))
+    assert "PNG of 7x5" in await conversation.say("Look again")
+    assert "PNG of 7x5" not in await conversation.say("And you?", model="sandbox/text")
     async with gateway.http.delete(f"{files}/{file_id}", headers=gateway.bearer()) as answer:
         assert answer.status == 200
-    assert "no longer kept" in await talk.say("sandbox: recite")
+    assert "no longer kept" in await conversation.say("sandbox: recite")
 
 
 @BOTH
 @STREAMED
-async def test_what_a_small_model_cannot_read_is_left_out_and_told(gateway, path, stream, name):
-    talk = Talk(gateway, path, name)
+async def test_turns_beyond_the_context_are_dropped_and_reported(gateway, path, stream, name):
+    conversation = RememberedConversation(gateway, path, name)
     for number in range(7):
-        await talk.say(f"Thing {number} " + "word " * 100)
-    answer, _ = await talk.ask(said("user", "Hi"), model="tiny", stream=stream)
+        await conversation.say(f"Thing {number} " + "word " * 100)
+    answer, _ = await conversation.ask(said("user", "Hi"), model="tiny", stream=stream)
     assert answer.status == 200
     left_out = int(answer.headers["x-memory-truncated"])
     assert 0 < left_out < 7
-    recited = await talk.say("sandbox: recite", model="tiny")
+    recited = await conversation.say("sandbox: recite", model="tiny")
     assert f"Thing {left_out + 1} " in recited
     assert f"Thing {left_out - 1} " not in recited
-    answer, _ = await talk.ask(said("user", "Hi"), stream=stream)
+    answer, _ = await conversation.ask(said("user", "Hi"), stream=stream)
     assert "x-memory-truncated" not in answer.headers
 
 
 async def test_tokens_are_counted_as_they_would_be_sent(gateway, name):
-    talk = Talk(gateway, MESSAGES, name)
-    counting = Talk(gateway, f"{MESSAGES}/count_tokens", name)
+    conversation = RememberedConversation(gateway, MESSAGES, name)
+    counting = RememberedConversation(gateway, f"{MESSAGES}/count_tokens", name)
 
     async def count() -> int:
         body = counting.body(said("user", "Hi"))
@@ -296,20 +296,22 @@ async def test_tokens_are_counted_as_they_would_be_sent(gateway, name):
             return (await answer.json())["input_tokens"]
 
     before = await count()
-    assert await talk.see() == 404
-    await talk.say("word " * 100)
+    assert await conversation.see() == 404
+    await conversation.say("word " * 100)
     assert await count() > before + 100
-    assert len(await talk.turns()) == 1
+    assert len(await conversation.turns()) == 1
 
 
-async def opened(talk: Talk, model: str) -> asyncio.StreamWriter:
+async def opened(conversation: RememberedConversation, model: str) -> asyncio.StreamWriter:
     """Ask for a stream; give the connection once some of the answer has come."""
-    port = int(talk.gateway.url.rpartition(":")[2])
+    port = int(conversation.gateway.url.rpartition(":")[2])
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    body = orjson.dumps(talk.body(said("user", "Hello there"), model=model, stream=True))
-    headers = {**talk.headers(), "content-type": "application/json", "host": "gateway"}
+    body = orjson.dumps(conversation.body(said("user", "Hello there"), model=model, stream=True))
+    headers = {**conversation.headers(), "content-type": "application/json", "host": "gateway"}
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    writer.write(f"POST {talk.path} HTTP/1.1\r\n{head}content-length: {len(body)}\r\n\r\n".encode())
+    writer.write(
+        f"POST {conversation.path} HTTP/1.1\r\n{head}content-length: {len(body)}\r\n\r\n".encode()
+    )
     writer.write(body)
     async with asyncio.timeout(PATIENCE_S):
         await reader.readuntil(b"Sandbox")
@@ -318,44 +320,44 @@ async def opened(talk: Talk, model: str) -> asyncio.StreamWriter:
 
 @BOTH
 async def test_an_answer_whose_reader_left_is_remembered_whole(gateway, path, name):
-    talk = Talk(gateway, path, name)
-    writer = await opened(talk, "sandbox/slow")
+    conversation = RememberedConversation(gateway, path, name)
+    writer = await opened(conversation, "sandbox/slow")
     writer.transport.abort()
     async with asyncio.timeout(PATIENCE_S):
-        while await talk.see() == 404:
+        while await conversation.see() == 404:
             pass
-    assert await talk.turns() == [["Hello there", 'Sandbox slow: you said "Hello there".']]
+    assert await conversation.turns() == [["Hello there", 'Sandbox slow: you said "Hello there".']]
 
 
 @BOTH
-async def test_one_writes_at_a_time_and_others_are_told_to_wait(gateway, path, name):
-    talk = Talk(gateway, path, name)
-    await talk.say("One")
-    writer = await opened(talk, "sandbox/stall-half")
-    answer, told = await talk.ask(said("user", "Two"))
+async def test_only_one_writes_and_others_are_asked_to_wait(gateway, path, name):
+    conversation = RememberedConversation(gateway, path, name)
+    await conversation.say("One")
+    writer = await opened(conversation, "sandbox/stall-half")
+    answer, told = await conversation.ask(said("user", "Two"))
     assert (answer.status, told["error"]["code"]) == (429, "memory_busy")
     assert int(answer.headers["Retry-After"]) >= 1
-    assert (await talk.see())["state"] == "writing"
+    assert (await conversation.see())["state"] == "writing"
     # Whoever reads does not wait for who writes.
-    await talk.say("Two", memory_config={"memory_mode": "read_only"})
+    await conversation.say("Two", memory_config={"memory_mode": "read_only"})
     writer.close()
 
 
 @BOTH
 async def test_a_memory_that_is_one_too_many_is_refused(tmp_path, path):
-    async with running(tmp_path, memory={"quota": {"enterprise": 1}}) as gateway:
-        await Talk(gateway, path, "a").say("One")
-        answer, told = await Talk(gateway, path, "b").ask(said("user", "One"))
+    async with running_gateway(tmp_path, memory={"quota": {"enterprise": 1}}) as gateway:
+        await RememberedConversation(gateway, path, "a").say("One")
+        answer, told = await RememberedConversation(gateway, path, "b").ask(said("user", "One"))
         assert (answer.status, told["error"]["code"]) == (403, "memory_quota_exceeded")
         url = f"{gateway.url}/beta/v1/memories/a"
         async with gateway.http.delete(url, headers=gateway.bearer()) as deleted:
             assert deleted.status == 200
-        await Talk(gateway, path, "b").say("One")
+        await RememberedConversation(gateway, path, "b").say("One")
 
 
 @BOTH
 async def test_a_profile_takes_part_without_a_memory(gateway, path):
-    talk = Talk(gateway, path, "")
+    conversation = RememberedConversation(gateway, path, "")
     url = f"{gateway.url}/beta/v1/memory/profile"
 
     async def profile(method: str) -> Any:
@@ -363,20 +365,20 @@ async def test_a_profile_takes_part_without_a_memory(gateway, path):
             return await answer.json()
 
     fields = {"memory_id": None, "memory_config": {"personal_memory": True}}
-    before = await talk.see("?limit=1")
-    await talk.say("My name is Ada.", **fields)
+    before = await conversation.see("?limit=1")
+    await conversation.say("My name is Ada.", **fields)
     async with asyncio.timeout(PATIENCE_S):
         while not (known := await profile("GET"))["facts"]:
             pass
     assert [fact["value"] for fact in known["facts"]] == ["Ada"]
     history = ["Hi", said("assistant", "Hello"), "sandbox: recite"]
-    recited = await talk.say(*history, **fields)
+    recited = await conversation.say(*history, **fields)
     assert recited.startswith("[system]\n")
     assert "Ada" in recited
     assert recited.endswith("[user]\nHi\n\n[assistant]\nHello\n\n[user]\nsandbox: recite")
     await profile("DELETE")
     assert (await profile("GET"))["facts"] == []
-    assert await talk.see("?limit=1") == before
+    assert await conversation.see("?limit=1") == before
 
 
 @pytest.mark.parametrize(
@@ -389,13 +391,11 @@ async def test_a_profile_takes_part_without_a_memory(gateway, path):
     ids=["failed", "refused", "unknown file"],
 )
 @STREAMED
-async def test_a_request_that_failed_has_freed_its_place_when_it_is_answered(
-    tmp_path, fields, status, stream
-):
-    async with running(tmp_path, memory={"quota": {"enterprise": 1}}) as gateway:
+async def test_a_failed_request_frees_its_slot_before_the_answer(tmp_path, fields, status, stream):
+    async with running_gateway(tmp_path, memory={"quota": {"enterprise": 1}}) as gateway:
         for number in range(20):
-            talk = Talk(gateway, CHAT, f"memory/{number}", stream=stream)
+            conversation = RememberedConversation(gateway, CHAT, f"memory/{number}", stream=stream)
             content = fields.get("content", "Hello")
             options = {name: value for name, value in fields.items() if name != "content"}
-            answer, told = await talk.ask(said("user", content), **options)
+            answer, told = await conversation.ask(said("user", content), **options)
             assert answer.status == status, (number, told)

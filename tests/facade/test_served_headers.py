@@ -9,7 +9,7 @@ def headers_of(served: Served) -> dict[str, str]:
     return served_headers(served, CallerPaths(openai.FIELD_NAMES, Origins()))
 
 
-def test_what_served_is_told():
+def test_the_serving_model_is_reported():
     served = Served(model="openai/gpt-4o", provider="openai", step="primary", attempts=2)
     assert headers_of(served) == {
         "x-gateway-model": "openai/gpt-4o",
@@ -28,7 +28,7 @@ def test_turns_that_were_left_out_are_counted():
     assert headers_of(Served(memory_truncated=3))["x-memory-truncated"] == "3"
 
 
-def test_the_providers_headers_and_id_are_told():
+def test_the_provider_s_headers_and_id_are_returned():
     served = Served(headers={"openai-version": "1"}, upstream_request_id="req_1")
     told = {"openai-version": "1", "x-upstream-request-id": "req_1"}
     assert headers_of(served).items() >= told.items()

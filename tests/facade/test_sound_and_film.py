@@ -16,7 +16,7 @@ from tests.facade.media import (
     media_of,
     texts_of,
 )
-from tests.services.inference.adapting import DAMAGED
+from tests.services.inference.fake_adaptation import DAMAGED
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -97,7 +97,7 @@ async def test_without_a_model_the_embedded_engine_transcribes(media, path, audi
 
 
 @ENDPOINTS
-async def test_a_recording_goes_as_it_is_unless_its_conversion_is_asked_for(media, path):
+async def test_a_recording_is_converted_only_on_request(media, path):
     part = by_id(path, await media.keep("talk.wav", speech()))
     for multimodal in (None, {"enabled": False, "audio": {}}, {"audio": {"enabled": False}}):
         told = await media.ask(path, "blind-openai", [part], multimodal=multimodal)
@@ -111,7 +111,7 @@ async def test_a_recording_goes_as_it_is_unless_its_conversion_is_asked_for(medi
     ("model", "status"),
     [("sandbox/fail-500", 502), ("anthropic/claude-x", 400), ("nobody", 400)],
 )
-async def test_a_transcriber_that_cannot_is_told_of(media, path, model, status):
+async def test_a_failing_transcriber_is_reported(media, path, model, status):
     part = by_id(path, await media.keep("talk.wav", speech()))
     told = await media.ask(path, "blind-openai", [part], multimodal={"audio": {"model": model}})
     assert told.status == status
@@ -138,7 +138,7 @@ async def test_a_film_is_frames_and_what_is_said(media, path):
 
 
 @ENDPOINTS
-async def test_the_frames_of_a_film_are_described_for_a_model_without_images(media, path):
+async def test_film_frames_are_described_for_a_text_only_model(media, path):
     film = b"\0\0\0\x18ftypmp42 a silent film " + path.encode()
     part = by_id(path, await media.keep("trip.mp4", film, "video/mp4"))
     wanted = {"video": {"frames": 2, "model": "sees-gemini"}}

@@ -17,7 +17,7 @@ from facade.metrics import Metrics
 from facade.request_context import request_context
 from services.common.ids import Source
 from tests.facade.sockets import port_of
-from tests.running import running
+from tests.gateway_in_process import running_gateway
 from tests.waiting import until
 
 SHORT_S = 0.4
@@ -59,7 +59,7 @@ def limits():
 
 @pytest.fixture
 async def gateway(tmp_path, endless, limits):
-    async with running(tmp_path, endless.app, limits=limits) as one:
+    async with running_gateway(tmp_path, endless.app, limits=limits) as one:
         yield one
 
 
@@ -90,7 +90,7 @@ async def stream(gateway):
     return caller
 
 
-async def test_a_caller_who_reads_nothing_is_cut_and_its_call_is_cancelled(gateway, endless):
+async def test_a_caller_that_reads_nothing_is_disconnected(gateway, endless):
     caller = await stream(gateway)
     await until(lambda: endless.running == 1)
     await until(lambda: reached(gateway, "stalled_reader_s") == 1)
@@ -111,7 +111,7 @@ async def test_a_caller_who_reads_slowly_is_not(gateway, endless):
     await until(lambda: endless.running == 0)
 
 
-async def test_an_answer_that_nobody_reads_does_not_hold_its_connection(gateway):
+async def test_an_unread_answer_does_not_hold_its_connection(gateway):
     caller = socket.socket()
     caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     caller.connect(("127.0.0.1", port_of(gateway.url)))

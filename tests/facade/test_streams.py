@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -24,7 +24,7 @@ SOON_S = 0.05
 async def impatient(tmp_path_factory):
     """Give a gateway that holds headers, and waits between signs of life, 50 ms only."""
     limits = {"hold_headers_s": SOON_S, "keepalive_s": SOON_S}
-    async with running(tmp_path_factory.mktemp("gateway"), limits=limits) as one:
+    async with running_gateway(tmp_path_factory.mktemp("gateway"), limits=limits) as one:
         yield one
 
 
@@ -186,7 +186,7 @@ def upstream_with_line(size: int) -> web.Application:
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])
 async def test_a_line_of_16_megabytes_passes(tmp_path, path):
     size = 16 << 20
-    async with running(tmp_path, upstream_with_line(size)) as one:
+    async with running_gateway(tmp_path, upstream_with_line(size)) as one:
         async with asking(one, path, "openai/m") as answer:
             total = 0
             async for line in lines(answer):
@@ -208,7 +208,7 @@ async def test_100_000_messages_are_answered_and_one_more_is_refused(tmp_path, p
         {"role": ("user", "assistant")[number % 2], "content": f"Message {number}"}
         for number in range(100_001)
     ]
-    async with running(tmp_path) as one:
+    async with running_gateway(tmp_path) as one:
         async with asking(one, path, "sandbox/echo", False, messages=messages[1:]) as answer:
             assert answer.status == 200
             assert "Message 100000" in await answer.text()

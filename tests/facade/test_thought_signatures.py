@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 CHAT_TOOLS = [
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(tmp_path_factory):
-    async with running(tmp_path_factory.mktemp("gateway")) as one:
+    async with running_gateway(tmp_path_factory.mktemp("gateway")) as one:
         yield one
 
 
@@ -96,7 +96,7 @@ async def test_a_message_s_tool_loop_keeps_them_in_redacted_thinking(gateway):
     assert second == ""
 
 
-async def test_thinking_before_a_call_carries_the_signature_of_the_call(gateway):
+async def test_thinking_before_a_call_has_the_call_s_signature(gateway):
     choice = {"type": "any"}
     told = await ask(gateway, [ASKED], thinking=THINKING, tool_choice=choice)
     assert [block["type"] for block in told] == ["thinking", "tool_use", "tool_use"]
@@ -109,7 +109,7 @@ async def test_thinking_before_a_call_carries_the_signature_of_the_call(gateway)
     assert signatures(contents)[0] not in ("", DUMMY)
 
 
-async def test_the_signature_of_a_text_goes_back_on_the_text_of_a_chat(gateway):
+async def test_a_text_signature_is_returned_with_its_chat_text(gateway):
     hello = {"role": "user", "content": "hello"}
     message = await chat(gateway, [hello])
     signature = message["extra_content"]["google"]["thought_signature"]

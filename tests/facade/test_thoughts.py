@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from tests.running import running
+from tests.gateway_in_process import running_gateway
 
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -34,7 +34,7 @@ def upstream(bodies: list[Any]) -> web.Application:
 
 async def test_a_chats_tool_loop_keeps_its_reasoning(tmp_path):
     bodies: list[Any] = []
-    async with running(tmp_path, upstream(bodies)) as gateway:
+    async with running_gateway(tmp_path, upstream(bodies)) as gateway:
         messages = [
             {"role": "user", "content": "Go"},
             {"role": "assistant", "reasoning_content": "Hm.", "tool_calls": [CALL]},
@@ -51,7 +51,7 @@ async def test_a_chats_tool_loop_keeps_its_reasoning(tmp_path):
 
 async def test_thinking_that_the_gateway_signed_goes_back_too(tmp_path):
     bodies: list[Any] = []
-    async with running(tmp_path, upstream(bodies)) as gateway:
+    async with running_gateway(tmp_path, upstream(bodies)) as gateway:
         url = f"{gateway.url}/beta/v1/messages"
 
         async def ask(messages: list[Any]) -> Any:

@@ -7,7 +7,7 @@ import orjson
 import pytest
 from aiohttp import web
 
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 Json = dict[str, Any]
 
@@ -87,7 +87,7 @@ async def events(gateway: Gateway, path: str, headers: Json, **fields: Any) -> l
 
 @pytest.mark.parametrize("memory", [{}, {"memory_id": "m"}], ids=["alone", "remembered"])
 async def test_they_reach_callers_of_messages_in_their_places(tmp_path, memory):
-    async with running(tmp_path, upstream()) as gateway:
+    async with running_gateway(tmp_path, upstream()) as gateway:
         shown = await events(gateway, "messages", gateway.api_key(), max_tokens=9, **memory)
     assert [event["type"] for event in shown] == [event["type"] for event in told()]
     for unknown in (QUEUE, NOTE, SUMMARY):
@@ -114,7 +114,7 @@ def _as_shown(stream: Iterator[Json]) -> Iterator[Json]:
 
 @pytest.mark.parametrize("memory", [{}, {"memory_id": "m"}], ids=["alone", "remembered"])
 async def test_fields_beside_those_with_a_name_stay_in_their_events(tmp_path, memory):
-    async with running(tmp_path, upstream(beside)) as gateway:
+    async with running_gateway(tmp_path, upstream(beside)) as gateway:
         shown = await events(gateway, "messages", gateway.api_key(), max_tokens=9, **memory)
     for event in shown:
         event.pop("usage", None)
@@ -127,14 +127,14 @@ async def test_fields_beside_those_with_a_name_stay_in_their_events(tmp_path, me
 
 
 async def test_the_whole_answer_is_read_without_what_stood_beside_it(tmp_path):
-    async with running(tmp_path, upstream(beside)) as gateway:
+    async with running_gateway(tmp_path, upstream(beside)) as gateway:
         shown = await events(gateway, "chat/completions", gateway.bearer())
     said = "".join(one["choices"][0]["delta"].get("content") or "" for one in shown)
     assert said.startswith("Hi there you!") and "error" not in shown[-1]
 
 
 async def test_callers_of_chat_read_the_answer_without_them(tmp_path):
-    async with running(tmp_path, upstream()) as gateway:
+    async with running_gateway(tmp_path, upstream()) as gateway:
         shown = await events(gateway, "chat/completions", gateway.bearer())
     said = "".join(one["choices"][0]["delta"].get("content") or "" for one in shown)
     assert said.startswith("Hi") and "error" not in shown[-1]

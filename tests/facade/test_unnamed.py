@@ -10,7 +10,7 @@ import orjson
 import pytest
 from aiohttp import ClientResponse, web
 
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
 SIGNED = {"google": {"thought_signature": "c2ln"}}
@@ -130,7 +130,7 @@ async def ask(gateway: Gateway, body: dict[str, Any], headers: dict[str, str]) -
 @pytest.mark.parametrize("stream", [False, True])
 async def test_all_that_an_answer_says_reaches_a_chat_and_goes_back(tmp_path, stream):
     bodies: list[Any] = []
-    async with running(tmp_path, upstream(bodies)) as gateway:
+    async with running_gateway(tmp_path, upstream(bodies)) as gateway:
         first = {"role": "user", "content": "Go"}
         body = {"model": "openai/m", "messages": [first], "tools": TOOLS}
         if stream:
@@ -156,7 +156,7 @@ async def test_all_that_an_answer_says_reaches_a_chat_and_goes_back(tmp_path, st
 @pytest.mark.parametrize("stream", [False, True])
 async def test_an_answer_that_is_remembered_says_as_much(tmp_path, stream):
     bodies: list[Any] = []
-    async with running(tmp_path, upstream(bodies)) as gateway:
+    async with running_gateway(tmp_path, upstream(bodies)) as gateway:
         body = {"model": "openai/m", "messages": [{"role": "user", "content": "Go"}]}
         body |= {"memory_id": "m", "tools": TOOLS, "stream": stream}
         answer = await ask(gateway, body, gateway.bearer())
@@ -173,7 +173,7 @@ async def test_an_answer_that_is_remembered_says_as_much(tmp_path, stream):
     assert call["extra_content"] == SIGNED
 
 
-async def test_a_refusal_has_the_provider_s_code_and_param_in_its_own_dialect(tmp_path):
+async def test_a_same_dialect_refusal_keeps_its_code_and_param(tmp_path):
     error = {"message": "no", "type": "invalid_request_error"}
     error |= {"code": "invalid_value", "param": "messages[0].content[1]"}
 
@@ -182,7 +182,7 @@ async def test_a_refusal_has_the_provider_s_code_and_param_in_its_own_dialect(tm
 
     app = web.Application()
     app.router.add_post("/v1/chat/completions", refuse)
-    async with running(tmp_path, app) as gateway:
+    async with running_gateway(tmp_path, app) as gateway:
         body = {"model": "openai/m", "messages": [{"role": "user", "content": "Go"}]}
         url = f"{gateway.url}/beta/v1"
         asked = gateway.http.post(f"{url}/chat/completions", json=body, headers=gateway.bearer())
@@ -197,7 +197,7 @@ async def test_a_refusal_has_the_provider_s_code_and_param_in_its_own_dialect(tm
 
 
 async def test_of_the_same_answer_messages_show_what_they_can(tmp_path):
-    async with running(tmp_path, upstream([])) as gateway:
+    async with running_gateway(tmp_path, upstream([])) as gateway:
         body = {
             "model": "openai/m",
             "max_tokens": 9,
@@ -210,9 +210,9 @@ async def test_of_the_same_answer_messages_show_what_they_can(tmp_path):
 
 
 @pytest.mark.parametrize("signature", [UUID, "nothing"])
-async def test_messages_give_a_server_its_thinking_back_however_it_signs(tmp_path, signature):
+async def test_messages_return_thinking_for_any_signature_scheme(tmp_path, signature):
     bodies: list[Any] = []
-    async with running(tmp_path, upstream(bodies)) as gateway:
+    async with running_gateway(tmp_path, upstream(bodies)) as gateway:
         first = {"role": "user", "content": "Go"}
         body = {"model": "anthropic/m", "max_tokens": 9, "messages": [first]}
         body["metadata"] = {"user_id": signature}
@@ -230,7 +230,7 @@ async def test_messages_give_a_server_its_thinking_back_however_it_signs(tmp_pat
 @pytest.mark.parametrize("signature", [UUID, "nothing"])
 async def test_chats_give_a_server_its_thinking_back_too(tmp_path, signature):
     bodies: list[Any] = []
-    async with running(tmp_path, upstream(bodies)) as gateway:
+    async with running_gateway(tmp_path, upstream(bodies)) as gateway:
         first = {"role": "user", "content": "Go"}
         body = {"model": "anthropic/m", "messages": [first], "user": signature, "tools": TOOLS}
         (choice,) = (await (await ask(gateway, body, gateway.bearer())).json())["choices"]

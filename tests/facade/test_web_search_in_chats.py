@@ -7,7 +7,7 @@ import openai
 import pytest
 import pytest_asyncio
 
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 from tests.web_tools import TYPST, Web, with_web
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -32,14 +32,14 @@ def web() -> Web:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(tmp_path_factory, web) -> AsyncIterator[Gateway]:
     with with_web(web):
-        async with running(tmp_path_factory.mktemp("gateway"), models=MODELS) as one:
+        async with running_gateway(tmp_path_factory.mktemp("gateway"), models=MODELS) as one:
             yield one
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def without_engine(tmp_path_factory) -> AsyncIterator[Gateway]:
     with with_web(None):
-        async with running(tmp_path_factory.mktemp("gateway")) as one:
+        async with running_gateway(tmp_path_factory.mktemp("gateway")) as one:
             yield one
 
 
@@ -181,7 +181,7 @@ async def test_without_a_search_engine_the_setting_is_named(without_engine, prov
     assert "[tools.web_search]" in refused.value.message
 
 
-async def test_without_a_search_engine_openais_dialect_keeps_its_options(without_engine):
+async def test_openai_search_options_pass_without_a_search_engine(without_engine):
     async with client_of(without_engine) as client:
         await client.chat.completions.create(**body("openai/echo"))
     async with without_engine.http.get(f"{without_engine.upstream}/sandbox/log") as answer:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 import pytest_asyncio
 
 from tests.faults.clock import SkippingLoop
-from tests.faults.setting import Setting, setting
+from tests.faults.scenario import Scenario, scenario
 
 
 def pytest_asyncio_loop_factories(config, item) -> Mapping[str, type[asyncio.AbstractEventLoop]]:
@@ -16,13 +16,13 @@ def pytest_asyncio_loop_factories(config, item) -> Mapping[str, type[asyncio.Abs
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(tmp_path_factory):
     """Give a gateway before the fault upstream, one for a whole module."""
-    async with setting(tmp_path_factory.mktemp("gateway")) as one:
+    async with scenario(tmp_path_factory.mktemp("gateway")) as one:
         yield one
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def at(shared: Setting):
-    """Give the setting to a case, and see to it that the case leaves nothing behind."""
+async def at(shared: Scenario):
+    """Give the scenario to a case, and see to it that the case leaves nothing behind."""
     yield shared
     await shared.settled()
     shared.upstream.forget()

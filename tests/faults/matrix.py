@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults.setting import CHAT, MESSAGES
+from tests.faults.scenario import CHAT, MESSAGES
 
 ENDPOINTS = pytest.mark.parametrize("path", [CHAT, MESSAGES], ids=["chat", "messages"])
 FORMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.faults import acts, wire
+from tests.faults import actions, wire
 from tests.faults.matrix import ENDPOINTS, FORMS, MODES, PROVIDERS
-from tests.faults.setting import asking
-from tests.faults.upstream import Act
+from tests.faults.scenario import request_body
+from tests.faults.upstream import Action
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -20,40 +20,40 @@ class Fault(NamedTuple):
     """What the first model does.
 
     Attributes:
-        acts: its script.
+        actions: its script.
         asked: how often it is asked where retries are allowed.
         recovers: whether it answers then.
     """
 
-    acts: tuple[Act, ...]
+    actions: tuple[Action, ...]
     asked: int = 1 + RETRIES
     recovers: bool = False
 
 
-def once(act: Act) -> Fault:
-    return Fault((act, acts.answers()), asked=2, recovers=True)
+def once(action: Action) -> Fault:
+    return Fault((action, actions.answers()), asked=2, recovers=True)
 
 
 FAULTS = {
-    "429 once": once(acts.fails(429)),
-    "429 once with a wait": once(acts.fails(429, retry_after="2")),
-    "500 once": once(acts.fails(500)),
-    "reset once": once(acts.resets()),
-    "408": Fault((acts.fails(408),)),
-    "429": Fault((acts.fails(429),)),
-    "500": Fault((acts.fails(500),)),
-    "503": Fault((acts.fails(503),)),
-    "529": Fault((acts.fails(529),)),
-    "reset": Fault((acts.resets(),)),
-    "garbage": Fault((acts.babbles(),)),
-    "a page": Fault((acts.shows_a_page(),)),
-    "empty": Fault((acts.ends_early(words=0),)),
-    "an error inside 200": Fault((acts.breaks_in_band(words=0),)),
-    "malformed at once": Fault((acts.malforms(words=0),)),
-    "too long": Fault((acts.too_long(),), asked=1),
-    "401": Fault((acts.fails(401),), asked=1),
-    "403": Fault((acts.fails(403),), asked=1),
-    "404": Fault((acts.fails(404),), asked=1),
+    "429 once": once(actions.fails(429)),
+    "429 once with a wait": once(actions.fails(429, retry_after="2")),
+    "500 once": once(actions.fails(500)),
+    "reset once": once(actions.resets()),
+    "408": Fault((actions.fails(408),)),
+    "429": Fault((actions.fails(429),)),
+    "500": Fault((actions.fails(500),)),
+    "503": Fault((actions.fails(503),)),
+    "529": Fault((actions.fails(529),)),
+    "reset": Fault((actions.resets(),)),
+    "garbage": Fault((actions.babbles(),)),
+    "a page": Fault((actions.shows_a_page(),)),
+    "empty": Fault((actions.ends_early(words=0),)),
+    "an error inside 200": Fault((actions.breaks_in_band(words=0),)),
+    "malformed at once": Fault((actions.malforms(words=0),)),
+    "too long": Fault((actions.too_long(),), asked=1),
+    "401": Fault((actions.fails(401),), asked=1),
+    "403": Fault((actions.fails(403),), asked=1),
+    "404": Fault((actions.fails(404),), asked=1),
 }
 CHAIN = {
     "first": {"retry_policy": {"max_retries": RETRIES}, "timeout_ms": DEADLINE_S * 1000},
@@ -72,9 +72,9 @@ async def test_a_fault_is_retried_or_passed_by(at, path, provider, stream, mode,
         asked, recovers = 1, False
     models = at.fresh(provider)
     at.upstream.plays(models.first, *script)
-    at.upstream.plays(models.second, acts.answers(acts.OTHER))
-    answer = await at.ask(path, asking(path, mode, models, stream, **CHAIN))
-    text = acts.TEXT if recovers else acts.OTHER
+    at.upstream.plays(models.second, actions.answers(actions.OTHER))
+    answer = await at.ask(path, request_body(path, mode, models, stream, **CHAIN))
+    text = actions.TEXT if recovers else actions.OTHER
     assert answer.whole == text
     assert answer.usage == (wire.INPUT_TOKENS, wire.output_tokens(text))
     assert len(at.upstream.asked(models.first)) == asked
@@ -92,9 +92,9 @@ async def test_a_fault_is_retried_or_passed_by(at, path, provider, stream, mode,
 
 
 SILENCES = {
-    "no answer": acts.says_nothing(),
-    "no word": acts.opens_and_stalls(),
-    "first word after 20 s": acts.answers_after(20),
+    "no answer": actions.says_nothing(),
+    "no word": actions.opens_and_stalls(),
+    "first word after 20 s": actions.answers_after(20),
 }
 
 
@@ -103,14 +103,12 @@ SILENCES = {
 @FORMS
 @pytest.mark.parametrize("mode", ["auto", "strict"])
 @pytest.mark.parametrize("fault", SILENCES)
-async def test_a_silent_model_is_asked_once_and_another_answers_in_time(
-    at, path, provider, stream, mode, fault
-):
+async def test_a_silent_model_is_not_retried(at, path, provider, stream, mode, fault):
     models = at.fresh(provider)
     at.upstream.plays(models.first, SILENCES[fault])
-    at.upstream.plays(models.second, acts.answers(acts.OTHER))
-    answer = await at.ask(path, asking(path, mode, models, stream, **CHAIN))
-    assert answer.whole == acts.OTHER
+    at.upstream.plays(models.second, actions.answers(actions.OTHER))
+    answer = await at.ask(path, request_body(path, mode, models, stream, **CHAIN))
+    assert answer.whole == actions.OTHER
     assert len(at.upstream.asked(models.first)) == 1
     assert len(at.upstream.asked(models.second)) == 1
     if mode == "auto":
@@ -118,17 +116,17 @@ async def test_a_silent_model_is_asked_once_and_another_answers_in_time(
     else:
         assert DEADLINE_S <= answer.took < DEADLINE_S + 1
     assert answer.served[3] == 2
-    assert answer.usage == (wire.INPUT_TOKENS, wire.output_tokens(acts.OTHER))
+    assert answer.usage == (wire.INPUT_TOKENS, wire.output_tokens(actions.OTHER))
 
 
 @ENDPOINTS
 @FORMS
 async def test_a_model_slow_to_begin_wins_over_a_hedge_that_is_slower(at, path, stream):
     models = at.fresh()
-    at.upstream.plays(models.first, acts.answers_after(12))
-    at.upstream.plays(models.second, acts.answers_after(60, acts.OTHER))
-    answer = await at.ask(path, asking(path, "auto", models, stream))
-    assert answer.whole == acts.TEXT
+    at.upstream.plays(models.first, actions.answers_after(12))
+    at.upstream.plays(models.second, actions.answers_after(60, actions.OTHER))
+    answer = await at.ask(path, request_body(path, "auto", models, stream))
+    assert answer.whole == actions.TEXT
     assert answer.served[2] == "primary"
     assert 12 <= answer.took < 14
 
@@ -137,12 +135,12 @@ async def test_a_model_slow_to_begin_wins_over_a_hedge_that_is_slower(at, path, 
 @FORMS
 @PROVIDERS
 @MODES
-@pytest.mark.parametrize("act", [acts.filters(), acts.fails(400), acts.fails(422)])
-async def test_a_refusal_of_the_request_ends_the_chain(at, path, provider, stream, mode, act):
+@pytest.mark.parametrize("action", [actions.filters(), actions.fails(400), actions.fails(422)])
+async def test_a_refusal_of_the_request_ends_the_chain(at, path, provider, stream, mode, action):
     models = at.fresh(provider)
-    at.upstream.plays(models.first, act)
-    at.upstream.plays(models.second, acts.answers())
-    answer = await at.ask(path, asking(path, mode, models, stream, **CHAIN))
+    at.upstream.plays(models.first, action)
+    at.upstream.plays(models.second, actions.answers())
+    answer = await at.ask(path, request_body(path, mode, models, stream, **CHAIN))
     assert answer.status == 400
     assert [one.model for one in at.upstream.seen] == [models.first]
     assert answer.error is not None
@@ -162,8 +160,8 @@ async def test_a_refusal_of_the_request_ends_the_chain(at, path, provider, strea
 )
 async def test_an_answer_that_is_filtered_is_an_answer(at, path, provider, reason, stream, mode):
     models = at.fresh(provider)
-    at.upstream.plays(models.first, acts.answers(reason=reason))
-    answer = await at.ask(path, asking(path, mode, models, stream, **CHAIN))
+    at.upstream.plays(models.first, actions.answers(reason=reason))
+    answer = await at.ask(path, request_body(path, mode, models, stream, **CHAIN))
     assert (answer.status, answer.error) == (200, None)
     assert answer.finish == ("refusal" if path.endswith("messages") else "content_filter")
     assert [one.model for one in at.upstream.seen] == [models.first]
@@ -175,7 +173,7 @@ async def test_an_answer_that_is_filtered_is_an_answer(at, path, provider, reaso
 @PROVIDERS
 async def test_a_stream_that_said_why_it_stopped_needs_no_marker(at, path, provider, stream, mode):
     models = at.fresh(provider)
-    at.upstream.plays(models.first, acts.forgets_marker())
-    answer = await at.ask(path, asking(path, mode, models, stream, **CHAIN))
-    assert answer.whole == acts.TEXT
+    at.upstream.plays(models.first, actions.forgets_marker())
+    answer = await at.ask(path, request_body(path, mode, models, stream, **CHAIN))
+    assert answer.whole == actions.TEXT
     assert [one.model for one in at.upstream.seen] == [models.first]

@@ -2,25 +2,25 @@
 
 import pytest
 
-from tests.faults import acts
+from tests.faults import actions
 from tests.faults.matrix import CHAINS, ENDPOINTS, FORMS, MODES
-from tests.faults.setting import CHAT, asking
+from tests.faults.scenario import CHAT, request_body
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 # Of the last failure: what the provider did, the HTTP status and the code of the answer.
 LAST = {
-    "429": (acts.fails(429, retry_after="2"), 429, "upstream_rate_limited"),
-    "500": (acts.fails(500), 502, "upstream_error"),
-    "503": (acts.fails(503), 502, "upstream_error"),
-    "529": (acts.fails(529), 529, "upstream_overloaded"),
-    "reset": (acts.resets(), 502, "upstream_connection"),
-    "silent": (acts.says_nothing(), 504, "upstream_timeout"),
-    "401": (acts.fails(401), 502, "upstream_auth"),
-    "403": (acts.fails(403), 502, "upstream_auth"),
-    "too long": (acts.too_long(), 400, "context_length_exceeded"),
-    "400": (acts.fails(400), 400, "upstream_rejected"),
-    "garbage": (acts.babbles(), 502, "upstream_error"),
+    "429": (actions.fails(429, retry_after="2"), 429, "upstream_rate_limited"),
+    "500": (actions.fails(500), 502, "upstream_error"),
+    "503": (actions.fails(503), 502, "upstream_error"),
+    "529": (actions.fails(529), 529, "upstream_overloaded"),
+    "reset": (actions.resets(), 502, "upstream_connection"),
+    "silent": (actions.says_nothing(), 504, "upstream_timeout"),
+    "401": (actions.fails(401), 502, "upstream_auth"),
+    "403": (actions.fails(403), 502, "upstream_auth"),
+    "too long": (actions.too_long(), 400, "context_length_exceeded"),
+    "400": (actions.fails(400), 400, "upstream_rejected"),
+    "garbage": (actions.babbles(), 502, "upstream_error"),
 }
 
 
@@ -28,12 +28,12 @@ LAST = {
 @FORMS
 @MODES
 @pytest.mark.parametrize("fault", LAST)
-async def test_the_last_failure_is_told_with_every_attempt(at, path, stream, mode, fault):
-    act, status, code = LAST[fault]
+async def test_the_last_failure_is_reported_with_every_attempt(at, path, stream, mode, fault):
+    action, status, code = LAST[fault]
     models = at.fresh()
-    at.upstream.plays(models.first, acts.fails(503, "a secret of the provider's"))
-    at.upstream.plays(models.second, act)
-    answer = await at.ask(path, asking(path, mode, models, stream))
+    at.upstream.plays(models.first, actions.fails(503, "a secret of the provider's"))
+    at.upstream.plays(models.second, action)
+    answer = await at.ask(path, request_body(path, mode, models, stream))
     assert answer.error is not None
     assert answer.error["code"] == code
     assert b"a secret" not in answer.raw
@@ -61,36 +61,36 @@ async def test_the_last_failure_is_told_with_every_attempt(at, path, stream, mod
 
 # What fail_on makes of the first model's fault: whether the second is asked.
 FAIL_ON = [
-    ({"status_code": [503]}, acts.fails(503), True),
-    ({"status_code": [500, 429]}, acts.fails(503), False),
-    ({"status_code": [418]}, acts.fails(418), True),
-    ({"status_code": [400]}, acts.fails(400), True),
-    ({"status_code": [400]}, acts.fails(429), False),
-    ({"error_contains": ["NO LUCK"]}, acts.fails(400, "There was no luck today"), True),
-    ({"error_contains": ["STRASSE"]}, acts.fails(400, "In der Straße"), True),
-    ({"error_contains": ["quota"]}, acts.fails(400, "no luck"), False),
-    ({"error_contains": ["quota"], "status_code": [404]}, acts.fails(404), True),
-    ({}, acts.fails(500), False),
-    ({}, acts.fails(401), False),
-    ({}, acts.too_long(), False),
-    ({}, acts.resets(), True),
-    ({}, acts.says_nothing(), True),
-    ({"status_code": [418]}, acts.ends_early(words=0), True),
+    ({"status_code": [503]}, actions.fails(503), True),
+    ({"status_code": [500, 429]}, actions.fails(503), False),
+    ({"status_code": [418]}, actions.fails(418), True),
+    ({"status_code": [400]}, actions.fails(400), True),
+    ({"status_code": [400]}, actions.fails(429), False),
+    ({"error_contains": ["NO LUCK"]}, actions.fails(400, "There was no luck today"), True),
+    ({"error_contains": ["STRASSE"]}, actions.fails(400, "In der Straße"), True),
+    ({"error_contains": ["quota"]}, actions.fails(400, "no luck"), False),
+    ({"error_contains": ["quota"], "status_code": [404]}, actions.fails(404), True),
+    ({}, actions.fails(500), False),
+    ({}, actions.fails(401), False),
+    ({}, actions.too_long(), False),
+    ({}, actions.resets(), True),
+    ({}, actions.says_nothing(), True),
+    ({"status_code": [418]}, actions.ends_early(words=0), True),
 ]
 
 
 @ENDPOINTS
 @FORMS
-@pytest.mark.parametrize(("fail_on", "act", "moves"), FAIL_ON)
-async def test_fail_on_decides_what_moves_on(at, path, stream, fail_on, act, moves):
+@pytest.mark.parametrize(("fail_on", "action", "moves"), FAIL_ON)
+async def test_fail_on_decides_what_moves_on(at, path, stream, fail_on, action, moves):
     models = at.fresh()
-    at.upstream.plays(models.first, act)
-    at.upstream.plays(models.second, acts.answers())
+    at.upstream.plays(models.first, action)
+    at.upstream.plays(models.second, actions.answers())
     step = {"fail_on": fail_on, "timeout_ms": 5000}
-    answer = await at.ask(path, asking(path, "strict", models, stream, first=step))
+    answer = await at.ask(path, request_body(path, "strict", models, stream, first=step))
     assert (len(at.upstream.asked(models.second)) == 1) == moves
     if moves:
-        assert answer.whole == acts.TEXT
+        assert answer.whole == actions.TEXT
     else:
         assert answer.error is not None
         assert len(answer.attempts) == 1
@@ -100,10 +100,10 @@ async def test_fail_on_decides_what_moves_on(at, path, stream, fail_on, act, mov
 @FORMS
 async def test_retries_come_before_fail_on(at, path, stream):
     models = at.fresh()
-    at.upstream.plays(models.first, acts.fails(503), acts.answers())
+    at.upstream.plays(models.first, actions.fails(503), actions.answers())
     step = {"fail_on": {"status_code": [418]}, "retry_policy": {"max_retries": 1}}
-    answer = await at.ask(path, asking(path, "strict", models, stream, first=step))
-    assert answer.whole == acts.TEXT
+    answer = await at.ask(path, request_body(path, "strict", models, stream, first=step))
+    assert answer.whole == actions.TEXT
 
 
 @ENDPOINTS
@@ -111,11 +111,11 @@ async def test_retries_come_before_fail_on(at, path, stream):
 @CHAINS
 async def test_parameters_hold_for_their_step_alone(at, path, stream, mode):
     models = at.fresh()
-    at.upstream.plays(models.first, acts.fails(503))
-    at.upstream.plays(models.second, acts.answers())
+    at.upstream.plays(models.first, actions.fails(503))
+    at.upstream.plays(models.second, actions.answers())
     step = {"parameters": {"temperature": 0.25, "max_tokens": 7}}
-    answer = await at.ask(path, asking(path, mode, models, stream, second=step))
-    assert answer.whole == acts.TEXT
+    answer = await at.ask(path, request_body(path, mode, models, stream, second=step))
+    assert answer.whole == actions.TEXT
     first, second = (one.body for one in at.upstream.seen)
     assert "temperature" not in first and "max_tokens" in first and first["max_tokens"] == 100
     assert (second["temperature"], second["max_tokens"]) == (0.25, 7)
@@ -127,17 +127,17 @@ async def test_parameters_hold_for_their_step_alone(at, path, stream, mode):
 @MODES
 async def test_a_model_that_cannot_carry_the_request_is_passed_by(at, stream, mode):
     models = at.fresh("anthropic")
-    at.upstream.plays(models.second, acts.answers())
-    body = asking(CHAT, mode, models, stream) | {"logprobs": True}
+    at.upstream.plays(models.second, actions.answers())
+    body = request_body(CHAT, mode, models, stream) | {"logprobs": True}
     answer = await at.ask(CHAT, body)
-    assert answer.whole == acts.TEXT
+    assert answer.whole == actions.TEXT
     assert [one.model for one in at.upstream.seen] == [models.second]
 
 
 @FORMS
 async def test_a_request_that_nobody_can_carry_is_400(at, stream):
     models = at.fresh("anthropic")
-    body = asking(CHAT, "strict", models, stream) | {"logprobs": True}
+    body = request_body(CHAT, "strict", models, stream) | {"logprobs": True}
     steps = body["fallback_config"]["steps"]
     steps[1]["model"] = models.names[0]
     answer = await at.ask(CHAT, body)

@@ -2,19 +2,19 @@
 
 import pytest
 
-from tests.faults import acts, wire
+from tests.faults import actions, wire
 from tests.faults.matrix import ENDPOINTS, FORMS, MODES, PROVIDERS
-from tests.faults.setting import asking
+from tests.faults.scenario import request_body
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 BREAKS = {
-    "cut": acts.cuts(),
-    "closed": acts.cuts(reset=False),
-    "silent": acts.stalls(),
-    "malformed": acts.malforms(),
-    "an error in band": acts.breaks_in_band(),
-    "no marker": acts.ends_early(),
+    "cut": actions.cuts(),
+    "closed": actions.cuts(reset=False),
+    "silent": actions.stalls(),
+    "malformed": actions.malforms(),
+    "an error in band": actions.breaks_in_band(),
+    "no marker": actions.ends_early(),
 }
 FIRST_WORDS = "One two three"
 
@@ -27,23 +27,23 @@ FIRST_WORDS = "One two three"
 async def test_an_answer_that_breaks_off_is_made_whole(at, path, provider, stream, mode, fault):
     models = at.fresh(provider)
     at.upstream.plays(models.first, BREAKS[fault])
-    at.upstream.plays(models.second, acts.answers())
-    answer = await at.ask(path, asking(path, mode, models, stream))
-    assert answer.whole == acts.TEXT
+    at.upstream.plays(models.second, actions.answers())
+    answer = await at.ask(path, request_body(path, mode, models, stream))
+    assert answer.whole == actions.TEXT
     last = at.upstream.seen[-1]
-    missing = acts.TEXT.removeprefix(last.prefill) if last.prefill else acts.TEXT
+    missing = actions.TEXT.removeprefix(last.prefill) if last.prefill else actions.TEXT
     assert answer.usage == (wire.INPUT_TOKENS, wire.output_tokens(missing))
 
 
 @ENDPOINTS
 @MODES
 @pytest.mark.parametrize("fault", BREAKS)
-async def test_a_model_that_can_continue_is_sent_exactly_what_went_out(at, path, mode, fault):
+async def test_the_prefill_is_exactly_the_delivered_text(at, path, mode, fault):
     models = at.fresh("openai")
     at.upstream.plays(models.first, BREAKS[fault])
-    at.upstream.plays(models.second, acts.answers())
-    answer = await at.ask(path, asking(path, mode, models, stream=True))
-    assert answer.whole == acts.TEXT
+    at.upstream.plays(models.second, actions.answers())
+    answer = await at.ask(path, request_body(path, mode, models, stream=True))
+    assert answer.whole == actions.TEXT
     (second,) = at.upstream.asked(models.second)
     assert second.prefill == FIRST_WORDS
 
@@ -53,9 +53,9 @@ async def test_a_model_that_can_continue_is_sent_exactly_what_went_out(at, path,
 @pytest.mark.parametrize("fault", BREAKS)
 async def test_another_answer_is_not_glued_to_the_first(at, path, mode, fault):
     models = at.fresh("anthropic")  # the second cannot continue, it begins anew
-    at.upstream.plays(models.first, BREAKS[fault], acts.resets())
-    at.upstream.plays(models.second, acts.answers(acts.OTHER))
-    answer = await at.ask(path, asking(path, mode, models, stream=True))
+    at.upstream.plays(models.first, BREAKS[fault], actions.resets())
+    at.upstream.plays(models.second, actions.answers(actions.OTHER))
+    answer = await at.ask(path, request_body(path, mode, models, stream=True))
     assert answer.text == FIRST_WORDS
     assert answer.error is not None
     assert not answer.finish
@@ -64,24 +64,24 @@ async def test_another_answer_is_not_glued_to_the_first(at, path, mode, fault):
 
 @ENDPOINTS
 @MODES
-async def test_a_refused_prefill_is_asked_anew_and_never_again_sent_one(at, path, mode):
+async def test_a_refused_prefill_is_retried_without_one(at, path, mode):
     models = at.fresh("openai")
     for _ in range(2):
-        at.upstream.plays(models.first, acts.cuts())
-        at.upstream.plays(models.second, acts.refuses_prefill())
-        answer = await at.ask(path, asking(path, mode, models, stream=True))
-        assert answer.whole == acts.TEXT
+        at.upstream.plays(models.first, actions.cuts())
+        at.upstream.plays(models.second, actions.refuses_prefill())
+        answer = await at.ask(path, request_body(path, mode, models, stream=True))
+        assert answer.whole == actions.TEXT
     prefills = [one for one in at.upstream.asked(models.second) if one.prefill]
     assert len(prefills) <= 1
 
 
 @ENDPOINTS
 @MODES
-async def test_a_refused_prefill_does_not_hide_why_the_answer_broke_off(at, path, mode):
+async def test_a_refused_prefill_keeps_the_original_failure(at, path, mode):
     models = at.fresh("openai")
-    at.upstream.plays(models.first, acts.cuts(), acts.resets())
-    at.upstream.plays(models.second, acts.refuses_prefill(acts.OTHER))
-    answer = await at.ask(path, asking(path, mode, models, stream=True))
+    at.upstream.plays(models.first, actions.cuts(), actions.resets())
+    at.upstream.plays(models.second, actions.refuses_prefill(actions.OTHER))
+    answer = await at.ask(path, request_body(path, mode, models, stream=True))
     assert answer.text == FIRST_WORDS
     assert answer.error is not None
     assert answer.error["code"] == "upstream_connection"
@@ -94,9 +94,9 @@ async def test_a_text_that_ends_in_a_space_can_be_continued(at, path, mode):
     """Anthropic takes no prefill that ends in white space."""
     models = at.fresh("openai")
     text = "One two three \n four five."
-    at.upstream.plays(models.first, acts.cuts(words=4, text=text))
-    at.upstream.plays(models.second, acts.refuses_white_space(text))
-    answer = await at.ask(path, asking(path, mode, models, stream=True))
+    at.upstream.plays(models.first, actions.cuts(words=4, text=text))
+    at.upstream.plays(models.second, actions.refuses_white_space(text))
+    answer = await at.ask(path, request_body(path, mode, models, stream=True))
     assert answer.whole.split() == text.split()
     (second,) = at.upstream.asked(models.second)
     assert second.prefill == "One two three"
@@ -107,9 +107,9 @@ async def test_a_text_that_ends_in_a_space_can_be_continued(at, path, mode):
 @PROVIDERS
 async def test_an_answer_cut_after_its_reason_to_stop_is_whole(at, path, provider, mode):
     models = at.fresh(provider)
-    at.upstream.plays(models.first, acts.cuts_the_end())
-    answer = await at.ask(path, asking(path, mode, models, stream=True))
-    assert answer.whole == acts.TEXT
+    at.upstream.plays(models.first, actions.cuts_the_end())
+    answer = await at.ask(path, request_body(path, mode, models, stream=True))
+    assert answer.whole == actions.TEXT
     assert len(at.upstream.seen) == 1
 
 
@@ -118,9 +118,9 @@ async def test_an_answer_cut_after_its_reason_to_stop_is_whole(at, path, provide
 @PROVIDERS
 async def test_an_answer_that_nobody_can_finish_ends_with_the_error(at, path, provider, stream):
     models = at.fresh(provider)
-    at.upstream.plays(models.first, acts.cuts(), acts.resets())
-    at.upstream.plays(models.second, acts.resets())
-    answer = await at.ask(path, asking(path, "auto", models, stream))
+    at.upstream.plays(models.first, actions.cuts(), actions.resets())
+    at.upstream.plays(models.second, actions.resets())
+    answer = await at.ask(path, request_body(path, "auto", models, stream))
     assert answer.error is not None
     assert answer.error["code"] == "upstream_connection"
     assert len(answer.attempts) == len(at.upstream.seen)

@@ -4,22 +4,22 @@ import asyncio
 
 import pytest
 
-from tests.faults import acts
+from tests.faults import actions
 from tests.faults.matrix import ENDPOINTS, FORMS, MODES, PROVIDERS
-from tests.faults.setting import asking
+from tests.faults.scenario import request_body
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 # What the first model does, what the second, and after how many seconds the caller leaves.
 WINDOWS = {
-    "before headers": (acts.says_nothing(), acts.answers(), 1),
-    "before the first word": (acts.opens_and_stalls(), acts.answers(), 1),
-    "in the middle": (acts.stalls(), acts.answers(), 1),
-    "while a retry waits": (acts.fails(429, retry_after="20"), acts.says_nothing(), 1),
-    "with two asked": (acts.says_nothing(), acts.says_nothing(), 12),
-    "in the second": (acts.resets(), acts.stalls(), 4),
-    "while it is continued": (acts.cuts(), acts.stalls(), 4),
-    "when it continues nothing": (acts.cuts(), acts.says_nothing(), 4),
+    "before headers": (actions.says_nothing(), actions.answers(), 1),
+    "before the first word": (actions.opens_and_stalls(), actions.answers(), 1),
+    "in the middle": (actions.stalls(), actions.answers(), 1),
+    "while a retry waits": (actions.fails(429, retry_after="20"), actions.says_nothing(), 1),
+    "with two asked": (actions.says_nothing(), actions.says_nothing(), 12),
+    "in the second": (actions.resets(), actions.stalls(), 4),
+    "while it is continued": (actions.cuts(), actions.stalls(), 4),
+    "when it continues nothing": (actions.cuts(), actions.says_nothing(), 4),
 }
 
 
@@ -35,7 +35,7 @@ async def test_a_caller_who_leaves_ends_everything(at, path, provider, stream, m
     at.upstream.plays(models.second, second)
     retried = {"retry_policy": {"max_retries": 2}}
     talking = asyncio.ensure_future(
-        at.ask(path, asking(path, mode, models, stream, first=retried, second=retried))
+        at.ask(path, request_body(path, mode, models, stream, first=retried, second=retried))
     )
     await asyncio.wait({talking}, timeout=seconds)
     talking.cancel()
@@ -50,14 +50,14 @@ async def test_a_caller_who_leaves_ends_everything(at, path, provider, stream, m
 @ENDPOINTS
 async def test_callers_who_leave_are_no_failures_of_the_model(at, path):
     models = at.fresh()
-    at.upstream.plays(models.first, acts.says_nothing())
-    at.upstream.plays(models.second, acts.answers())
+    at.upstream.plays(models.first, actions.says_nothing())
+    at.upstream.plays(models.second, actions.answers())
     for _ in range(8):
-        talking = asyncio.ensure_future(at.ask(path, asking(path, "auto", models)))
+        talking = asyncio.ensure_future(at.ask(path, request_body(path, "auto", models)))
         await asyncio.wait({talking}, timeout=1)
         talking.cancel()
         await asyncio.gather(talking, return_exceptions=True)
     await at.settled()
-    at.upstream.plays(models.first, acts.answers(acts.OTHER))
-    answer = await at.ask(path, asking(path, "auto", models))
-    assert answer.whole == acts.OTHER
+    at.upstream.plays(models.first, actions.answers(actions.OTHER))
+    answer = await at.ask(path, request_body(path, "auto", models))
+    assert answer.whole == actions.OTHER

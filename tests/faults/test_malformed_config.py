@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.faults import acts
+from tests.faults import actions
 from tests.faults.matrix import CHAINS, ENDPOINTS, FORMS
-from tests.faults.setting import CHAT, MESSAGES, asking
+from tests.faults.scenario import CHAT, MESSAGES, request_body
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -121,7 +121,7 @@ AGAINST_THE_REQUEST = [
 
 
 def good(models, mode, path, stream=False):
-    body = asking(path, mode, models, stream)
+    body = request_body(path, mode, models, stream)
     body["fallback_config"]["steps"] = [
         {"step_id": ID, "model": models.names[0]},
         {"step_id": "t", "model": models.names[1]},
@@ -193,32 +193,32 @@ async def test_an_unknown_mode_is_refused(at, path, mode):
 async def test_a_config_nobody_reads_may_be_anything(at, path, mode):
     for where, value, _ in FAULTS:
         models = at.fresh()
-        at.upstream.plays(models.first, acts.answers())
+        at.upstream.plays(models.first, actions.answers())
         body = good(models, "enabled", path) | {"fallback": mode}
         body["fallback_config"] = put(body["fallback_config"], where, value)
-        assert (await at.ask(path, body)).whole == acts.TEXT
+        assert (await at.ask(path, body)).whole == actions.TEXT
 
 
 @ENDPOINTS
 async def test_enabled_needs_its_outer_model_and_strict_never_looks(at, path):
     models = at.fresh()
-    at.upstream.plays(models.first, acts.answers())
+    at.upstream.plays(models.first, actions.answers())
     body = good(models, "enabled", path) | {"model": "nobody/nothing"}
     answer = await at.ask(path, body)
     assert answer.status == 404
     assert answer.error is not None
     assert answer.error["param"] == "model"
-    assert (await at.ask(path, body | {"fallback": "strict"})).whole == acts.TEXT
+    assert (await at.ask(path, body | {"fallback": "strict"})).whole == actions.TEXT
 
 
 @ENDPOINTS
 async def test_16_steps_are_served(at, path):
     models = at.fresh()
-    at.upstream.plays(models.first, acts.fails(404))
-    at.upstream.plays(models.second, acts.answers())
+    at.upstream.plays(models.first, actions.fails(404))
+    at.upstream.plays(models.second, actions.answers())
     body = good(models, "strict", path)
     steps = [{"step_id": f"s{number}", "model": models.names[0]} for number in range(15)]
     body["fallback_config"]["steps"] = [*steps, {"step_id": "last", "model": models.names[1]}]
     answer = await at.ask(path, body)
-    assert answer.whole == acts.TEXT
+    assert answer.whole == actions.TEXT
     assert answer.served[2:] == ("last", 16)

@@ -4,16 +4,16 @@ import time
 
 import pytest
 
-from tests.faults import acts
-from tests.faults.setting import CHAT, asking
+from tests.faults import actions
+from tests.faults.scenario import CHAT, request_body
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_a_wait_the_provider_asks_for_is_kept_by_the_clock_on_the_wall(at):
+async def test_retry_after_is_kept_in_real_time(at):
     models = at.fresh()
-    at.upstream.plays(models.first, acts.fails(429, retry_after="1"), acts.answers())
+    at.upstream.plays(models.first, actions.fails(429, retry_after="1"), actions.answers())
     began = time.monotonic()
-    answer = await at.ask(CHAT, asking(CHAT, "auto", models, stream=True))
-    assert answer.whole == acts.TEXT
+    answer = await at.ask(CHAT, request_body(CHAT, "auto", models, stream=True))
+    assert answer.whole == actions.TEXT
     assert 0.9 < time.monotonic() - began < 5

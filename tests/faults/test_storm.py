@@ -8,8 +8,8 @@ import random
 import pytest
 
 from tests.bench import processes
-from tests.faults import acts
-from tests.faults.setting import CHAT, MESSAGES, STREAM_IDLE_S, asking
+from tests.faults import actions
+from tests.faults.scenario import CHAT, MESSAGES, STREAM_IDLE_S, request_body
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -17,29 +17,29 @@ AT_ONCE = 50
 # Two streams may fall silent in one answer.
 ENDS_WITHIN_S = 400 + 2 * STREAM_IDLE_S
 FAULTS = [
-    acts.answers(),
-    acts.fails(429),
-    acts.fails(429, retry_after="2"),
-    acts.fails(500),
-    acts.fails(503),
-    acts.fails(401),
-    acts.fails(400),
-    acts.resets(),
-    acts.says_nothing(),
-    acts.opens_and_stalls(),
-    acts.answers_after(20),
-    acts.cuts(),
-    acts.cuts(reset=False),
-    acts.stalls(),
-    acts.malforms(),
-    acts.breaks_in_band(),
-    acts.ends_early(),
-    acts.forgets_marker(),
-    acts.too_long(),
-    acts.filters(),
-    acts.babbles(),
-    acts.shows_a_page(),
-    acts.refuses_prefill(),
+    actions.answers(),
+    actions.fails(429),
+    actions.fails(429, retry_after="2"),
+    actions.fails(500),
+    actions.fails(503),
+    actions.fails(401),
+    actions.fails(400),
+    actions.resets(),
+    actions.says_nothing(),
+    actions.opens_and_stalls(),
+    actions.answers_after(20),
+    actions.cuts(),
+    actions.cuts(reset=False),
+    actions.stalls(),
+    actions.malforms(),
+    actions.breaks_in_band(),
+    actions.ends_early(),
+    actions.forgets_marker(),
+    actions.too_long(),
+    actions.filters(),
+    actions.babbles(),
+    actions.shows_a_page(),
+    actions.refuses_prefill(),
 ]
 
 
@@ -57,7 +57,7 @@ async def storm(at, requests: int, seed: int) -> int:
         path = dice.choice([CHAT, MESSAGES])
         step = {"timeout_ms": 20_000, "retry_policy": {"max_retries": dice.randrange(3)}}
         mode, stream = dice.choice(["auto", "enabled", "strict"]), dice.random() < 0.5
-        body = asking(path, mode, models, stream, first=step, second=step)
+        body = request_body(path, mode, models, stream, first=step, second=step)
         patience = dice.choice([0.01, 0.5, 3]) if dice.random() < 0.2 else ENDS_WITHIN_S
         async with gate:
             try:
@@ -66,8 +66,8 @@ async def storm(at, requests: int, seed: int) -> int:
             except TimeoutError:
                 assert patience < ENDS_WITHIN_S, "an answer that never ended"
                 return
-        assert answer.error is not None or answer.whole == acts.TEXT
-        assert acts.TEXT.startswith(answer.text)
+        assert answer.error is not None or answer.whole == actions.TEXT
+        assert actions.TEXT.startswith(answer.text)
         whole += answer.error is None
 
     async with asyncio.TaskGroup() as group:

@@ -94,7 +94,7 @@ def whole_head(length: int, status: int = 200, headers: str = "") -> bytes:
     ).encode()
 
 
-Act = Callable[[Exchange], Awaitable[None]]
+Action = Callable[[Exchange], Awaitable[None]]
 
 
 class FaultUpstream:
@@ -108,7 +108,7 @@ class FaultUpstream:
     def __init__(self) -> None:
         self.url = ""
         self.seen: list[Exchange] = []
-        self._scripts: dict[str, Sequence[Act]] = {}
+        self._scripts: dict[str, Sequence[Action]] = {}
         self._busy: set[asyncio.Task[None]] = set()
 
     @property
@@ -116,9 +116,9 @@ class FaultUpstream:
         """How many requests are being answered, or waited with, now."""
         return len(self._busy)
 
-    def plays(self, model: str, *acts: Act) -> None:
-        """Let a model do this: an act for each request, the last one for all that follow."""
-        self._scripts[model] = acts
+    def plays(self, model: str, *actions: Action) -> None:
+        """Let a model do this: an action for each request, the last one for all that follow."""
+        self._scripts[model] = actions
 
     def asked(self, model: str) -> list[Exchange]:
         """Give the requests for a model."""
@@ -132,9 +132,9 @@ class FaultUpstream:
     def begin(self, exchange: Exchange) -> None:
         """Do what the script says."""
         script = self._scripts[exchange.model]
-        act = script[min(len(self.asked(exchange.model)), len(script) - 1)]
+        action = script[min(len(self.asked(exchange.model)), len(script) - 1)]
         self.seen.append(exchange)
-        playing = asyncio.ensure_future(act(exchange))
+        playing = asyncio.ensure_future(action(exchange))
         self._busy.add(playing)
         playing.add_done_callback(self._busy.discard)
 

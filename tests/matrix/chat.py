@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from tests.matrix.json_bodies import arguments_of, base64_of, data_url, dropped_of, events_of
-from tests.matrix.upstreams import Front
+from tests.matrix.upstreams import MatrixGateway
 from tests.matrix.words import (
     CHAT,
     Answer,
@@ -136,12 +136,16 @@ def _part(part: Part) -> Json:
     raise AssertionError(f"a chat has no word for {part}")
 
 
-async def ask(front: Front, body: Json, stream: bool) -> tuple[Answer | Failure, list[str]]:
+async def ask(
+    target: MatrixGateway, body: Json, stream: bool
+) -> tuple[Answer | Failure, list[str]]:
     """Ask; return what came and the fields that were dropped."""
     if stream:
         body = {**body, "stream": True, "stream_options": {"include_usage": True}}
-    url = f"{front.gateway.url}/beta/v1/chat/completions"
-    async with front.gateway.http.post(url, json=body, headers=front.gateway.bearer()) as response:
+    url = f"{target.gateway.url}/beta/v1/chat/completions"
+    async with target.gateway.http.post(
+        url, json=body, headers=target.gateway.bearer()
+    ) as response:
         data = await response.read()
     if response.status != 200:
         error = orjson.loads(data)["error"]

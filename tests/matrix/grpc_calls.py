@@ -11,7 +11,7 @@ from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, ThinkingConfig
 from services.common.errors import from_rpc_error
 from tests.matrix.json_bodies import arguments_of
-from tests.matrix.upstreams import Front
+from tests.matrix.upstreams import MatrixGateway
 from tests.matrix.words import (
     GRPC,
     Answer,
@@ -142,15 +142,15 @@ def _block(part: Part) -> pb.Block:
 
 
 async def ask(
-    front: Front, body: GenerateRequest, stream: bool
+    target: MatrixGateway, body: GenerateRequest, stream: bool
 ) -> tuple[Answer | Failure, list[str]]:
     """Ask; return what came and the fields that were dropped."""
-    metadata = (("authorization", f"Bearer {front.gateway.key}"),)
+    metadata = (("authorization", f"Bearer {target.gateway.key}"),)
     try:
         if stream:
-            batches = front.inference.StreamGenerate(body, metadata=metadata)
+            batches = target.inference.StreamGenerate(body, metadata=metadata)
             return _streamed([event async for batch in batches for event in batch.events])
-        whole = await front.inference.Generate(body, metadata=metadata)
+        whole = await target.inference.Generate(body, metadata=metadata)
     except grpc.aio.AioRpcError as error:
         told = from_rpc_error(error)
         return Failure(told.http_status, told.param, told.message), []

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tests.matrix import options
-from tests.matrix.heard import HEAR, Atom, Heard, normal, without_question
 from tests.matrix.json_bodies import Json, arguments_of
+from tests.matrix.sent_requests import READERS, Atom, SentRequest, normal, without_question
 from tests.matrix.upstreams import Upstream
 from tests.matrix.words import (
     CHAT,
@@ -46,7 +46,7 @@ def check(
     upstream: Upstream,
     body: Json,
     dropped: Sequence[str],
-) -> Heard:
+) -> SentRequest:
     """Hold the body that an upstream answered against what it was to be told.
 
     Args:
@@ -57,30 +57,30 @@ def check(
         body: from the upstream's log.
         dropped: what the answer's headers name.
     """
-    heard = HEAR[upstream.dialect](body)
+    sent_request = READERS[upstream.dialect](body)
     told = _Told(upstream, endpoint)
     told.add(turns)
-    names = _names(conversation.tools, heard)
-    assert "\n".join(heard.system) == "\n".join(told.system)
-    said = normal(heard.said)
+    names = _names(conversation.tools, sent_request)
+    assert "\n".join(sent_request.system) == "\n".join(told.system)
+    said = normal(sent_request.said)
     expected = [_named(atom, names) for atom in normal(told.said)]
     if turns[-1].role == "assistant":
         said = without_question(said)
     assert said == expected
-    for given, id in zip(told.ids, heard.calls, strict=True):
+    for given, id in zip(told.ids, sent_request.calls, strict=True):
         as_it_is = upstream.ids.fullmatch(given) or (
             upstream.dialect == "anthropic" and endpoint == MESSAGES
         )
         assert id == given if as_it_is else upstream.ids.fullmatch(id), f"the id {id}"
     if conversation.tools:
-        assert heard.choice in (names.get(conversation.choice, conversation.choice), "auto")
-        assert heard.choice != "auto" or conversation.choice in ("", "auto")
+        assert sent_request.choice in (names.get(conversation.choice, conversation.choice), "auto")
+        assert sent_request.choice != "auto" or conversation.choice in ("", "auto")
     _check_options(conversation, endpoint, upstream, body, dropped)
-    return heard
+    return sent_request
 
 
 class _Told:
-    """What is to be heard of a conversation, in the words of `Heard`."""
+    """What is to be sent_request of a conversation, in the words of `SentRequest`."""
 
     def __init__(self, upstream: Upstream, endpoint: str) -> None:
         self.system: list[str] = []
@@ -144,10 +144,10 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _names(tools: Sequence[Tool], heard: Heard) -> dict[str, str]:
+def _names(tools: Sequence[Tool], sent_request: SentRequest) -> dict[str, str]:
     """Return the names that an upstream knows the tools by, and check what it was told of them."""
     names = {}
-    for tool, (name, schema) in zip(tools, heard.tools, strict=True):
+    for tool, (name, schema) in zip(tools, sent_request.tools, strict=True):
         assert name == tool.name or not _PLAIN_NAME.fullmatch(tool.name), f"the tool {name}"
         has_arguments = bool(tool.schema.get("properties"))
         assert schema == tool.schema or not has_arguments, f"the schema of {name}"

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from tests.matrix.json_bodies import arguments_of, base64_of, dropped_of, events_of
-from tests.matrix.upstreams import Front
+from tests.matrix.upstreams import MatrixGateway
 from tests.matrix.words import (
     MESSAGES,
     Answer,
@@ -123,12 +123,16 @@ def _source(data: bytes, mime_type: str) -> Json:
     return {"type": "base64", "media_type": mime_type, "data": base64_of(data)}
 
 
-async def ask(front: Front, body: Json, stream: bool) -> tuple[Answer | Failure, list[str]]:
+async def ask(
+    target: MatrixGateway, body: Json, stream: bool
+) -> tuple[Answer | Failure, list[str]]:
     """Ask; return what came and the fields that were dropped."""
     if stream:
         body = {**body, "stream": True}
-    url = f"{front.gateway.url}/beta/v1/messages"
-    async with front.gateway.http.post(url, json=body, headers=front.gateway.api_key()) as response:
+    url = f"{target.gateway.url}/beta/v1/messages"
+    async with target.gateway.http.post(
+        url, json=body, headers=target.gateway.api_key()
+    ) as response:
         data = await response.read()
     if response.status != 200:
         # The shape has no field for the path: the words begin with it.

@@ -6,11 +6,11 @@ from types import ModuleType
 import pytest
 
 from tests.matrix import chat, grpc_calls, messages
-from tests.matrix.asking import ask, said_by
-from tests.matrix.heard import Heard
+from tests.matrix.exchanges import ask, said_by
 from tests.matrix.meaning import check
+from tests.matrix.sent_requests import SentRequest
 from tests.matrix.tool_conversations import BOTH
-from tests.matrix.upstreams import UPSTREAMS, Front, Upstream
+from tests.matrix.upstreams import UPSTREAMS, MatrixGateway, Upstream
 from tests.matrix.words import CHAT, Answer, Conversation, Turn, result, user
 
 # Odd numbers of providers, so that each of them asks for calls and is told of others' results.
@@ -35,7 +35,7 @@ def test_the_orders():
 @pytest.mark.parametrize(
     "endpoint", [chat, messages, grpc_calls], ids=lambda endpoint: endpoint.NAME
 )
-async def test_every_turn(behind: Front, endpoint: ModuleType, order: str, stream: bool):
+async def test_every_turn(target: MatrixGateway, endpoint: ModuleType, order: str, stream: bool):
     told = _Told(endpoint, [user("Use get_weather and get_time in parallel, first.")])
     body = endpoint.body_of(told.conversation, "")
     turn: Turn | None = None
@@ -44,14 +44,14 @@ async def test_every_turn(behind: Front, endpoint: ModuleType, order: str, strea
         if said is not None:
             body = endpoint.go_on(body, said, turn)
         body = endpoint.for_model(body, upstream.full_model)
-        asked = await ask(behind, endpoint, upstream, body, stream)
+        asked = await ask(target, endpoint, upstream, body, stream)
         said = asked.answer
         assert isinstance(said, Answer), f"request {place}, {upstream.name}: {said}"
         if asked.sent is not None:
-            heard = check(
+            sent_request = check(
                 told.conversation, told.turns, endpoint.NAME, upstream, asked.sent, asked.dropped
             )
-            told.check_thoughts(upstream, heard)
+            told.check_thoughts(upstream, sent_request)
         calls = not place % 2
         assert [call.name for call in said.calls] == (["get_weather", "get_time"] if calls else [])
         if calls:
@@ -81,18 +81,18 @@ class _Told:
         if said.thoughts:
             self._thoughts.append((upstream, said.thoughts))
 
-    def check_thoughts(self, upstream: Upstream, heard: Heard) -> None:
+    def check_thoughts(self, upstream: Upstream, sent_request: SentRequest) -> None:
         """Check that a provider hears its own thoughts, and nobody's that it would refuse."""
         own = [thought for thinker, thought in self._thoughts if thinker == upstream]
         others = [thought for _, thought in self._thoughts]
         if upstream.takes_thoughts == "none":
-            assert heard.thoughts == []
+            assert sent_request.thoughts == []
         elif upstream.takes_thoughts == "own":
             # It takes what its own models have signed, and a chat has no signatures.
             signed = [one for who, one in self._thoughts if who.dialect == "anthropic"]
-            assert heard.thoughts == (signed if self._has_signatures else [])
+            assert sent_request.thoughts == (signed if self._has_signatures else [])
         else:
-            assert set(own) <= set(heard.thoughts) <= set(others), upstream.name
+            assert set(own) <= set(sent_request.thoughts) <= set(others), upstream.name
 
     def check_ids(self) -> None:
         """Check that no two calls of the conversation have one id."""

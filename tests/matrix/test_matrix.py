@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from tests.matrix import chat, grpc_calls, messages, options
-from tests.matrix.asking import Asked, ask, said_by
 from tests.matrix.conversations import FORMS, MEDIA, TEXTS, THOUGHTS
+from tests.matrix.exchanges import Exchange, ask, said_by
 from tests.matrix.meaning import check
 from tests.matrix.tool_conversations import CALLS, LOOPS, RESULTS
-from tests.matrix.upstreams import UPSTREAMS, Front, Upstream
+from tests.matrix.upstreams import UPSTREAMS, MatrixGateway, Upstream
 from tests.matrix.words import CHAT, Answer, Conversation, Failure, result, user
 
 CONVERSATIONS = (*TEXTS, *MEDIA, *FORMS, *THOUGHTS, *CALLS, *RESULTS, *LOOPS)
@@ -31,13 +31,13 @@ def test_the_table():
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("upstream", UPSTREAMS, ids=lambda upstream: upstream.name)
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.NAME)
-async def test_every_conversation(behind: Front, endpoint: ModuleType, upstream: Upstream):
+async def test_every_conversation(target: MatrixGateway, endpoint: ModuleType, upstream: Upstream):
     failures = []
     for conversation in CONVERSATIONS:
         if endpoint.NAME in conversation.endpoints:
             cell = f"{endpoint.NAME}, {upstream.name}, {conversation.name}"
             try:
-                await Cell(behind, endpoint, upstream, conversation).run()
+                await Cell(target, endpoint, upstream, conversation).run()
             except (AssertionError, LookupError, ValueError, TypeError) as error:
                 failures.append(f"{cell}: {type(error).__name__}: {error}")
     assert not failures, "\n\n".join([f"{len(failures)} cells", *failures])
@@ -47,9 +47,13 @@ class Cell:
     """A conversation at an endpoint, in front of an upstream."""
 
     def __init__(
-        self, behind: Front, endpoint: ModuleType, upstream: Upstream, conversation: Conversation
+        self,
+        target: MatrixGateway,
+        endpoint: ModuleType,
+        upstream: Upstream,
+        conversation: Conversation,
     ) -> None:
-        self._behind = behind
+        self._target = target
         self._endpoint = endpoint
         self._upstream = upstream
         self._conversation = conversation
@@ -65,8 +69,8 @@ class Cell:
                 "streamed is otherwise"
             )
 
-    async def _ask(self, body: Any, stream: bool) -> Asked:
-        return await ask(self._behind, self._endpoint, self._upstream, body, stream)
+    async def _ask(self, body: Any, stream: bool) -> Exchange:
+        return await ask(self._target, self._endpoint, self._upstream, body, stream)
 
     async def _refused(self, stream: bool, path: str) -> Failure:
         body = self._endpoint.body_of(self._conversation, self._upstream.full_model)
@@ -130,9 +134,9 @@ class Cell:
         if asked.sent is not None:
             turns = [*conversation.turns, said_by(answer), turn]
             name = self._endpoint.NAME
-            heard = check(conversation, turns, name, upstream, asked.sent, asked.dropped)
+            sent_request = check(conversation, turns, name, upstream, asked.sent, asked.dropped)
             # A chat has no place for the signature that Claude wants to see.
             lost = name == CHAT and upstream.dialect == "anthropic"
             back = answer.thoughts and upstream.takes_thoughts != "none" and not lost
-            assert heard.thoughts == ([answer.thoughts] if back else [])
+            assert sent_request.thoughts == ([answer.thoughts] if back else [])
         return final

@@ -16,7 +16,7 @@ from tests.facade.media import (
     CHAT,
     DOCX,
     MESSAGES,
-    Media,
+    MediaGateway,
     by_address,
     by_id,
     by_value,
@@ -133,7 +133,7 @@ async def media(tmp_path_factory):
         yield one
 
 
-async def part(media: Media, path: str, medium: Medium, way: str) -> dict[str, Any]:
+async def part(media: MediaGateway, path: str, medium: Medium, way: str) -> dict[str, Any]:
     if way == "file":
         return by_id(path, await media.keep(medium.name, medium.content, medium.mime_type))
     if way == "address":

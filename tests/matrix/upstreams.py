@@ -13,7 +13,7 @@ from gateway.inference.v1.inference_pb2_grpc import InferenceServiceStub
 from services.sandbox.log import RequestLog
 from services.sandbox.personalities import OF_ANTHROPIC, OF_OPENAI
 from services.sandbox.upstream import create_app
-from tests.running import Gateway, running, serving
+from tests.gateway_in_process import Gateway, running_gateway, serving
 
 _ANY = re.compile(r"(?s).*")
 _SHORT = re.compile(r"[a-zA-Z0-9]{9}", re.ASCII)
@@ -74,7 +74,7 @@ OPENAIS = frozenset(one.name for one in UPSTREAMS if one.dialect == "openai")
 
 
 @dataclass(frozen=True)
-class Front:
+class MatrixGateway:
     """A gateway with every upstream behind it.
 
     Attributes:
@@ -89,13 +89,13 @@ class Front:
 
 
 @asynccontextmanager
-async def front(folder: Path) -> AsyncIterator[Front]:
+async def matrix_gateway(folder: Path) -> AsyncIterator[MatrixGateway]:
     """Run a gateway in front of a sandbox that plays every upstream."""
     log = RequestLog()
     async with serving(create_app(log)) as sandbox:
-        async with running(folder, sandbox, providers=_providers(sandbox)) as gateway:
+        async with running_gateway(folder, sandbox, providers=_providers(sandbox)) as gateway:
             async with grpc.aio.insecure_channel(gateway.grpc) as channel:
-                yield Front(gateway, InferenceServiceStub(channel), log)
+                yield MatrixGateway(gateway, InferenceServiceStub(channel), log)
 
 
 def _providers(sandbox: str) -> dict[str, dict[str, Any]]:

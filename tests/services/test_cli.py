@@ -50,7 +50,7 @@ def gateway(tmp_path: Path) -> Command:
     return Command(tmp_path)
 
 
-def test_a_new_key_stands_alone_on_standard_output(gateway: Command) -> None:
+def test_a_new_key_is_alone_on_standard_output(gateway: Command) -> None:
     output, errors = gateway("keys create --user ada")
     assert is_key(output.removesuffix("\n"))
     assert "Keep it" in errors
@@ -98,13 +98,13 @@ def test_what_cannot_be_done_is_one_line_that_says_what_to_do(gateway: Command) 
     assert "1 to 64" in gateway.refused("keys create --user a/b")
 
 
-def test_a_wrong_command_line_is_told_apart_by_its_status(gateway: Command) -> None:
+def test_a_wrong_command_line_has_its_own_exit_status(gateway: Command) -> None:
     for line in ("keys create", "keys create --user a --plan gold", "up --workers 0", "sandbox"):
         gateway(line, status=2)
     assert "personal_free" in gateway("keys create --user a --plan gold", status=2)[1]
 
 
-def test_wrong_settings_are_named_and_told_apart_by_their_status(gateway: Command) -> None:
+def test_wrong_settings_are_named_with_their_exit_status(gateway: Command) -> None:
     gateway.config.write_text("[server]\nprot = 1\n")
     for line in ("config check", "keys list", "up"):
         assert "server.prot" in gateway.refused(line, status=2)
@@ -115,7 +115,7 @@ def test_wrong_settings_are_named_and_told_apart_by_their_status(gateway: Comman
     assert "hunter2" not in told
 
 
-def test_a_database_that_does_not_answer_is_told_with_its_drivers_words(gateway: Command) -> None:
+def test_an_unreachable_database_shows_the_driver_s_error(gateway: Command) -> None:
     gateway.environ["GATEWAY_DATABASE_URL"] = "postgresql://gateway:hunter2@127.0.0.1:1/x"
     told = gateway.refused("keys list")
     assert "the database does not answer" in told

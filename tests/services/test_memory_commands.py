@@ -109,9 +109,7 @@ def test_one_memory_is_forgotten(tmp_path: Path) -> None:
     run(tmp_path, "show", "--user", "ada", "--memory", "trip/oslo", status=1)
 
 
-def test_rm_deletes_everything_of_one_user_only(
-    tmp_path: Path,
-) -> None:
+def test_rm_deletes_everything_of_one_user_only(tmp_path: Path) -> None:
     run(tmp_path, "rm", "--user", "ada")
     assert run(tmp_path, "export", "--user", "ada") == '{"profile":[]}\n'
     assert len(run(tmp_path, "export", "--user", "bob").splitlines()) == 2

@@ -249,7 +249,7 @@ TABLE: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("fields", "param", "takes"), TABLE)
-def test_a_broken_rule_is_told_with_its_field(fields, param, takes):
+def test_a_broken_rule_is_reported_with_its_field(fields, param, takes):
     with pytest.raises(GatewayError) as caught:
         extended(**fields)
     assert caught.value.http_status == 400

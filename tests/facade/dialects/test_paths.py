@@ -122,7 +122,7 @@ def test_blocks_of_a_chats_assistant_stand_in_their_own_fields():
     assert paths.path("messages[3].blocks[0]") == "messages[3].content[0]"
 
 
-def test_the_system_prompt_of_messages_stands_beside_them():
+def test_the_system_prompt_is_separate_from_messages():
     paths = of_messages(system=[EMPTY, WORD], messages=[user(PNG_BLOCK)])
     assert paths.path("messages[0].blocks[0]") == "system[1]"
     assert paths.path("messages[0]") == "system"
@@ -134,7 +134,7 @@ def test_an_empty_system_prompt_is_not_counted():
     assert paths.path("messages[0].blocks[0]") == "messages[0].content[0]"
 
 
-def test_messages_that_became_one_are_told_apart():
+def test_paths_of_merged_messages_are_distinct():
     paths = of_messages(
         messages=[user(EMPTY), user(PNG_BLOCK, EMPTY), user(EMPTY, PNG_BLOCK, PNG_BLOCK)]
     )

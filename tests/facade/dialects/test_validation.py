@@ -62,14 +62,14 @@ def test_a_path_is_that_of_the_callers_own_json(value, param, says):
     assert refusal(value, "a.b[2]").param == f"a.b[2].{param}"
 
 
-def test_the_member_of_a_union_that_was_meant_tells_its_errors():
+def test_errors_are_of_the_union_member_that_was_meant():
     """The string member refuses the array too, and comes first."""
     error = refusal(branch([{"kind": "leaf", "size": "1"}]))
     assert (error.param, error.message) == ("parts[0].size", "parts[0].size: must be an integer")
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b'{"a": "\xff"}', b"[" * 100_000, b"NaN x"])
-def test_what_is_no_json_is_told_with_its_place(body):
+def test_what_is_no_json_is_reported_with_its_place(body):
     with pytest.raises(GatewayError, match=r"not valid JSON: .* at line 1 column \d+"):
         read(NODE, body)
 

@@ -45,7 +45,7 @@ _LONGEST_S = 60.0
 _CHANGES = re.compile(rb"req_[0-9a-f]{24}|(?<=\r\nDate: )[^\r]+", re.IGNORECASE)
 
 
-class Act(Enum):
+class ClientAction(Enum):
     """What a caller does beside sending bytes."""
 
     SETTLE = auto()  # the gateway does all it can do now
@@ -59,10 +59,10 @@ class Act(Enum):
     STOP = auto()  # the gateway begins to stop
 
 
-Step = bytes | Act
+Step = bytes | ClientAction
 # Before these the gateway does all it can do now: how many iterations of the loop a request takes
 # differs, and an event in between may be noticed before or after its response.
-_RACING = frozenset({Act.END, Act.LEAVE, Act.STALL, Act.STOP})
+_RACING = frozenset({ClientAction.END, ClientAction.LEAVE, ClientAction.STALL, ClientAction.STOP})
 
 
 class FakeTransport(asyncio.Transport):
@@ -214,9 +214,9 @@ class Side:
             for step in steps:
                 if step in _RACING:
                     await asyncio.sleep(0.001)
-                if step is Act.ANOTHER:
+                if step is ClientAction.ANOTHER:
                     others.append(self._connect_one())
-                elif step is Act.STOP:
+                elif step is ClientAction.STOP:
                     self._stopping = asyncio.create_task(self.facade.stop())
                 else:
                     await _take(step, transport)
@@ -310,19 +310,19 @@ async def _take(step: Step, transport: FakeTransport) -> None:
     match step:
         case bytes():
             transport.receive(step)
-        case Act.SETTLE:
+        case ClientAction.SETTLE:
             await asyncio.sleep(0.001)
-        case Act.WAIT:
+        case ClientAction.WAIT:
             await asyncio.sleep(0.9)
-        case Act.LINGER:
+        case ClientAction.LINGER:
             await asyncio.sleep(4)
-        case Act.STALL:
+        case ClientAction.STALL:
             transport.stall()
-        case Act.READ:
+        case ClientAction.READ:
             transport.read()
-        case Act.END:
+        case ClientAction.END:
             transport.receive_eof()
-        case Act.LEAVE:
+        case ClientAction.LEAVE:
             transport.reset()
 
 

@@ -12,7 +12,7 @@ from facade import parser_pool
 from facade.http.plain import PlainReader
 from tests.facade.plain import corpus
 from tests.facade.plain.corpus import CHAT, CODING, MESSAGES, PLAIN, WRONG_KEY, ask, body
-from tests.facade.plain.pair import Act, Pair, Step
+from tests.facade.plain.pair import ClientAction, Pair, Step
 
 NEXT = ask("X-Request-Id: next")
 SLOW = ask(sends=body("slow"))
@@ -64,7 +64,9 @@ def taken() -> Iterator[Taken]:
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_api_clients_send_is_read_without_the_parser(pair, taken, path, stream):
     request = ask("Connection: keep-alive", path=path, sends=body(stream=stream))
-    outcome = pair.compare(request, Act.SETTLE, request, Act.SETTLE, request[:-9], request[-9:])
+    outcome = pair.compare(
+        request, ClientAction.SETTLE, request, ClientAction.SETTLE, request[:-9], request[-9:]
+    )
     assert outcome.written.count(b"HTTP/1.1 200 OK\r\n") == 3
     assert taken.count == 3
 
@@ -78,18 +80,18 @@ def test_one_request(pair, taken):
 
 def test_one_request_behind_a_plain_one_and_before_one(pair, taken):
     for request in [*corpus.heads(), *corpus.callers(CODING), *corpus.broken(CHAT)]:
-        pair.compare(PLAIN, Act.SETTLE, request, Act.SETTLE, NEXT)
+        pair.compare(PLAIN, ClientAction.SETTLE, request, ClientAction.SETTLE, NEXT)
     assert taken.count > 700
 
 
 def test_requests_in_one_packet(pair, taken):
     for request in [*corpus.heads(), *corpus.callers(MESSAGES), *corpus.broken(CHAT)]:
-        pair.compare(PLAIN + request + NEXT, Act.SETTLE, PLAIN)
-        pair.compare(PLAIN[:-1], PLAIN[-1:] + request, Act.WAIT, NEXT)
+        pair.compare(PLAIN + request + NEXT, ClientAction.SETTLE, PLAIN)
+        pair.compare(PLAIN[:-1], PLAIN[-1:] + request, ClientAction.WAIT, NEXT)
     assert taken.count > 500
 
 
-@pytest.mark.parametrize("gap", [(), (Act.WAIT,)])
+@pytest.mark.parametrize("gap", [(), (ClientAction.WAIT,)])
 @pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
 def test_every_split_of_a_request(pair, request_, gap):
     for at in range(1, len(request_)):
@@ -101,67 +103,93 @@ def test_every_split_of_two_requests(pair):
     for at in range(1, len(both)):
         pair.compare(both[:at], both[at:])
     for at in range(1, len(both), 3):
-        pair.compare(SLOW, both[:at], Act.WAIT, both[at:])
+        pair.compare(SLOW, both[:at], ClientAction.WAIT, both[at:])
 
 
 def test_bytes_one_by_one(pair):
     for request in REQUESTS.values():
         pieces = [request[at : at + 1] for at in range(len(request))]
         pair.compare(*pieces, NEXT)
-        pair.compare(*pieces, Act.SETTLE, NEXT)
+        pair.compare(*pieces, ClientAction.SETTLE, NEXT)
 
 
-@pytest.mark.parametrize("then", [Act.LEAVE, Act.END, Act.WAIT, Act.LINGER])
+@pytest.mark.parametrize(
+    "then", [ClientAction.LEAVE, ClientAction.END, ClientAction.WAIT, ClientAction.LINGER]
+)
 def test_a_request_that_stops_coming(pair, then):
     for request in REQUESTS.values():
         for at in (1, 40, END - 1, END, END + 1, len(request) - 1):
             pair.compare(request[:at], then)
-            pair.compare(PLAIN, Act.SETTLE, request[:at], then, request[at:], Act.SETTLE, NEXT)
-            pair.compare(SLOW, request[:at], then, request[at:], Act.WAIT, NEXT)
+            pair.compare(
+                PLAIN,
+                ClientAction.SETTLE,
+                request[:at],
+                then,
+                request[at:],
+                ClientAction.SETTLE,
+                NEXT,
+            )
+            pair.compare(SLOW, request[:at], then, request[at:], ClientAction.WAIT, NEXT)
 
 
-@pytest.mark.parametrize("then", [Act.LEAVE, Act.END, Act.STALL])
+@pytest.mark.parametrize("then", [ClientAction.LEAVE, ClientAction.END, ClientAction.STALL])
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_caller_who_leaves_before_the_end_or_reads_no_more(pair, then, stream):
     for model in ("m", "slow", "silent", "large", "busy", "breaks"):
         request = ask(sends=body(model, stream=stream))
         for before in (
             [],
-            [Act.SETTLE],
-            [Act.WAIT],
+            [ClientAction.SETTLE],
+            [ClientAction.WAIT],
             [NEXT],
-            [NEXT + NEXT, Act.SETTLE],
-            [Act.LINGER],
+            [NEXT + NEXT, ClientAction.SETTLE],
+            [ClientAction.LINGER],
         ):
             pair.compare(request, *before, then)
-            pair.compare(request[:-1], *before, then, request[-1:], Act.LINGER, NEXT)
-            pair.compare(then, request, *before, Act.WAIT, Act.READ, NEXT)
-            pair.compare(then, request, *before, Act.LINGER, Act.LINGER)
+            pair.compare(request[:-1], *before, then, request[-1:], ClientAction.LINGER, NEXT)
+            pair.compare(then, request, *before, ClientAction.WAIT, ClientAction.READ, NEXT)
+            pair.compare(then, request, *before, ClientAction.LINGER, ClientAction.LINGER)
 
 
 def test_time_between_requests(pair):
     for request in REQUESTS.values():
-        pair.compare(Act.LINGER, request)
-        pair.compare(Act.WAIT, request, Act.LINGER, NEXT, Act.LINGER, NEXT, Act.LINGER, Act.LINGER)
-        pair.compare(request, *[Act.WAIT] * 7, NEXT, *[Act.WAIT] * 7)
+        pair.compare(ClientAction.LINGER, request)
+        pair.compare(
+            ClientAction.WAIT,
+            request,
+            ClientAction.LINGER,
+            NEXT,
+            ClientAction.LINGER,
+            NEXT,
+            ClientAction.LINGER,
+            ClientAction.LINGER,
+        )
+        pair.compare(request, *[ClientAction.WAIT] * 7, NEXT, *[ClientAction.WAIT] * 7)
         # A stream that outlasts the time that an idle connection has.
-        pair.compare(PLAIN, Act.LINGER, *[STREAM] * 5, Act.LINGER, Act.LINGER, NEXT)
+        pair.compare(
+            PLAIN,
+            ClientAction.LINGER,
+            *[STREAM] * 5,
+            ClientAction.LINGER,
+            ClientAction.LINGER,
+            NEXT,
+        )
 
 
 def test_requests_that_do_not_wait_for_answers(pair):
     for request in REQUESTS.values():
         for count in range(1, 8):
-            pair.compare(SLOW, *[request] * count, Act.LINGER, NEXT)
-            pair.compare(SLOW + request * count, Act.LINGER, NEXT)
+            pair.compare(SLOW, *[request] * count, ClientAction.LINGER, NEXT)
+            pair.compare(SLOW + request * count, ClientAction.LINGER, NEXT)
             pair.compare(request * count, NEXT * count)
-            pair.compare(SLOW, request[:-1], request[-1:] + NEXT * count, Act.WAIT, NEXT)
+            pair.compare(SLOW, request[:-1], request[-1:] + NEXT * count, ClientAction.WAIT, NEXT)
 
 
 def test_empty_lines_between_requests(pair):
     for lines in (b"\r\n", b"\n", b"\r\n" * 9, b"\r", b"\r\n" * 5_000):
-        pair.compare(lines, PLAIN, Act.SETTLE, NEXT)
-        pair.compare(PLAIN, lines, Act.SETTLE, NEXT, Act.SETTLE, lines + PLAIN)
-        pair.compare(PLAIN + lines, Act.SETTLE, NEXT)
+        pair.compare(lines, PLAIN, ClientAction.SETTLE, NEXT)
+        pair.compare(PLAIN, lines, ClientAction.SETTLE, NEXT, ClientAction.SETTLE, lines + PLAIN)
+        pair.compare(PLAIN + lines, ClientAction.SETTLE, NEXT)
         pair.compare(lines + PLAIN, NEXT)
 
 
@@ -171,11 +199,13 @@ def test_large_bodies(pair, most):
         request = ask(sends=b" " * (size - len(corpus.BODY)) + corpus.BODY)
         first, *pieces = [request[at : at + most] for at in range(0, len(request), most)]
         # One that is too large may be refused before its second piece comes.
-        pair.compare(first, Act.SETTLE, *pieces, Act.SETTLE, NEXT)
-        pair.compare(first, Act.SETTLE, *pieces[:-1], *[piece + NEXT for piece in pieces[-1:]])
-        pair.compare(request[:END], Act.SETTLE, *pieces, Act.SETTLE, NEXT)
+        pair.compare(first, ClientAction.SETTLE, *pieces, ClientAction.SETTLE, NEXT)
+        pair.compare(
+            first, ClientAction.SETTLE, *pieces[:-1], *[piece + NEXT for piece in pieces[-1:]]
+        )
+        pair.compare(request[:END], ClientAction.SETTLE, *pieces, ClientAction.SETTLE, NEXT)
         if most <= READ_AT_ONCE:
-            pair.compare(SLOW, first, *pieces, Act.WAIT, NEXT)
+            pair.compare(SLOW, first, *pieces, ClientAction.WAIT, NEXT)
 
 
 def test_large_bodies_that_are_taken(monkeypatch):
@@ -185,10 +215,10 @@ def test_large_bodies_that_are_taken(monkeypatch):
         for most in (64_000, 200_000, 600_000):
             request = ask(sends=corpus.BODY + b" " * 1_100_000)
             pieces = [request[at : at + most] for at in range(0, len(request), most)]
-            outcome = pair.compare(*pieces, Act.SETTLE, NEXT)
+            outcome = pair.compare(*pieces, ClientAction.SETTLE, NEXT)
             assert outcome.written.count(b"HTTP/1.1 200 OK") == 2
-            pair.compare(*pieces[:-1], Act.WAIT, pieces[-1] + NEXT)
-            pair.compare(*pieces[:-1], Act.LINGER, NEXT)
+            pair.compare(*pieces[:-1], ClientAction.WAIT, pieces[-1] + NEXT)
+            pair.compare(*pieces[:-1], ClientAction.LINGER, NEXT)
 
 
 def test_more_than_is_read_ahead_of_an_answer(pair):
@@ -196,17 +226,19 @@ def test_more_than_is_read_ahead_of_an_answer(pair):
     for behind in (large, CHUNKED, GET, EARLY):
         count = 2 * READ_AT_ONCE // len(behind)
         pieces = [behind * (count // 4)] * 4
-        pair.compare(SLOW, *pieces, Act.WAIT, NEXT, Act.LINGER)
-        pair.compare(SLOW[:-9], Act.SETTLE, SLOW[-9:] + pieces[0], *pieces, Act.LEAVE)
+        pair.compare(SLOW, *pieces, ClientAction.WAIT, NEXT, ClientAction.LINGER)
+        pair.compare(
+            SLOW[:-9], ClientAction.SETTLE, SLOW[-9:] + pieces[0], *pieces, ClientAction.LEAVE
+        )
 
 
 def test_the_same_head_with_another_length(pair, taken):
     bodies = [body("m" * count) for count in (1, 9, 99, 999)]
     requests = [ask(sends=one) for one in bodies]
-    pair.compare(*[step for one in requests for step in (one, Act.SETTLE)])
+    pair.compare(*[step for one in requests for step in (one, ClientAction.SETTLE)])
     assert taken.count == len(requests)
     inside = ask("X-A: Content-Length: 1", sends=bodies[1])
-    pair.compare(requests[0], Act.SETTLE, inside, Act.SETTLE, NEXT)
+    pair.compare(requests[0], ClientAction.SETTLE, inside, ClientAction.SETTLE, NEXT)
 
 
 def test_what_looks_like_a_request_within_another(pair):
@@ -218,29 +250,35 @@ def test_what_looks_like_a_request_within_another(pair):
         *(begun_of_body + PLAIN[:-1], begun_of_body + PLAIN[:9]),
         *(CHUNKED[:-5], CHUNKED[:-1], CHUNKED[: CHUNKED.index(b"4b\r\n") + 4]),
     ):
-        for before in ([], [PLAIN, Act.SETTLE], [SLOW], [SLOW, GET], [GET, Act.SETTLE]):
+        for before in (
+            [],
+            [PLAIN, ClientAction.SETTLE],
+            [SLOW],
+            [SLOW, GET],
+            [GET, ClientAction.SETTLE],
+        ):
             pair.compare(*before, first, PLAIN, NEXT)
-            pair.compare(*before, first, Act.WAIT, PLAIN, Act.SETTLE, NEXT)
-            pair.compare(*before, GET + first, Act.WAIT, PLAIN, Act.SETTLE, NEXT)
-            pair.compare(*before, PLAIN[:-1], PLAIN[-1:] + first, Act.WAIT, PLAIN, NEXT)
-            pair.compare(*before, COUNT[:-1], COUNT[-1:] + first, Act.WAIT, PLAIN, NEXT)
+            pair.compare(*before, first, ClientAction.WAIT, PLAIN, ClientAction.SETTLE, NEXT)
+            pair.compare(*before, GET + first, ClientAction.WAIT, PLAIN, ClientAction.SETTLE, NEXT)
+            pair.compare(*before, PLAIN[:-1], PLAIN[-1:] + first, ClientAction.WAIT, PLAIN, NEXT)
+            pair.compare(*before, COUNT[:-1], COUNT[-1:] + first, ClientAction.WAIT, PLAIN, NEXT)
 
 
 @pytest.mark.parametrize(
     ("before", "count"),
     [
         ([GET], 1),
-        ([GET, Act.SETTLE, GET], 1),
+        ([GET, ClientAction.SETTLE, GET], 1),
         ([COUNT], 1),
-        ([COUNT[:-9], Act.SETTLE, COUNT[-9:]], 1),
+        ([COUNT[:-9], ClientAction.SETTLE, COUNT[-9:]], 1),
         ([CHUNKED], 0),
         ([GET + GET], 0),
         ([GET[:9], GET[9:]], 0),
-        ([SLOW, PLAIN, Act.WAIT], 3),
+        ([SLOW, PLAIN, ClientAction.WAIT], 3),
     ],
 )
 def test_a_connection_on_which_other_requests_came(pair, taken, before, count):
-    pair.compare(*before, Act.SETTLE, PLAIN)
+    pair.compare(*before, ClientAction.SETTLE, PLAIN)
     assert taken.count == count
 
 
@@ -248,26 +286,38 @@ def test_pages_of_other_origins():
     with Pair(cors_origins=["https://app.example"]) as pair:
         for origin in ("https://app.example", "https://evil.example", "null"):
             for request in (ask(f"Origin: {origin}"), ask(f"Origin: {origin}", key="")):
-                pair.compare(request, Act.SETTLE, ask(f"Origin: {origin}", sends=body(stream=True)))
+                pair.compare(
+                    request, ClientAction.SETTLE, ask(f"Origin: {origin}", sends=body(stream=True))
+                )
 
 
 @pytest.mark.parametrize("at", [1, END, END + 1, len(PLAIN)])
-@pytest.mark.parametrize("before", [[], [Act.SETTLE], [Act.WAIT]])
+@pytest.mark.parametrize("before", [[], [ClientAction.SETTLE], [ClientAction.WAIT]])
 def test_room_for_other_connections(at, before):
     for request in REQUESTS.values():
         # A new one each time: the log tells of it every ten seconds.
         with Pair(limits={"max_connections": 3, "reserved_connections": 0.5}) as pair:
-            pair.compare(request[:at], *before, *[Act.ANOTHER] * 4, *before, request[at:])
+            pair.compare(request[:at], *before, *[ClientAction.ANOTHER] * 4, *before, request[at:])
 
 
-@pytest.mark.parametrize("before", [[], [Act.SETTLE], [Act.SETTLE, NEXT], [NEXT + NEXT]])
+@pytest.mark.parametrize(
+    "before", [[], [ClientAction.SETTLE], [ClientAction.SETTLE, NEXT], [NEXT + NEXT]]
+)
 @pytest.mark.parametrize("model", ["m", "slow", "silent", "large"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_gateway_that_stops(before, model, stream):
     request = ask(sends=body(model, stream=stream))
     for at in (END - 1, END, len(request) - 1, len(request)):
         with Pair(limits={"drain_s": 1}) as pair:
-            pair.compare(PLAIN, Act.SETTLE, request[:at], *before, Act.STOP, request[at:], NEXT)
+            pair.compare(
+                PLAIN,
+                ClientAction.SETTLE,
+                request[:at],
+                *before,
+                ClientAction.STOP,
+                request[at:],
+                NEXT,
+            )
 
 
 # What hypothesis puts together: mostly what is plain, with something else here and there.
@@ -290,7 +340,17 @@ requests = st.builds(
     ),
 )
 plain = st.sampled_from([PLAIN, NEXT, STREAM, SLOW, GET, CHUNKED])
-acts = st.sampled_from([Act.SETTLE, Act.WAIT, Act.SETTLE, Act.END, Act.LEAVE, Act.STALL, Act.READ])
+client_actions = st.sampled_from(
+    [
+        ClientAction.SETTLE,
+        ClientAction.WAIT,
+        ClientAction.SETTLE,
+        ClientAction.END,
+        ClientAction.LEAVE,
+        ClientAction.STALL,
+        ClientAction.READ,
+    ]
+)
 
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
@@ -310,7 +370,7 @@ def conversations(draw: st.DrawFn) -> list[Step]:
     steps: list[Step] = []
     for piece in cut(data, draw(st.lists(st.integers(0, 2_000), max_size=4))):
         # Settled, as a request may be refused before or after the rest of its body has come.
-        steps += [piece, Act.SETTLE, *draw(st.lists(acts, max_size=1))]
+        steps += [piece, ClientAction.SETTLE, *draw(st.lists(client_actions, max_size=1))]
     return steps
 
 

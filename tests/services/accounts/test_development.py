@@ -126,5 +126,5 @@ async def test_no_key_is_made_in_a_database_server(
         ("", False),
     ],
 )
-def test_loopback_is_told_from_the_rest(host: str, answer: bool) -> None:
+def test_loopback_addresses_are_recognised(host: str, answer: bool) -> None:
     assert is_loopback(host) is answer

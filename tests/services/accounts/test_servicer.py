@@ -16,9 +16,7 @@ from services.common.server import Server
 MAX_MESSAGE = 1 << 20
 
 
-async def test_identify_returns_the_owner_of_the_calls_key(
-    repository: AccountRepository,
-) -> None:
+async def test_identify_returns_the_owner_of_the_calls_key(repository: AccountRepository) -> None:
     key = await repository.create_key("ada", "math", "team_pro")
     server = Server(repository.identify, max_message=MAX_MESSAGE)
     server.add(add_AccountsServiceServicer_to_server, AccountsServicer(), SERVICE_NAME)

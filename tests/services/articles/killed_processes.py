@@ -27,7 +27,7 @@ _MOST_BEFORE_A_KILL = 30
 
 
 @dataclass
-class Known:
+class AcknowledgedEdits:
     """The acknowledged edits of one document.
 
     Attributes:
@@ -57,7 +57,7 @@ async def work_until_killed(
     address: str,
     process: asyncio.subprocess.Process,
     key: str,
-    known: list[Known],
+    known: list[AcknowledgedEdits],
     chance: random.Random,
 ) -> None:
     """Edit from several callers, and kill the process once some more edits were answered."""
@@ -93,7 +93,10 @@ async def make_article(address: str, key: str) -> str:
 
 
 async def _edit(
-    stub: ArticleEditorServiceStub, metadata: Metadata, known: Known, chance: random.Random
+    stub: ArticleEditorServiceStub,
+    metadata: Metadata,
+    known: AcknowledgedEdits,
+    chance: random.Random,
 ) -> None:
     opened = await stub.CreateSession(
         wire.CreateSessionRequest(article_id=known.article_id), metadata=metadata
@@ -121,7 +124,7 @@ async def _edit(
         known.answered += 1
 
 
-async def assert_consistent(engine: AsyncEngine, known: Known) -> None:
+async def assert_consistent(engine: AsyncEngine, known: AcknowledgedEdits) -> None:
     """Check the document against what its callers know, and against its log."""
     opened = await OperationLog(engine, Source()).load(known.article_id)
     assert opened.revision >= known.revision, "an acknowledged edit is lost"

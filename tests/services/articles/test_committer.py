@@ -172,9 +172,7 @@ async def test_edits_are_applied_in_a_thread(
     assert threads and threading.get_ident() not in threads
 
 
-async def test_a_failing_call_leaves_the_rest_of_its_batch_alone(
-    editors: EditorServices,
-) -> None:
+async def test_a_failing_call_leaves_the_rest_of_its_batch_alone(editors: EditorServices) -> None:
     ada = editors.client()
     session_id = await ada.begin()
     committer = editors.processes[0].committer

@@ -171,9 +171,7 @@ async def test_after_a_month_a_deleted_document_is_gone_for_good(editors: Editor
         assert list(left) == [kept.id]
 
 
-async def test_one_sweeper_at_a_time_purges_all_documents(
-    editors: EditorServices,
-) -> None:
+async def test_one_sweeper_at_a_time_purges_all_documents(editors: EditorServices) -> None:
     ada = editors.client()
     for _ in range(41):
         article = await ada.create()
@@ -188,7 +186,7 @@ async def test_one_sweeper_at_a_time_purges_all_documents(
     assert await second.sweep()
 
 
-async def test_ids_of_one_moment_differ_and_tell_no_number(editors: EditorServices) -> None:
+async def test_ids_of_one_moment_differ_and_reveal_no_count(editors: EditorServices) -> None:
     ada = editors.client()
     ids = {(await ada.create()).id for _ in range(20)}
     assert len(ids) == 20

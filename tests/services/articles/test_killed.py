@@ -14,7 +14,7 @@ from services.accounts.repository import AccountRepository
 from services.common.database import migrate, open_engine
 from services.common.settings import Storage
 from tests.services.articles.killed_processes import (
-    Known,
+    AcknowledgedEdits,
     assert_consistent,
     editor_process,
     make_article,
@@ -39,7 +39,7 @@ async def _kill_often(times: int, seed: int) -> None:
     chance = random.Random(seed)
     async with _data() as (folder, engine, key):
         async with editor_process(folder, "s") as (_, address):
-            known = [Known(await make_article(address, key)) for _ in range(_DOCUMENTS)]
+            known = [AcknowledgedEdits(await make_article(address, key)) for _ in range(_DOCUMENTS)]
         for _ in range(times):
             async with editor_process(folder, "s") as (process, address):
                 await work_until_killed(address, process, key, known, chance)
@@ -65,7 +65,7 @@ async def test_another_process_continues_after_a_kill() -> None:
         async with editor_process(folder, "a") as (first, address):
             article_id = await make_article(address, key)
             # Two callers of one user, each through a process of its own, on one document.
-            known = [Known(article_id), Known(article_id)]
+            known = [AcknowledgedEdits(article_id), AcknowledgedEdits(article_id)]
             await asyncio.gather(
                 work_until_killed(address, first, key, known[:1], chance),
                 work_until_killed(other, second, key, known[1:], chance),

@@ -252,9 +252,7 @@ async def test_sessions_that_expired_make_room(editors: EditorServices) -> None:
     await ada.open(made[3].id)
 
 
-async def test_a_full_disk_refuses_edits_but_not_reads_or_deletes(
-    editors: EditorServices,
-) -> None:
+async def test_a_full_disk_refuses_edits_but_not_reads_or_deletes(editors: EditorServices) -> None:
     ada = editors.client()
     article = await ada.create()
     session_id = (await ada.open(article.id)).session_id

@@ -79,9 +79,7 @@ def test_a_wrong_update_is_refused(editor: Editor, body: Body, code: int, pointe
     editor.refuse("update_reference", body, code, pointer)
 
 
-def test_deleting_a_reference_clears_citations_and_is_undone(
-    editor: Editor,
-) -> None:
+def test_deleting_a_reference_clears_citations_and_is_undone(editor: Editor) -> None:
     editor.insert(
         paragraph("one", text("two", cite="b"), text("three", cite="a")),
         bullets({"type": "list-item", "children": [text("four", cite="b")]}),

@@ -158,9 +158,7 @@ async def test_a_destroyed_session_is_unknown_and_nothing_is_lost(editors: Edito
     assert await ada.texts(again.session_id) == ["kept"]
 
 
-async def test_a_foreign_session_is_unknown_and_unchanged(
-    editors: EditorServices,
-) -> None:
+async def test_a_foreign_session_is_unknown_and_unchanged(editors: EditorServices) -> None:
     ada, eve = editors.client("ada"), editors.client("eve")
     session_id = await ada.begin()
     editors.clock.now_s += LENGTH_S - 1

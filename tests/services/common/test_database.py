@@ -98,9 +98,7 @@ async def _names(engine: AsyncEngine) -> list[str]:
         return list(await connection.scalars(select(repository.teams.c.name)))
 
 
-async def test_migrated_tables_match_those_of_the_repositories(
-    engine: AsyncEngine,
-) -> None:
+async def test_migrated_tables_match_those_of_the_repositories(engine: AsyncEngine) -> None:
     def differences(connection: Connection) -> list[object]:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         return list(compare_metadata(context, metadata))
@@ -158,9 +156,7 @@ async def test_a_second_migration_changes_nothing(engine: AsyncEngine) -> None:
     assert await _names(engine) == ["kept"]
 
 
-async def test_processes_migrate_once_and_share_secrets(
-    empty_storage: Storage,
-) -> None:
+async def test_processes_migrate_once_and_share_secrets(empty_storage: Storage) -> None:
     processes = [
         await asyncio.create_subprocess_exec(
             sys.executable,

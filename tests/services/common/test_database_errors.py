@@ -43,7 +43,7 @@ async def names(engine: AsyncEngine) -> list[str]:
         return list(await connection.scalars(query))
 
 
-async def test_a_file_that_is_no_database_is_told_as_corrupt(
+async def test_a_file_that_is_no_database_is_reported_as_corrupt(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = tmp_path / "gateway.db"
@@ -62,7 +62,7 @@ async def test_a_file_that_is_no_database_is_told_as_corrupt(
     await engine.dispose()
 
 
-async def test_a_page_that_is_damaged_later_is_told_as_corrupt(
+async def test_a_page_that_is_damaged_later_is_reported_as_corrupt(
     engine: AsyncEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await put(engine, *(f"{number:060}" for number in range(500)))
@@ -84,9 +84,7 @@ async def test_a_page_that_is_damaged_later_is_told_as_corrupt(
     assert caplog.records[0].__dict__["database"] == str(file)
 
 
-async def test_a_full_disk_is_an_error_until_there_is_room(
-    engine: AsyncEngine,
-) -> None:
+async def test_a_full_disk_is_an_error_until_there_is_room(engine: AsyncEngine) -> None:
     most = [1 << 30]
 
     def limit(connection: sqlite3.Connection, _: object) -> None:
@@ -112,7 +110,7 @@ async def test_a_full_disk_is_an_error_until_there_is_room(
     assert {"before", "after"} <= set(await names(engine))
 
 
-async def test_a_file_that_may_not_be_written_is_told_and_still_read(engine: AsyncEngine) -> None:
+async def test_a_read_only_file_is_reported_and_still_read(engine: AsyncEngine) -> None:
     await put(engine, "before")
 
     def forbid(connection: sqlite3.Connection, _: object) -> None:
@@ -132,7 +130,7 @@ async def test_a_file_that_may_not_be_written_is_told_and_still_read(engine: Asy
     await put(engine, "after")
 
 
-async def test_a_file_that_is_locked_for_too_long_is_told(
+async def test_a_file_that_is_locked_for_too_long_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "_BUSY_TIMEOUT_MS", 50)
@@ -150,7 +148,7 @@ async def test_a_file_that_is_locked_for_too_long_is_told(
     await engine.dispose()
 
 
-async def test_a_folder_that_is_gone_is_told(engine: AsyncEngine, tmp_path: Path) -> None:
+async def test_a_folder_that_is_gone_is_reported(engine: AsyncEngine, tmp_path: Path) -> None:
     await engine.dispose()
     await asyncio.to_thread(shutil.rmtree, tmp_path)
     with pytest.raises(DatabaseError) as raised:

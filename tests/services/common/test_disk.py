@@ -9,9 +9,7 @@ from services.common.disk import DiskReserve
 from services.common.errors import GatewayError
 
 
-def test_writes_below_the_reserve_are_refused_and_logged(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_writes_below_the_reserve_are_refused_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     free, states = [10], list[float]()
     reserve = DiskReserve(Path("data"), 10, show=states.append, read=lambda folder: free[0])

@@ -45,7 +45,7 @@ def test_every_reason_survives_the_way_through_a_status(reason):
 
 
 @pytest.mark.parametrize("reason", REASONS, ids=Reason.Name)
-def test_whoever_is_told_to_wait_is_told_how_long(reason):
+def test_a_retryable_refusal_has_a_retry_after(reason):
     error = GatewayError(reason, "why")
     if error.http_status in (429, 503):
         assert error.retry_after_s >= 1

@@ -57,9 +57,7 @@ async def test_one_that_leaves_is_not_found_dead(tmp_path: Path) -> None:
     witness.instances.leave()
 
 
-async def test_a_dead_process_is_found_again_if_its_cleanup_failed(
-    tmp_path: Path,
-) -> None:
+async def test_a_dead_process_is_found_again_if_its_cleanup_failed(tmp_path: Path) -> None:
     witness = Witness(tmp_path)
     dead = tmp_path / FOLDER / "dead"
     dead.touch()

@@ -111,7 +111,7 @@ async def test_a_request_that_does_not_arrive_frees_its_place():
         assert served.limits_reached("grpc.read_timeout_s") == 2
 
 
-async def test_a_request_that_is_none_is_told():
+async def test_an_invalid_request_is_reported():
     async with serving() as (_, channel):
         metadata = call_metadata(ADA, "")
         assert (await refusal(channel.unary_unary(GENERATE)(b"\xff", metadata=metadata))).code == (

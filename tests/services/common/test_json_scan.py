@@ -41,7 +41,7 @@ def test_the_count_is_that_of_the_parsed_tree(value, style, ascii_only, cut):
 
 
 @given(value=values, rest=st.binary(max_size=20), cut=st.integers(1, 20))
-def test_what_stands_before_an_error_is_counted(value, rest, cut):
+def test_tokens_before_an_error_are_counted(value, rest, cut):
     """A parser makes the values before an error, so that they must count."""
     text = b"[" + json.dumps(value).encode() + b"," + rest
     with patch.object(json_scan, "_SLICE", cut):

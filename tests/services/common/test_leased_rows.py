@@ -60,7 +60,7 @@ async def test_lost_lease_is_reported_once_and_not_renewed_again() -> None:
     await renewer.close()
 
 
-async def test_renewal_goes_on_after_the_database_was_down() -> None:
+async def test_renewal_continues_after_a_database_outage() -> None:
     leases = Leases()
     leases.is_down = True
     renewer = LeaseRenewer(leases.renew, LEASE_S)

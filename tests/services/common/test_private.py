@@ -15,9 +15,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-async def test_files_of_a_database_are_made_private(
-    tmp_path: Path,
-) -> None:
+async def test_files_of_a_database_are_made_private(tmp_path: Path) -> None:
     for _ in range(2):
         engine = open_engine(Storage(data_dir=tmp_path))
         await migrate(engine)

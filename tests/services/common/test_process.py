@@ -36,7 +36,7 @@ process.run(main, None)
 
 
 @pytest.mark.parametrize("module", ["facade.__main__", "services.__main__"])
-def test_grpc_comes_after_it_is_told_how_to_poll(module: str) -> None:
+def test_grpc_is_imported_after_its_polling_is_set(module: str) -> None:
     # It reads that as it is imported, and never again.
     assert polling(module) == ["False", "-event_engine_client,-event_engine_listener"]
 

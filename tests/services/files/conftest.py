@@ -22,7 +22,13 @@ from services.files.servicer import SERVICE_NAME, FileStoreServicer
 from services.files.store import FileStore
 from services.files.uploads import Uploads
 from tests.disks import Disk
-from tests.services.files.filing import MAX_MESSAGE, Bucket, Clock, Filing, Users
+from tests.services.files.running_file_store import (
+    MAX_MESSAGE,
+    Bucket,
+    Clock,
+    RunningFileStore,
+    Users,
+)
 
 
 @pytest.fixture(scope="session")
@@ -62,9 +68,9 @@ def limits() -> Limits:
 
 
 @pytest.fixture
-async def filing(
+async def file_store(
     place: Storage, engine: AsyncEngine, clock: Clock, limits: Limits
-) -> AsyncIterator[Filing]:
+) -> AsyncIterator[RunningFileStore]:
     source = Source(now=clock.now, monotonic=clock.now)
     users = Users()
     blobs = open_blobs(place)
@@ -79,5 +85,7 @@ async def filing(
     await server.start()
     async with open_channel(f"127.0.0.1:{port}", max_message=MAX_MESSAGE) as channel:
         stub = FileStoreServiceStub(channel)
-        yield Filing(users, stub, engine, repository, blobs, uploads, limits, source, clock, disk)
+        yield RunningFileStore(
+            users, stub, engine, repository, blobs, uploads, limits, source, clock, disk
+        )
     await server.stop(0)

@@ -11,7 +11,7 @@ from services.common.settings import SettingsError, Storage
 from services.files.blob_errors import BlobMissingError
 from services.files.blobs import FOLDER, Blobs, open_blobs
 from services.files.repository import FileRepository
-from tests.services.files.filing import MIB, reason_of
+from tests.services.files.running_file_store import MIB, reason_of
 
 KEY = "file-" + "0" * 26
 

@@ -9,10 +9,10 @@ import pytest
 from services.accounts.repository import AccountRepository
 from services.common.database import migrate, open_engine
 from services.common.settings import Storage
-from tests.services.files.killed import (
-    Known,
+from tests.services.files.killed_process import (
+    AcknowledgedFiles,
     assert_consistent,
-    filing,
+    file_store_process,
     until_swept,
     work_until_killed,
 )
@@ -20,17 +20,17 @@ from tests.services.files.killed import (
 
 async def _kill_often(times: int, seed: int) -> None:
     chance = random.Random(seed)
-    known = Known()
+    known = AcknowledgedFiles()
     with tempfile.TemporaryDirectory(prefix="gw-") as name:
         folder = Path(name)
         engine = open_engine(Storage(data_dir=folder))
         await migrate(engine)
         key = await AccountRepository(engine).create_key("ada", plan="enterprise")
         for _ in range(times):
-            async with filing(folder) as (process, address):
+            async with file_store_process(folder) as (process, address):
                 await work_until_killed(address, process, key, known, chance)
             await assert_consistent(engine, folder, known)
-        async with filing(folder):
+        async with file_store_process(folder):
             await until_swept(engine, folder, known, within_s=30)
         await engine.dispose()
     assert known.kept

@@ -17,7 +17,7 @@ from services.common.errors import GatewayError
 from services.common.ids import Source
 from services.common.settings import Storage
 from services.files.repository import FileRepository
-from tests.services.files.filing import reason_of
+from tests.services.files.running_file_store import reason_of
 
 NOW_S = 1_700_000_000
 _OWNERS = count()
@@ -208,10 +208,10 @@ async def test_a_cursor_that_is_none_of_the_owners_files_is_refused(
     ],
 )
 async def test_a_list_request_that_breaks_a_rule_is_refused(
-    filing: Any, place: Storage, fields: dict[str, Any], named: str
+    file_store: Any, place: Storage, fields: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(GatewayError) as raised:
-        await filing.client().page(**fields)
+        await file_store.client().page(**fields)
     assert (reason_of(raised), raised.value.param) == ("invalid_request", named)
 
 

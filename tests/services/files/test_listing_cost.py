@@ -56,9 +56,7 @@ async def _page_ms(repository: FileRepository, fields: dict[str, Any]) -> float:
 
 
 @pytest.mark.soak
-async def test_a_page_costs_the_same_with_a_million_files(
-    engine: AsyncEngine,
-) -> None:
+async def test_a_page_costs_the_same_with_a_million_files(engine: AsyncEngine) -> None:
     repository = FileRepository(engine, Source(now=lambda: NOW_S))
     async with writing(engine) as connection:
         await connection.execute(insert(usage).values(owner_id=OWNER, files=0, size_bytes=0))

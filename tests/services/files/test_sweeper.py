@@ -10,81 +10,89 @@ from services.common.leases import Lease
 from services.common.settings import Storage
 from services.files.blobs import FOLDER
 from services.files.repository import Usage
-from tests.services.files.filing import MIB, Clock, Filing, reason_of
+from tests.services.files.running_file_store import MIB, Clock, RunningFileStore, reason_of
 
 GRACE_S = 3600
 ORPHAN = "file-" + "0" * 26
 
 
-async def put(filing: Filing, key: str, content: bytes) -> None:
+async def put(file_store: RunningFileStore, key: str, content: bytes) -> None:
     """Write bytes that no row names."""
-    async with filing.blobs.writing(key) as writing:
+    async with file_store.blobs.writing(key) as writing:
         await writing.write(content)
         await writing.finish()
 
 
-async def written_at_s(filing: Filing) -> float:
+async def written_at_s(file_store: RunningFileStore) -> float:
     """Give when the last bytes were written, by the clock of the store."""
-    return max([one.modified_s async for batch in filing.blobs.entries() for one in batch])
+    return max([one.modified_s async for batch in file_store.blobs.entries() for one in batch])
 
 
-async def test_an_expired_file_loses_its_bytes_and_frees_its_storage(filing: Filing) -> None:
-    ada, bob = filing.client("ada"), filing.client("bob")
+async def test_an_expired_file_loses_its_bytes_and_frees_its_storage(
+    file_store: RunningFileStore,
+) -> None:
+    ada, bob = file_store.client("ada"), file_store.client("bob")
     await ada.create(b"x" * 10, expires_after_s=60)
     await bob.create(b"x" * 20, expires_after_s=60)
     stays = await ada.create(b"x" * 30, expires_after_s=61)
-    filing.clock.now_s += 60
-    assert await filing.repository.usage("user_ada") == Usage(2, 40)
-    assert await filing.sweeper().sweep()
-    assert await filing.keys() == [stays.id]
-    assert await filing.repository.usage("user_ada") == Usage(1, 30)
-    assert await filing.repository.usage("user_bob") == Usage(0, 0)
-    assert await filing.repository.total() == Usage(1, 30)
+    file_store.clock.now_s += 60
+    assert await file_store.repository.usage("user_ada") == Usage(2, 40)
+    assert await file_store.sweeper().sweep()
+    assert await file_store.keys() == [stays.id]
+    assert await file_store.repository.usage("user_ada") == Usage(1, 30)
+    assert await file_store.repository.usage("user_bob") == Usage(0, 0)
+    assert await file_store.repository.total() == Usage(1, 30)
 
 
-async def test_bytes_without_a_row_go_once_they_are_old_enough(filing: Filing) -> None:
-    await put(filing, ORPHAN, b"lost")
-    filing.clock.now_s = await written_at_s(filing)
-    file = await filing.client().create(b"kept")
-    filing.clock.now_s += GRACE_S - 1
-    sweeper = filing.sweeper()
+async def test_bytes_without_a_row_go_once_they_are_old_enough(
+    file_store: RunningFileStore,
+) -> None:
+    await put(file_store, ORPHAN, b"lost")
+    file_store.clock.now_s = await written_at_s(file_store)
+    file = await file_store.client().create(b"kept")
+    file_store.clock.now_s += GRACE_S - 1
+    sweeper = file_store.sweeper()
     await sweeper.sweep()
-    assert await filing.keys() == sorted([ORPHAN, file.id])
+    assert await file_store.keys() == sorted([ORPHAN, file.id])
     # The next look at all bytes is due a grace period after the last one.
-    filing.clock.now_s += GRACE_S
+    file_store.clock.now_s += GRACE_S
     await sweeper.sweep()
-    assert await filing.keys() == [file.id]
+    assert await file_store.keys() == [file.id]
 
 
 @pytest.mark.parametrize("place", ["folder"], indirect=True)
 async def test_what_a_killed_upload_left_half_written_goes_too(
-    filing: Filing, place: Storage
+    file_store: RunningFileStore, place: Storage
 ) -> None:
     half = place.data_dir / FOLDER / f"{ORPHAN}#1"
     half.write_bytes(b"x" * MIB)
-    filing.clock.now_s = half.stat().st_mtime + GRACE_S + 1
-    await filing.sweeper().sweep()
+    file_store.clock.now_s = half.stat().st_mtime + GRACE_S + 1
+    await file_store.sweeper().sweep()
     assert not half.exists()
 
 
 @pytest.mark.parametrize("place", ["folder"], indirect=True)
-async def test_what_is_not_the_gateways_is_left_alone(filing: Filing, place: Storage) -> None:
+async def test_what_is_not_the_gateways_is_left_alone(
+    file_store: RunningFileStore, place: Storage
+) -> None:
     folder: Path = place.data_dir / FOLDER
     (folder / "notes.txt").write_bytes(b"mine")
-    filing.clock.now_s = (folder / "notes.txt").stat().st_mtime + 2 * GRACE_S
-    await filing.sweeper().sweep()
+    file_store.clock.now_s = (folder / "notes.txt").stat().st_mtime + 2 * GRACE_S
+    await file_store.sweeper().sweep()
     assert os.listdir(folder) == ["notes.txt"]
 
 
-async def test_one_sweeper_works_at_a_time_and_another_takes_over(filing: Filing) -> None:
-    first, second = filing.sweeper(), filing.sweeper()
+async def test_one_sweeper_works_at_a_time_and_another_takes_over(
+    file_store: RunningFileStore,
+) -> None:
+    first, second = file_store.sweeper(), file_store.sweeper()
     assert await first.sweep()
     assert not await second.sweep()
-    filing.clock.now_s += 179
+    file_store.clock.now_s += 179
     assert await first.sweep()
-    filing.clock.now_s += 179
+    file_store.clock.now_s += 179
     assert not await second.sweep()
-    filing.clock.now_s += 1
+    file_store.clock.now_s += 1
     assert await second.sweep()
     assert not await first.sweep()
     await second.stop()
@@ -101,10 +109,12 @@ async def test_a_sweeper_that_stops_does_not_end_anothers_lease(
     assert not await theirs.take()
 
 
-async def test_a_file_without_its_bytes_is_an_error_of_the_store(filing: Filing) -> None:
-    ada = filing.client()
+async def test_a_file_without_its_bytes_is_an_error_of_the_store(
+    file_store: RunningFileStore,
+) -> None:
+    ada = file_store.client()
     file = await ada.create(b"x")
-    await filing.blobs.delete(file.id)
+    await file_store.blobs.delete(file.id)
     with pytest.raises(GatewayError) as raised:
         await ada.read(file.id)
     assert reason_of(raised) == "storage_unavailable"

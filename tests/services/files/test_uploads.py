@@ -22,7 +22,7 @@ from services.files.blob_errors import storage_unavailable
 from services.files.metrics import Metrics
 from services.files.repository import FileRepository, Usage
 from services.files.uploads import Uploads
-from tests.services.files.filing import MIB, Bucket, Filing, reason_of
+from tests.services.files.running_file_store import MIB, Bucket, RunningFileStore, reason_of
 
 ADA = Caller("user_ada", "", PLAN_ENTERPRISE)
 # More than one part of an S3 upload.
@@ -58,23 +58,23 @@ async def stalling() -> AsyncIterator[CreateFileRequest]:
     yield CreateFileRequest()
 
 
-async def assert_nothing_stays(filing: Filing) -> None:
-    assert await filing.keys() == []
-    assert await filing.repository.usage(ADA.user_id) == NOTHING
+async def assert_nothing_stays(file_store: RunningFileStore) -> None:
+    assert await file_store.keys() == []
+    assert await file_store.repository.usage(ADA.user_id) == NOTHING
 
 
 async def test_an_upload_that_stalls_is_ended_and_frees_everything(
-    filing: Filing, place: Storage, s3: Bucket
+    file_store: RunningFileStore, place: Storage, s3: Bucket
 ) -> None:
     with pytest.raises(GatewayError) as raised:
-        await filing.uploads.receive(ADA, coming(LARGE, stalling))
+        await file_store.uploads.receive(ADA, coming(LARGE, stalling))
     assert (reason_of(raised), raised.value.param) == ("timeout", "file")
-    await assert_nothing_stays(filing)
+    await assert_nothing_stays(file_store)
     if place.blob_url:
         assert s3.unfinished() == 0
 
 
-async def test_an_upload_whose_caller_leaves_frees_everything(filing: Filing) -> None:
+async def test_an_upload_whose_caller_leaves_frees_everything(file_store: RunningFileStore) -> None:
     reached = asyncio.Event()
 
     async def leaving() -> AsyncIterator[CreateFileRequest]:
@@ -82,27 +82,27 @@ async def test_an_upload_whose_caller_leaves_frees_everything(filing: Filing) ->
         await asyncio.Event().wait()
         yield CreateFileRequest()
 
-    receiving = asyncio.create_task(filing.uploads.receive(ADA, coming(LARGE, leaving)))
+    receiving = asyncio.create_task(file_store.uploads.receive(ADA, coming(LARGE, leaving)))
     await reached.wait()
     receiving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await receiving
-    await assert_nothing_stays(filing)
+    await assert_nothing_stays(file_store)
 
 
-async def test_a_stall_is_told_over_grpc(filing: Filing) -> None:
-    call = filing.client().open_upload()
+async def test_a_stall_is_reported_over_grpc(file_store: RunningFileStore) -> None:
+    call = file_store.client().open_upload()
     await call.write(CreateFileRequest(header=FileHeader(filename="a")))
     assert (await call.code()).name == "DEADLINE_EXCEEDED"
-    assert await filing.keys() == []
+    assert await file_store.keys() == []
 
 
 @pytest.mark.parametrize("place", ["s3"], indirect=True)
 async def test_an_upload_that_a_bucket_refused_leaves_no_hidden_parts(
-    filing: Filing, place: Storage, s3: Bucket
+    file_store: RunningFileStore, place: Storage, s3: Bucket
 ) -> None:
     with pytest.raises(GatewayError) as raised:
-        await filing.uploads.receive(ADA, coming(LARGE + LARGE))
+        await file_store.uploads.receive(ADA, coming(LARGE + LARGE))
     assert reason_of(raised) == "too_large"
     assert s3.unfinished() == 0
 
@@ -110,8 +110,8 @@ async def test_an_upload_that_a_bucket_refused_leaves_no_hidden_parts(
 class SlowRepository(FileRepository):
     """Adds when it is told to, and afterwards fails where it is told to."""
 
-    def __init__(self, filing: Filing, failure: Exception | None = None) -> None:
-        super().__init__(filing.engine, filing.source)
+    def __init__(self, file_store: RunningFileStore, failure: Exception | None = None) -> None:
+        super().__init__(file_store.engine, file_store.source)
         self.asked = asyncio.Event()
         self.go_on = asyncio.Event()
         self._failure = failure
@@ -124,51 +124,61 @@ class SlowRepository(FileRepository):
             raise self._failure
 
 
-def uploads_with(filing: Filing, repository: FileRepository) -> Uploads:
+def uploads_with(file_store: RunningFileStore, repository: FileRepository) -> Uploads:
     return Uploads(
         repository,
-        filing.blobs,
-        filing.limits,
-        filing.source,
+        file_store.blobs,
+        file_store.limits,
+        file_store.source,
         Metrics(CollectorRegistry()),
-        filing.disk.reserve,
+        file_store.disk.reserve,
     )
 
 
-async def test_a_caller_who_leaves_during_the_commit_leaves_no_file(filing: Filing) -> None:
-    repository = SlowRepository(filing)
-    receiving = asyncio.create_task(uploads_with(filing, repository).receive(ADA, coming(b"short")))
+async def test_a_caller_who_leaves_during_the_commit_leaves_no_file(
+    file_store: RunningFileStore,
+) -> None:
+    repository = SlowRepository(file_store)
+    receiving = asyncio.create_task(
+        uploads_with(file_store, repository).receive(ADA, coming(b"short"))
+    )
     await repository.asked.wait()
     receiving.cancel()
     repository.go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await receiving
-    await assert_nothing_stays(filing)
+    await assert_nothing_stays(file_store)
 
 
-async def test_bytes_stay_when_nobody_knows_whether_the_row_is_there(filing: Filing) -> None:
-    repository = SlowRepository(filing, failure=storage_unavailable())
+async def test_bytes_stay_when_nobody_knows_whether_the_row_is_there(
+    file_store: RunningFileStore,
+) -> None:
+    repository = SlowRepository(file_store, failure=storage_unavailable())
     repository.go_on.set()
     with pytest.raises(GatewayError):
-        await uploads_with(filing, repository).receive(ADA, coming(b"short"))
-    [file_id] = await filing.client().ids()
-    assert await filing.client().content(file_id) == b"short"
+        await uploads_with(file_store, repository).receive(ADA, coming(b"short"))
+    [file_id] = await file_store.client().ids()
+    assert await file_store.client().content(file_id) == b"short"
 
 
-async def test_an_upload_that_commits_after_the_sweeper_is_refused(filing: Filing) -> None:
-    repository = SlowRepository(filing)
-    receiving = asyncio.create_task(uploads_with(filing, repository).receive(ADA, coming(b"short")))
+async def test_an_upload_that_commits_after_the_sweeper_is_refused(
+    file_store: RunningFileStore,
+) -> None:
+    repository = SlowRepository(file_store)
+    receiving = asyncio.create_task(
+        uploads_with(file_store, repository).receive(ADA, coming(b"short"))
+    )
     await repository.asked.wait()
-    filing.clock.now_s += filing.limits.orphan_grace_s / 2
+    file_store.clock.now_s += file_store.limits.orphan_grace_s / 2
     repository.go_on.set()
     with pytest.raises(GatewayError) as raised:
         await receiving
     assert reason_of(raised) == "storage_unavailable"
-    assert await filing.repository.usage(ADA.user_id) == NOTHING
+    assert await file_store.repository.usage(ADA.user_id) == NOTHING
 
 
-async def test_a_file_fits_the_quota_exactly_or_is_refused(filing: Filing) -> None:
-    bob = filing.client("bob", plan=PLAN_PERSONAL_FREE)
+async def test_a_file_fits_the_quota_exactly_or_is_refused(file_store: RunningFileStore) -> None:
+    bob = file_store.client("bob", plan=PLAN_PERSONAL_FREE)
     await bob.create(b"x" * 9_000)
     with pytest.raises(GatewayError) as raised:
         await bob.create(b"x" * 1_001)
@@ -180,12 +190,12 @@ async def test_a_file_fits_the_quota_exactly_or_is_refused(filing: Filing) -> No
     await bob.create(b"")
     await bob.delete(last.id)
     await bob.create(b"x" * 1_000)
-    assert await filing.repository.usage("user_bob") == Usage(3, 10_000)
-    assert len(await filing.keys()) == 3
+    assert await file_store.repository.usage("user_bob") == Usage(3, 10_000)
+    assert len(await file_store.keys()) == 3
 
 
-async def test_uploads_at_once_never_pass_the_quota(filing: Filing) -> None:
-    team = [filing.client(f"user{n}", "math", PLAN_PERSONAL_FREE) for n in range(10)]
+async def test_uploads_at_once_never_pass_the_quota(file_store: RunningFileStore) -> None:
+    team = [file_store.client(f"user{n}", "math", PLAN_PERSONAL_FREE) for n in range(10)]
     outcomes = await asyncio.gather(
         *(team[n % 10].create(b"x" * 330) for n in range(100)), return_exceptions=True
     )
@@ -195,16 +205,16 @@ async def test_uploads_at_once_never_pass_the_quota(filing: Filing) -> None:
     for error in refused:
         assert isinstance(error, GatewayError)
         assert error.code == "storage_quota_exceeded"
-    assert await filing.repository.usage("team_math") == Usage(30, 9_900)
-    assert await filing.keys() == sorted(kept)
+    assert await file_store.repository.usage("team_math") == Usage(30, 9_900)
+    assert await file_store.keys() == sorted(kept)
     assert sorted(await team[0].ids()) == sorted(kept)
 
 
 @pytest.mark.parametrize("place", ["folder"], indirect=True)
-async def test_a_full_disk_is_told_and_forgotten_once_there_is_room(
-    filing: Filing, place: Storage
+async def test_a_full_disk_is_reported_until_there_is_room(
+    file_store: RunningFileStore, place: Storage
 ) -> None:
-    ada = filing.client()
+    ada = file_store.client()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4 * MIB, hard))
     try:
@@ -214,7 +224,7 @@ async def test_a_full_disk_is_told_and_forgotten_once_there_is_room(
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert reason_of(raised) == "storage_unavailable"
     assert raised.value.retry_after_s
-    await assert_nothing_stays(filing)
+    await assert_nothing_stays(file_store)
     file = await ada.create(LARGE)
     assert await ada.content(file.id) == LARGE
 
@@ -222,9 +232,9 @@ async def test_a_full_disk_is_told_and_forgotten_once_there_is_room(
 @pytest.mark.parametrize("content", [b"short", LARGE])
 @pytest.mark.parametrize("place", ["s3"], indirect=True)
 async def test_a_bucket_that_is_down_is_an_error_until_it_is_back(
-    filing: Filing, place: Storage, s3: Bucket, content: bytes
+    file_store: RunningFileStore, place: Storage, s3: Bucket, content: bytes
 ) -> None:
-    ada = filing.client()
+    ada = file_store.client()
     before = await ada.create(b"before")
     s3.stop()
     try:
@@ -237,7 +247,7 @@ async def test_a_bucket_that_is_down_is_an_error_until_it_is_back(
         await ada.delete(before.id)
     finally:
         s3.start()
-    assert await filing.keys() == [before.id]
+    assert await file_store.keys() == [before.id]
     file = await ada.create(content)
     assert await ada.content(file.id) == content
-    assert await filing.repository.usage("user_ada") == Usage(1, len(content))
+    assert await file_store.repository.usage("user_ada") == Usage(1, len(content))

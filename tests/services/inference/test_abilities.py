@@ -14,10 +14,10 @@ from services.common.settings import Provider, parse
 from services.inference import abilities, discovery
 from services.inference.assembly import Inference
 from services.inference.http import Client
-from tests.running import serving
-from tests.services.inference.adapting import Lease
-from tests.services.inference.kept import Kept
-from tests.services.inference.remembering import Memories
+from tests.gateway_in_process import serving
+from tests.services.inference.fake_adaptation import FreeLease
+from tests.services.inference.fake_files import FakeFiles
+from tests.services.inference.fake_memories import FakeMemories
 
 IMAGE = conversation_pb2.MEDIA_KIND_IMAGE
 AUDIO = conversation_pb2.MEDIA_KIND_AUDIO
@@ -59,7 +59,7 @@ async def told(server: Server, *names: str):
         return await abilities.learn(client, {"one": one}, {"one": names})
 
 
-async def test_ollama_tells_of_each_model():
+async def test_ollama_reports_each_model():
     server = Server(OLLAMA)
     assert await told(server, *OLLAMA) == {
         ("one", "llava:latest"): frozenset({IMAGE}),
@@ -75,7 +75,7 @@ async def test_ollama_tells_of_each_model():
         ({"vision": False}, set()),
     ],
 )
-async def test_llama_server_tells_of_its_model(modalities, inputs):
+async def test_llama_server_reports_its_model(modalities, inputs):
     server = Server(props={"modalities": modalities})
     assert await told(server, "m") == {("one", "m"): frozenset(inputs)}
 
@@ -100,7 +100,7 @@ async def test_servers_of_other_networks_are_not_asked(monkeypatch):
         assert await abilities.learn(client, providers, {key: ["m"] for key in providers}) == {}
 
 
-async def test_a_local_model_is_asked_about_once_and_what_it_reads_is_known(monkeypatch):
+async def test_a_local_model_s_inputs_are_looked_up_once(monkeypatch):
     server = Server(OLLAMA)
     async with serving(server.app) as url:
         monkeypatch.setattr(discovery, "LOCAL_SERVERS", {"ollama": f"{url}/v1"})
@@ -109,9 +109,9 @@ async def test_a_local_model_is_asked_about_once_and_what_it_reads_is_known(monk
             SECRETS,
             Source(),
             CollectorRegistry(),
-            Kept({}),
-            Memories(),
-            Lease(),
+            FakeFiles({}),
+            FakeMemories(),
+            FreeLease(),
             DiskReserve(Path(), 0),
             {},
         )

@@ -93,7 +93,7 @@ def test_models_that_always_think_are_known_to(upstream: str) -> None:
     assert facts == ModelInfo(thinking=True, efforts=facts.efforts)
 
 
-def test_a_name_says_nothing_behind_a_provider_of_another_dialect() -> None:
+def test_names_mean_nothing_at_providers_of_other_dialects() -> None:
     assert facts_of("openai", "claude-haiku-4-5") == UNKNOWN
     assert facts_of("anthropic", "gpt-4o") == UNKNOWN
     assert facts_of("sandbox", "gpt-4o") == UNKNOWN
@@ -114,13 +114,11 @@ def test_a_name_says_nothing_behind_a_provider_of_another_dialect() -> None:
         ("", ""),
     ],
 )
-def test_bare_names_belong_to_the_maker_whose_beginning_they_have(
-    upstream: str, maker: str
-) -> None:
+def test_bare_names_match_makers_by_their_prefix(upstream: str, maker: str) -> None:
     assert maker_of(upstream) == maker
 
 
-def test_every_listed_model_has_a_name_for_people_and_is_claimed_by_its_maker() -> None:
+def test_listed_models_have_a_display_name_and_a_maker() -> None:
     for kind, maker in MAKERS.items():
         for upstream, facts in maker.models.items():
             assert facts.display_name
@@ -211,7 +209,7 @@ def test_every_section_of_context_sizes_is_there() -> None:
         assert all(name and 0 < size < 100_000_000 for name, size in section.items())
 
 
-def test_what_models_refuse_and_are_asked_for_has_names_that_the_settings_know():
+def test_field_names_in_the_catalogue_are_valid_settings():
     makers = TABLE["makers"].values()
     entries = [
         *TABLE["servers"],

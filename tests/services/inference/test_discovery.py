@@ -13,10 +13,10 @@ from services.common.settings import Provider, Server, parse
 from services.inference import discovery
 from services.inference.assembly import Inference
 from services.inference.http import Client
-from tests.running import serving
-from tests.services.inference.adapting import Lease
-from tests.services.inference.kept import Kept
-from tests.services.inference.remembering import Memories
+from tests.gateway_in_process import serving
+from tests.services.inference.fake_adaptation import FreeLease
+from tests.services.inference.fake_files import FakeFiles
+from tests.services.inference.fake_memories import FakeMemories
 from tests.waiting import until
 
 SECRETS = Secrets({"k": b"s" * 32}, "k", b"c" * 32)
@@ -142,7 +142,7 @@ async def test_googles_models_are_listed_a_page_at_a_time():
 
 
 @pytest.mark.parametrize("answer", [{"error": {"code": 403}}, [], "not JSON", None])
-async def test_what_is_no_list_of_googles_models_tells_none(answer):
+async def test_an_invalid_list_of_google_models_is_empty(answer):
     async with serving(server(answer)) as url, Client(connect_timeout_s=5) as client:
         one = Provider(kind="gemini", base_url=f"{url}/v1")
         assert await discovery.learn(client, {"one": one}) == {}
@@ -175,9 +175,9 @@ async def test_a_providers_models_stay_known_while_it_does_not_answer():
             SECRETS,
             Source(),
             CollectorRegistry(),
-            Kept({}),
-            Memories(),
-            Lease(),
+            FakeFiles({}),
+            FakeMemories(),
+            FreeLease(),
             DiskReserve(Path(), 0),
             {},
         )
@@ -246,9 +246,9 @@ async def test_a_local_server_joins_with_its_models(monkeypatch):
             SECRETS,
             Source(),
             CollectorRegistry(),
-            Kept({}),
-            Memories(),
-            Lease(),
+            FakeFiles({}),
+            FakeMemories(),
+            FreeLease(),
             DiskReserve(Path(), 0),
             {},
         )
@@ -267,9 +267,9 @@ async def test_settings_read_again_take_effect():
         SECRETS,
         Source(),
         CollectorRegistry(),
-        Kept({}),
-        Memories(),
-        Lease(),
+        FakeFiles({}),
+        FakeMemories(),
+        FreeLease(),
         DiskReserve(Path(), 0),
         {},
     )

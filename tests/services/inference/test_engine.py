@@ -19,15 +19,15 @@ from services.inference.providers.base import Call
 from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.thinking import Signer
-from tests.services.inference.adapting import adaptation
-from tests.services.inference.kept import Kept
-from tests.services.inference.remembering import Memories
+from tests.services.inference.fake_adaptation import adaptation
+from tests.services.inference.fake_files import FakeFiles
+from tests.services.inference.fake_memories import FakeMemories
 
 DISABLED = pb.FALLBACK_MODE_DISABLED
 SIGNER = Signer({"k1": b"s" * 32}, "k1")
 
 
-class Played:
+class PlayedProvider:
     """A provider that plays batches; an exception among them is raised."""
 
     name = "played"
@@ -81,7 +81,7 @@ def end(reason=conversation.FINISH_REASON_END_TURN) -> list[Event]:
     return [Event(finish=Finish(reason=reason)), Event(usage=Usage(input_tokens=3))]
 
 
-def engine(provider: Played, **model: object) -> Engine:
+def engine(provider: PlayedProvider, **model: object) -> Engine:
     settings = {"played": Provider(kind="openai", base_url="http://127.0.0.1")}
     models = Models([Model(name="m", provider="played", **model)], settings, {}, {})
     clock = iter(range(1000))
@@ -90,8 +90,8 @@ def engine(provider: Played, **model: object) -> Engine:
     return Engine(
         routes,
         SIGNER,
-        Kept({}),
-        Memories(),
+        FakeFiles({}),
+        FakeMemories(),
         Limits(),
         Memory(),
         metrics,
@@ -111,8 +111,8 @@ async def events_of(engine: Engine, wanted: GenerateRequest) -> list[Event]:
 
 async def test_a_stream_and_a_whole_answer_are_the_same():
     batches = [[start(), *text("a", "b")], end()]
-    whole = await engine(Played(batches)).generate(request())
-    streamed = await events_of(engine(Played(batches)), request())
+    whole = await engine(PlayedProvider(batches)).generate(request())
+    streamed = await events_of(engine(PlayedProvider(batches)), request())
     assert whole.choices[0].blocks[0].text == "ab"
     assert "".join(event.text for event in streamed) == "ab"
     assert whole.served == streamed[0].start.served
@@ -121,16 +121,18 @@ async def test_a_stream_and_a_whole_answer_are_the_same():
     assert list(whole.served.dropped) == ["seed"]
 
 
-async def test_a_failure_tells_what_was_tried_and_for_how_long():
+async def test_a_failure_lists_its_attempts_and_their_durations():
     failure = UpstreamError(errors_pb2.REASON_UPSTREAM_ERROR, "it failed", status=500)
     with pytest.raises(UpstreamError) as failed:
-        await engine(Played([failure]), upstream="u").generate(request(fallback=DISABLED))
+        await engine(PlayedProvider([failure]), upstream="u").generate(request(fallback=DISABLED))
     (attempt,) = failed.value.attempts
     assert (attempt.model, attempt.status, attempt.duration_ms) == ("played/u", 500, 1000)
 
 
 async def test_a_stop_string_ends_the_answer_and_the_providers_call():
-    provider = Played([[start(), *text("one ", "tw", "o three")[:-1]], text("never read"), end()])
+    provider = PlayedProvider(
+        [[start(), *text("one ", "tw", "o three")[:-1]], text("never read"), end()]
+    )
     wanted = request(stop_sequences=["two"])
     events = await events_of(engine(provider), wanted)
     assert "".join(event.text for event in events) == "one "
@@ -144,21 +146,21 @@ async def test_a_stop_string_ends_the_answer_and_the_providers_call():
     assert list(wanted.stop_sequences) == ["two"]
 
 
-async def test_usage_is_estimated_where_the_provider_was_left_before_it_told():
-    provider = Played([[start(), *text("one two three")[:-1]], end()])
+async def test_usage_is_estimated_when_the_provider_sent_none():
+    provider = PlayedProvider([[start(), *text("one two three")[:-1]], end()])
     whole = await engine(provider).generate(request(stop_sequences=["two"]))
     assert whole.usage.input_tokens > 0
     assert whole.usage.output_tokens > 0
 
 
-async def test_usage_that_was_told_is_not_estimated():
-    provider = Played([[start(), *text("one two"), *end()]])
+async def test_usage_that_was_reported_is_not_estimated():
+    provider = PlayedProvider([[start(), *text("one two"), *end()]])
     whole = await engine(provider).generate(request(stop_sequences=["two"]))
     assert whole.usage == Usage(input_tokens=3)
 
 
-async def test_a_caller_of_the_same_dialect_leaves_stop_strings_to_the_provider():
-    provider = Played([[start(), *text("one"), *end()]])
+async def test_same_dialect_stop_strings_are_the_provider_s():
+    provider = PlayedProvider([[start(), *text("one"), *end()]])
     await engine(provider).generate(
         request(stop_sequences=["two"], dialect=conversation.DIALECT_OPENAI)
     )
@@ -167,7 +169,7 @@ async def test_a_caller_of_the_same_dialect_leaves_stop_strings_to_the_provider(
 
 
 async def test_a_prefill_is_never_repeated():
-    provider = Played([[start(), *text("Once upon", " a time"), *end()]])
+    provider = PlayedProvider([[start(), *text("Once upon", " a time"), *end()]])
     prefill = Message(role=conversation.ROLE_ASSISTANT, blocks=[Block(text="Once upon")])
     wanted = request()
     wanted.messages.append(prefill)
@@ -177,7 +179,7 @@ async def test_a_prefill_is_never_repeated():
 
 @pytest.mark.parametrize(("refuses", "said"), [(["prefill"], " a time"), ([], "Once upon a time")])
 async def test_a_model_that_is_known_to_refuse_a_prefill_repeats_none(refuses, said):
-    provider = Played([[start(), *text("Once upon", " a time"), *end()]])
+    provider = PlayedProvider([[start(), *text("Once upon", " a time"), *end()]])
     provider.prefills = True
     wanted = request()
     prefill = Message(role=conversation.ROLE_ASSISTANT, blocks=[Block(text="Once upon")])
@@ -192,7 +194,7 @@ async def test_thinking_that_nobody_signed_is_signed_by_the_gateway():
         Event(thinking="hmm"),
         Event(block_stop=pb.BlockStop()),
     ]
-    provider = Played([[start(), *thinking, *end()]])
+    provider = PlayedProvider([[start(), *thinking, *end()]])
     whole = await engine(provider).generate(request())
     signed = whole.choices[0].blocks[0].thinking
     assert SIGNER.verify(signed.signature, signed.text)
@@ -214,8 +216,8 @@ def thoughtful() -> GenerateRequest:
     return wanted
 
 
-async def test_a_provider_that_doubts_a_signature_is_asked_once_more_without_thinking():
-    provider = Played([doubting()], [[start(), *text("ok"), *end()]])
+async def test_a_refused_signature_is_retried_without_thinking():
+    provider = PlayedProvider([doubting()], [[start(), *text("ok"), *end()]])
     whole = await engine(provider).generate(thoughtful())
     assert whole.choices[0].blocks[0].text == "ok"
     assert whole.served.attempts == 2
@@ -227,21 +229,21 @@ async def test_a_provider_that_doubts_a_signature_is_asked_once_more_without_thi
 
 
 async def test_it_is_not_asked_a_third_time():
-    provider = Played([doubting()], [doubting()])
+    provider = PlayedProvider([doubting()], [doubting()])
     with pytest.raises(UpstreamError):
         await engine(provider).generate(thoughtful())
     assert len(provider.calls) == 2
 
 
-async def test_an_answer_that_has_begun_is_never_begun_again_because_of_a_signature():
-    provider = Played([[start(), *text("a")], doubting()], [[start(), *end()]])
+async def test_a_started_answer_is_not_retried_for_a_signature():
+    provider = PlayedProvider([[start(), *text("a")], doubting()], [[start(), *end()]])
     with pytest.raises(UpstreamError):
         await events_of(engine(provider), thoughtful())
     assert len(provider.calls) == 1
 
 
-async def test_more_tokens_than_the_model_writes_are_refused_before_it_is_asked():
-    provider = Played()
+async def test_too_many_max_tokens_are_refused_before_the_call():
+    provider = PlayedProvider()
     with pytest.raises(GatewayError) as refused:
         await engine(provider, max_output_tokens=10).generate(request(max_tokens=11))
     assert refused.value.param == "max_tokens"
@@ -257,15 +259,15 @@ async def test_more_tokens_than_the_model_writes_are_refused_before_it_is_asked(
     ],
 )
 async def test_tokens_are_the_providers_count_or_else_an_estimate(counts, estimated):
-    provider = Played()
+    provider = PlayedProvider()
     provider.counts = counts
     counted = await engine(provider).count_tokens(request())
     assert counted.estimated is estimated
     assert counted.input_tokens == 7 or estimated
 
 
-async def test_a_request_that_the_provider_refuses_to_count_is_refused():
-    provider = Played()
+async def test_a_count_refused_by_the_provider_is_refused():
+    provider = PlayedProvider()
     provider.counts = UpstreamError(errors_pb2.REASON_UPSTREAM_REJECTED, "no", status=400)
     with pytest.raises(UpstreamError):
         await engine(provider).count_tokens(request())

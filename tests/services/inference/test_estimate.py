@@ -50,7 +50,7 @@ def test_known_texts_come_out_high_but_not_beyond_all_bounds(text: str, true_cou
     assert true_count <= estimate_tokens(text) <= 2 * true_count + 3
 
 
-def test_each_character_of_a_foreign_script_counts_for_one_token_or_two() -> None:
+def test_non_latin_characters_count_one_or_two_tokens() -> None:
     for text in ("漢字" * 500, "при" * 333, "🙂" * 1000):
         assert len(text) <= estimate_tokens(text) <= 2 * len(text) + 1
 
@@ -131,6 +131,6 @@ def test_a_recording_costs_by_its_size() -> None:
     assert cost(Block(media=Media(kind=AUDIO, url="https://x/y.mp3"))) > minute
 
 
-def test_a_file_that_is_not_utf_8_is_estimated_all_the_same() -> None:
+def test_a_file_that_is_not_utf_8_is_still_estimated() -> None:
     media = Media(kind=DOCUMENT, data=b"\xff\xfe" * 50, mime_type="text/plain")
     assert cost(Block(media=media)) == 51

@@ -9,7 +9,7 @@ from services.common.errors import GatewayError
 from services.inference.files import place_files, texts_as_blocks
 from services.inference.media import find_media
 from services.inference.providers.base import Target
-from tests.services.inference.kept import Kept
+from tests.services.inference.fake_files import FakeFiles
 
 DOCUMENT = conversation.MEDIA_KIND_DOCUMENT
 OFF = Multimodal(enabled=False)
@@ -30,13 +30,15 @@ def asked(*blocks: Block, dialect=conversation.DIALECT_OPENAI) -> GenerateReques
     return GenerateRequest(messages=[message], dialect=dialect)
 
 
-async def placed(request: GenerateRequest, at_most: int = 100, keep_foreign: bool = False) -> Kept:
-    kept = Kept(STORE)
+async def placed(
+    request: GenerateRequest, at_most: int = 100, keep_foreign: bool = False
+) -> FakeFiles:
+    kept = FakeFiles(STORE)
     await place_files(find_media(request), kept, at_most=at_most, keep_foreign=keep_foreign)
     return kept
 
 
-async def test_a_file_is_what_its_own_type_says_whatever_the_caller_called_it():
+async def test_a_file_s_stored_type_wins_over_the_caller_s():
     request = asked(named(PICTURE))
     await placed(request)
     media = request.messages[0].blocks[0].media
@@ -51,7 +53,7 @@ async def test_the_callers_own_title_stays():
     assert request.messages[0].blocks[0].media.name == "My notes"
 
 
-async def test_a_file_named_twice_is_read_once_and_stands_in_both_places():
+async def test_a_file_named_twice_is_read_once():
     result = Block(tool_result=ToolResult(tool_use_id="t", blocks=[named(PICTURE)]))
     request = asked(named(PICTURE), result)
     kept = await placed(request)
@@ -60,7 +62,7 @@ async def test_a_file_named_twice_is_read_once_and_stands_in_both_places():
 
 
 @pytest.mark.parametrize("unknown", [f"file-{'9' * 26}", "file-x", "someone-elses"])
-async def test_a_file_that_is_not_the_callers_is_not_found_where_it_is_named(unknown):
+async def test_another_user_s_file_is_not_found(unknown):
     path = "messages[0].blocks[1]"
     with pytest.raises(GatewayError) as refused:
         await placed(asked(Block(text="a"), named(unknown)))
@@ -68,7 +70,7 @@ async def test_a_file_that_is_not_the_callers_is_not_found_where_it_is_named(unk
     assert refused.value.message.startswith(path)
 
 
-async def test_a_providers_own_id_is_left_to_a_provider_that_takes_them():
+async def test_provider_file_ids_pass_to_providers_that_take_them():
     request = asked(named("file-abc123"), named(PICTURE))
     await placed(request, keep_foreign=True)
     assert request.messages[0].blocks[0].media.file_id == "file-abc123"

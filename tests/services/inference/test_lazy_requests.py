@@ -12,8 +12,8 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, Memory, Tool
 from services.common.errors import UpstreamError
 from services.common.lazy_request import LazyRequest
 from services.inference.providers.base import Call
-from tests.services.inference.fallback.scripted import (
-    House,
+from tests.services.inference.fallback.scripted_engine import (
+    ScriptedEngine,
     answer,
     broken,
     failing,
@@ -39,8 +39,10 @@ def lazy(model: str = "a", **fields: Any) -> LazyRequest:
     return LazyRequest(given, FIELDS, add, size=100, only_maker=False)
 
 
-def calls_of(house: House) -> list[Call]:
-    return [call for _, call in sorted((*house.p.calls, *house.q.calls), key=lambda one: one[0])]
+def calls_of(scripted: ScriptedEngine) -> list[Call]:
+    return [
+        call for _, call in sorted((*scripted.p.calls, *scripted.q.calls), key=lambda one: one[0])
+    ]
 
 
 def is_complete(call: Call) -> bool:
@@ -52,56 +54,56 @@ def is_complete(call: Call) -> bool:
 @BOTH
 @in_no_time
 async def test_it_goes_as_it_is_to_who_takes_it(stream: bool) -> None:
-    house = House()
-    text, _, _ = await house.ask(stream, lazy())
+    scripted = ScriptedEngine()
+    text, _, _ = await scripted.ask(stream, lazy())
     assert text == "I am a"
-    (call,) = calls_of(house)
+    (call,) = calls_of(scripted)
     assert call.source == SOURCE
     assert not (call.request.messages or call.request.tools)
 
 
-def other_dialect(house: House) -> None:
-    house.p.dialect = conversation.DIALECT_ANTHROPIC
+def other_dialect(scripted: ScriptedEngine) -> None:
+    scripted.p.dialect = conversation.DIALECT_ANTHROPIC
 
 
-def other_forms(house: House) -> None:
-    house.p.sources = False
+def other_forms(scripted: ScriptedEngine) -> None:
+    scripted.p.sources = False
 
 
 @BOTH
 @pytest.mark.parametrize("who", [other_dialect, other_forms])
 @in_no_time
 async def test_who_does_not_take_it_is_asked_in_their_words(
-    who: Callable[[House], None], stream: bool
+    who: Callable[[ScriptedEngine], None], stream: bool
 ) -> None:
-    house = House()
-    who(house)
-    await house.ask(stream, lazy())
-    assert [is_complete(call) for call in calls_of(house)] == [True]
+    scripted = ScriptedEngine()
+    who(scripted)
+    await scripted.ask(stream, lazy())
+    assert [is_complete(call) for call in calls_of(scripted)] == [True]
 
 
 @BOTH
 @in_no_time
-async def test_a_model_that_stands_in_may_need_its_translation(stream: bool) -> None:
-    house = House(fallbacks=("b", "pre"))
-    house.q.sources = False
+async def test_a_fallback_model_may_need_a_translation(stream: bool) -> None:
+    scripted = ScriptedEngine(fallbacks=("b", "pre"))
+    scripted.q.sources = False
     for model in ("a", "b"):
-        house.p.plays(model, [failing(500)])
-    text, served, _ = await house.ask(stream, lazy())
+        scripted.p.plays(model, [failing(500)])
+    text, served, _ = await scripted.ask(stream, lazy())
     assert (text, served.model) == ("I am pre", "pre")
-    asked = [(call.target.upstream, is_complete(call)) for call in calls_of(house)]
+    asked = [(call.target.upstream, is_complete(call)) for call in calls_of(scripted)]
     assert asked == [*[("a", False)] * 3, *[("b", False)] * 3, ("pre", True)]
 
 
 @in_no_time
 async def test_an_answer_that_breaks_off_is_gone_on_with() -> None:
-    house = House(fallbacks=("pre",))
-    house.p.plays("a", broken("I am a long answer, and ", silence()))
-    house.q.plays("pre", answer("this is its end"))
-    batches = await house.engine.stream(lazy())
+    scripted = ScriptedEngine(fallbacks=("pre",))
+    scripted.p.plays("a", broken("I am a long answer, and ", silence()))
+    scripted.q.plays("pre", answer("this is its end"))
+    batches = await scripted.engine.stream(lazy())
     events = [event async for batch in batches for event in batch]
     assert text_of(events) == "I am a long answer, and this is its end"
-    first, second = calls_of(house)
+    first, second = calls_of(scripted)
     assert not is_complete(first)
     assert [message.blocks[0].text for message in second.request.messages] == [
         "Hi",
@@ -112,28 +114,26 @@ async def test_an_answer_that_breaks_off_is_gone_on_with() -> None:
 @BOTH
 @pytest.mark.parametrize("model", ["a", "short"])
 @in_no_time
-async def test_thinking_that_is_refused_is_left_out_of_its_translation(
-    model: str, stream: bool
-) -> None:
-    house = House()
+async def test_refused_thinking_is_left_out_of_the_translation(model: str, stream: bool) -> None:
+    scripted = ScriptedEngine()
     refused = UpstreamError(
         errors_pb2.REASON_UPSTREAM_REJECTED,
         "it said 400",
         status=400,
         body="messages.1.content.0: Invalid `signature` in `thinking` block",
     )
-    house.p.plays(model, [refused], answer("I am a"))
-    await house.ask(stream, lazy(model, max_tokens=1000, lowers_max_tokens=True))
-    assert [is_complete(call) for call in calls_of(house)] == [False, True]
+    scripted.p.plays(model, [refused], answer("I am a"))
+    await scripted.ask(stream, lazy(model, max_tokens=1000, lowers_max_tokens=True))
+    assert [is_complete(call) for call in calls_of(scripted)] == [False, True]
 
 
 @BOTH
 @in_no_time
 async def test_memory_reads_its_translation(stream: bool) -> None:
-    house = House()
-    await house.ask(stream, lazy(memory=Memory(memory_id="x")))
-    assert [is_complete(call) for call in calls_of(house)] == [True]
-    (turn,) = house.memories.turns
+    scripted = ScriptedEngine()
+    await scripted.ask(stream, lazy(memory=Memory(memory_id="x")))
+    assert [is_complete(call) for call in calls_of(scripted)] == [True]
+    (turn,) = scripted.memories.turns
     assert turn.opening.messages[0].blocks[0].text == "Hi"
 
 

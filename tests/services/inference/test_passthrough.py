@@ -11,11 +11,11 @@ from gateway.inference.v1.inference_pb2 import (
     Memory,
     Served,
 )
-from tests.services.inference.fallback.scripted import (
+from tests.services.inference.fallback.scripted_engine import (
     DISABLED,
     STRICT,
-    House,
     Line,
+    ScriptedEngine,
     answer,
     chain,
     cut,
@@ -45,9 +45,9 @@ def but(wanted: GenerateRequest = PLAIN, **fields: object) -> GenerateRequest:
     return other
 
 
-def allowed(house: House) -> list[bool]:
+def allowed(scripted: ScriptedEngine) -> list[bool]:
     """Tell of each call whether its answer may be given passthrough."""
-    return [call.takes_passthrough for _, call in house.p.calls]
+    return [call.takes_passthrough for _, call in scripted.p.calls]
 
 
 @pytest.mark.parametrize(
@@ -72,84 +72,84 @@ def allowed(house: House) -> list[bool]:
 async def test_an_answer_may_go_verbatim_if_nothing_is_done_to_it(
     wanted: GenerateRequest, goes: bool
 ) -> None:
-    house = House()
-    await house.engine.generate(wanted)
-    assert allowed(house) == [goes]
+    scripted = ScriptedEngine()
+    await scripted.engine.generate(wanted)
+    assert allowed(scripted) == [goes]
 
 
 @in_no_time
 async def test_no_stream_is_given_verbatim() -> None:
-    house = House()
-    await house.stream(PLAIN)
-    assert allowed(house) == [False]
+    scripted = ScriptedEngine()
+    await scripted.stream(PLAIN)
+    assert allowed(scripted) == [False]
 
 
 @in_no_time
 async def test_no_answer_comes_verbatim_by_way_of_a_stream() -> None:
     # A model is listened to as it speaks where another would be asked if it were silent.
-    house = House()
-    await house.engine.generate(but(fallback=0))
-    assert allowed(house) == [False]
+    scripted = ScriptedEngine()
+    await scripted.engine.generate(but(fallback=0))
+    assert allowed(scripted) == [False]
 
 
 @in_no_time
 async def test_the_stop_strings_that_the_gateway_finds_are_found() -> None:
-    house = House()
-    house.p.tells_stop_sequence = False
-    house.p.dialect = conversation.DIALECT_UNSPECIFIED
-    house.p.plays("a", answer("one two"))
-    whole = await house.engine.generate(but(dialect=0, stop_sequences=["two"]))
-    assert allowed(house) == [False]
+    scripted = ScriptedEngine()
+    scripted.p.tells_stop_sequence = False
+    scripted.p.dialect = conversation.DIALECT_UNSPECIFIED
+    scripted.p.plays("a", answer("one two"))
+    whole = await scripted.engine.generate(but(dialect=0, stop_sequences=["two"]))
+    assert allowed(scripted) == [False]
     assert whole.choices[0].blocks[0].text == "one "
 
 
 @in_no_time
-async def test_an_answer_that_is_given_verbatim_is_passed_on_with_usage_and_who_served() -> None:
-    house = House()
-    house.p.plays("a", passthrough())
-    whole = await house.engine.generate(PLAIN)
+async def test_a_passthrough_answer_has_usage_and_route_info() -> None:
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", passthrough())
+    whole = await scripted.engine.generate(PLAIN)
     assert (whole.passthrough, whole.usage) == (JSON, Usage(input_tokens=3))
     assert whole.served == Served(model="a", provider="p", step="primary", attempts=1)
     assert not whole.choices
-    assert house.counted("served") == 1
+    assert scripted.counted("served") == 1
 
 
 @in_no_time
-async def test_an_answer_that_is_given_verbatim_ends_the_search_for_one() -> None:
-    house = House(fallbacks=("b",))
-    house.p.plays("a", [cut()])
-    house.p.plays("b", passthrough())
-    whole = await house.engine.generate(but(fallback=0))
+async def test_a_passthrough_answer_ends_the_chain() -> None:
+    scripted = ScriptedEngine(fallbacks=("b",))
+    scripted.p.plays("a", [cut()])
+    scripted.p.plays("b", passthrough())
+    whole = await scripted.engine.generate(but(fallback=0))
     # The last model is not listened to as it speaks: nobody would be asked instead.
-    assert allowed(house)[-1]
+    assert allowed(scripted)[-1]
     assert whole.passthrough == JSON
-    assert (whole.served.step, whole.served.attempts) == ("fallback-1", len(house.p.calls))
+    assert (whole.served.step, whole.served.attempts) == ("fallback-1", len(scripted.p.calls))
 
 
 @in_no_time
 async def test_each_step_of_a_chain_may_answer_verbatim() -> None:
-    house = House()
-    house.p.plays("a", [failing(500)])
-    house.p.plays("b", passthrough())
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [failing(500)])
+    scripted.p.plays("b", passthrough())
     wanted = chain("a", "b", mode=STRICT, takes_passthrough=True, dialect=OPENAI)
-    whole = await house.engine.generate(wanted)
-    assert allowed(house) == [True, True]
+    whole = await scripted.engine.generate(wanted)
+    assert allowed(scripted) == [True, True]
     assert (whole.passthrough, whole.served.step, whole.served.attempts) == (JSON, "s2", 2)
 
 
 @in_no_time
 async def test_a_provider_that_may_answer_verbatim_need_not() -> None:
-    house = House()
-    text, served, usage = await house.ask(False, PLAIN)
-    assert allowed(house) == [True]
+    scripted = ScriptedEngine()
+    text, served, usage = await scripted.ask(False, PLAIN)
+    assert allowed(scripted) == [True]
     assert (text, served.attempts, usage.output_tokens) == ("I am a", 1, 3)
 
 
 @in_no_time
 async def test_a_remembered_answer_is_read() -> None:
-    house = House()
-    await house.engine.generate(but(memory=Memory(memory_id="m")))
-    (turn,) = house.memories.turns
+    scripted = ScriptedEngine()
+    await scripted.engine.generate(but(memory=Memory(memory_id="m")))
+    (turn,) = scripted.memories.turns
     assert [text_of(message) for message in turn.answers] == ["I am a"]
 
 

@@ -53,7 +53,7 @@ def test_a_configured_name_wins_over_every_other_reading() -> None:
         assert [model.name for model in there.list()].count(name) == 1
 
 
-def test_a_configured_model_takes_from_the_catalogue_what_it_does_not_say() -> None:
+def test_catalogue_facts_fill_in_configured_models() -> None:
     there = models(
         [
             Model(name="fast", provider="openai", upstream="gpt-4o-mini", fallbacks=["claude"]),
@@ -85,7 +85,7 @@ def test_a_configured_model_takes_from_the_catalogue_what_it_does_not_say() -> N
     assert llama.inputs == {DOCUMENT, AUDIO, VIDEO}
 
 
-def test_any_model_of_a_provider_answers_to_provider_slash_model() -> None:
+def test_any_model_is_found_as_provider_slash_model() -> None:
     target = models().resolve("ollama/org/qwen3:8b")
     assert (target.name, target.provider, target.upstream) == (
         "ollama/org/qwen3:8b",
@@ -116,7 +116,7 @@ def test_another_sandbox_has_the_same_models_under_its_own_name() -> None:
     not_found(there, "play/other")
 
 
-def test_a_provider_that_is_called_sandbox_is_what_its_settings_say() -> None:
+def test_a_provider_named_sandbox_follows_its_settings() -> None:
     there = models(providers={"sandbox": LOCAL})
     assert there.resolve("sandbox/other").upstream == "other"
 
@@ -153,7 +153,7 @@ def test_a_bare_name_goes_to_nobody_but_its_maker(providers: Mapping[str, Provid
     not_found(models(providers=providers), "gpt-4o")
 
 
-def test_a_bare_name_with_two_takers_is_refused_with_the_ways_to_say_it() -> None:
+def test_an_ambiguous_name_is_refused_with_its_candidates() -> None:
     error = not_found(models(providers={"openai": LOCAL, "eu": OPENAI}), "gpt-4o")
     assert "openai/gpt-4o or eu/gpt-4o" in error.message
 
@@ -163,7 +163,7 @@ def test_names_of_nothing_are_not_found(name: str) -> None:
     assert repr(name) in not_found(models(), name).message
 
 
-def test_configured_models_are_listed_first_and_all_others_by_name() -> None:
+def test_configured_models_are_listed_before_the_others() -> None:
     there = models(
         [Model(name="z", provider="openai"), Model(name="a", provider="openai")],
         learnt={"ollama": ["qwen3", "llama3"], "gone": ["x"], "sandbox": ["y"]},
@@ -195,7 +195,7 @@ def test_a_model_is_described_by_what_is_known_of_it() -> None:
     assert fast.HasField("thinking")
 
 
-def test_a_model_that_is_not_listed_can_be_described_and_unknown_facts_stay_out() -> None:
+def test_an_unlisted_model_has_no_unknown_facts() -> None:
     model = models().get("ollama/llama3")
     assert (model.name, model.display_name) == ("ollama/llama3", "ollama/llama3")
     assert (model.context_window, model.max_output_tokens, list(model.inputs)) == (0, 0, [])
@@ -205,7 +205,7 @@ def test_a_model_that_is_not_listed_can_be_described_and_unknown_facts_stay_out(
     assert models().get("sandbox/fail-401").display_name == "Sandbox, failing"
 
 
-def test_a_name_that_is_too_long_is_found_nowhere_and_remembered_nowhere() -> None:
+def test_a_too_long_name_is_neither_found_nor_cached() -> None:
     assert len(not_found(models(), "openai/" + "x" * 1_000_000).message) < 300
     assert models().resolve("openai/" + "x" * 249).upstream == "x" * 249
 
@@ -266,7 +266,7 @@ def test_the_most_specific_of_names_and_wildcards_counts() -> None:
     }
 
 
-def test_a_wildcard_leaves_models_to_the_provider_that_a_name_begins_with() -> None:
+def test_a_provider_prefix_wins_over_a_wildcard() -> None:
     everything = Model(name="*", provider="ollama", upstream="any")
     there = models([everything], learnt={"openai": ["gpt-5"]})
     assert there.resolve("openai/gpt-4o").provider == "openai"
@@ -288,7 +288,7 @@ def test_wildcards_are_no_models_to_list_or_to_ask_for() -> None:
     not_found(there, "gpt-4o")
 
 
-def test_a_model_is_what_its_server_and_its_family_are_and_the_settings_above() -> None:
+def test_settings_override_server_and_family_facts() -> None:
     there = models(
         [
             Model(name="o3", provider="openai"),
@@ -319,7 +319,7 @@ def test_a_servers_own_switch_counts_before_that_of_a_family() -> None:
     assert off == {"chat_template_kwargs": {"enable_thinking": False}}
 
 
-def test_a_model_that_the_catalogue_lacks_has_the_size_it_has_at_its_server() -> None:
+def test_unknown_models_have_the_size_their_server_lists() -> None:
     provider = Provider(kind="openai", base_url="https://api.groq.com/openai/v1")
     models = Models([], {"groq": provider}, {}, {})
     assert models.resolve("groq/openai/gpt-oss-120b").context_window == 131_072

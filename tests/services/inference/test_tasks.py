@@ -19,7 +19,7 @@ from services.common.database import open_engine
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.secrets import load_secrets
 from services.common.settings import Storage
-from tests.running import running
+from tests.gateway_in_process import running_gateway
 
 SUMMARISE = pb.RunTaskRequest(
     task=pb.TASK_SUMMARISE,
@@ -28,7 +28,7 @@ SUMMARISE = pb.RunTaskRequest(
 EMBED = pb.RunTaskRequest(task=pb.TASK_EMBED, texts=["a dog", "two cats"])
 
 
-class Asking:
+class TaskCaller:
     """Asks a gateway for side jobs, as the gateway's own."""
 
     def __init__(self, stub: InferenceServiceStub, credential: bytes, key: str) -> None:
@@ -50,36 +50,36 @@ class Asking:
 
 
 @asynccontextmanager
-async def asking(
+async def task_caller(
     folder: Path, upstream: web.Application | None = None, **roles: str
-) -> AsyncIterator[Asking]:
-    async with running(folder, upstream, roles=roles) as gateway:
+) -> AsyncIterator[TaskCaller]:
+    async with running_gateway(folder, upstream, roles=roles) as gateway:
         database = open_engine(Storage(data_dir=folder))
         credential = (await load_secrets(database)).service_credential
         await database.dispose()
         async with open_channel(gateway.grpc, max_message=1 << 22) as channel:
-            yield Asking(InferenceServiceStub(channel), credential, gateway.key)
+            yield TaskCaller(InferenceServiceStub(channel), credential, gateway.key)
 
 
-async def reason_of(asking: Asking, request: pb.RunTaskRequest, **how: bool) -> str:
+async def reason_of(task_caller: TaskCaller, request: pb.RunTaskRequest, **how: bool) -> str:
     with pytest.raises(GatewayError) as raised:
-        await asking(request, **how)
+        await task_caller(request, **how)
     return Reason.Name(raised.value.reason).removeprefix("REASON_")
 
 
-@pytest.mark.parametrize("role", [pb.TASK_SUMMARISE, pb.TASK_EXTRACT])
+@pytest.mark.parametrize("task", [pb.TASK_SUMMARISE, pb.TASK_EXTRACT])
 async def test_the_model_for_summaries_writes_both_kinds_of_text(
-    tmp_path: Path, role: pb.Task.ValueType
+    tmp_path: Path, task: pb.Task.ValueType
 ) -> None:
-    request = pb.RunTaskRequest(task=role, prompt=SUMMARISE.prompt)
-    async with asking(tmp_path, summarise="openai/echo") as ask:
+    request = pb.RunTaskRequest(task=task, prompt=SUMMARISE.prompt)
+    async with task_caller(tmp_path, summarise="openai/echo") as ask:
         answer = await ask(request)
     assert answer.model == "openai/echo"
     assert answer.text.startswith('Sandbox echo: you said "Ada has a dog.".')
     assert not answer.vectors
 
 
-async def test_the_model_is_told_what_to_do_apart_from_what_to_do_it_with(tmp_path: Path) -> None:
+async def test_instructions_are_separate_from_their_material(tmp_path: Path) -> None:
     bodies = []
 
     async def chat(request: web.Request) -> web.Response:
@@ -89,7 +89,7 @@ async def test_the_model_is_told_what_to_do_apart_from_what_to_do_it_with(tmp_pa
 
     app = web.Application()
     app.router.add_post("/v1/chat/completions", chat)
-    async with asking(tmp_path, app, summarise="openai/m") as ask:
+    async with task_caller(tmp_path, app, summarise="openai/m") as ask:
         answer = await ask(SUMMARISE)
     assert (answer.text, answer.model) == ("Short.", "openai/m-2026")
     [body] = bodies
@@ -110,13 +110,13 @@ async def test_an_answer_without_text_is_a_failure(tmp_path: Path, message: dict
 
     app = web.Application()
     app.router.add_post("/v1/chat/completions", chat)
-    async with asking(tmp_path, app, summarise="openai/m") as ask:
+    async with task_caller(tmp_path, app, summarise="openai/m") as ask:
         assert (await reason_of(ask, SUMMARISE)).startswith("UPSTREAM_")
 
 
 @pytest.mark.parametrize("model", ["openai/embed", "sandbox/embed"])
 async def test_a_model_for_vectors_gives_one_for_each_text(tmp_path: Path, model: str) -> None:
-    async with asking(tmp_path, embed=model) as ask:
+    async with task_caller(tmp_path, embed=model) as ask:
         answer = await ask(EMBED)
     assert answer.model == model
     assert [len(vector.values) for vector in answer.vectors] == [256, 256]
@@ -124,13 +124,13 @@ async def test_a_model_for_vectors_gives_one_for_each_text(tmp_path: Path, model
 
 
 async def test_a_role_without_a_model_is_not_done(tmp_path: Path) -> None:
-    async with asking(tmp_path) as ask:
+    async with task_caller(tmp_path) as ask:
         assert await reason_of(ask, SUMMARISE) == "MODEL_NOT_FOUND"
         assert await reason_of(ask, EMBED) == "MODEL_NOT_FOUND"
 
 
 async def test_a_callers_key_does_not_do_side_jobs(tmp_path: Path) -> None:
-    async with asking(tmp_path, summarise="sandbox/echo") as ask:
+    async with task_caller(tmp_path, summarise="sandbox/echo") as ask:
         assert await reason_of(ask, SUMMARISE, as_caller=True) == "INVALID_API_KEY"
 
 
@@ -154,16 +154,16 @@ async def test_a_callers_key_does_not_do_side_jobs(tmp_path: Path) -> None:
 async def test_input_that_is_not_the_roles_is_refused(
     tmp_path: Path, request_: pb.RunTaskRequest
 ) -> None:
-    async with asking(tmp_path, summarise="sandbox/echo", embed="sandbox/embed") as ask:
+    async with task_caller(tmp_path, summarise="sandbox/echo", embed="sandbox/embed") as ask:
         assert await reason_of(ask, request_) == "INVALID_REQUEST"
 
 
-async def test_the_failures_of_a_provider_are_told(tmp_path: Path) -> None:
-    async with asking(tmp_path, summarise="sandbox/fail-context", embed="sandbox/echo") as ask:
+async def test_the_failures_of_a_provider_are_reported(tmp_path: Path) -> None:
+    async with task_caller(tmp_path, summarise="sandbox/fail-context", embed="sandbox/echo") as ask:
         assert await reason_of(ask, SUMMARISE) == "CONTEXT_LENGTH_EXCEEDED"
         assert await reason_of(ask, EMBED) == "UPSTREAM_REJECTED"
 
 
 async def test_a_provider_without_vectors_is_refused(tmp_path: Path) -> None:
-    async with asking(tmp_path, embed="anthropic/claude-x") as ask:
+    async with task_caller(tmp_path, embed="anthropic/claude-x") as ask:
         assert await reason_of(ask, EMBED) == "UNSUPPORTED"

@@ -84,7 +84,7 @@ def test_what_is_carried_cannot_be_changed(text: str, model: str, carried: str) 
     assert SIGNER.carried(forged, text) == (carried if packed == other else None)
 
 
-def test_what_is_carried_takes_the_signatures_place_for_a_target_that_signs_nothing() -> None:
+def test_carried_signatures_are_used_where_none_are_made() -> None:
     thinking = thought("a", SIGNER.sign("a", "m", "own"))
     redacted = Block(redacted_thinking=SIGNER.sign("", "m", "hidden"))
     request = conversation(thinking, redacted, strategy=PRESERVE)
@@ -123,7 +123,7 @@ def test_a_signature_is_valid_in_one_spelling_alone() -> None:
     assert not SIGNER.verify(signature.replace(".bW9kZWw.", ".bW9kZWx."), "thought")
 
 
-def test_the_end_of_a_models_name_does_not_pass_for_the_beginning_of_a_text() -> None:
+def test_signed_model_names_and_texts_are_delimited() -> None:
     prefix, key_id, _, code = SIGNER.sign("thought", "model-x").split(".")
     name = base64.urlsafe_b64encode(b"model-").rstrip(b"=").decode()
     assert not SIGNER.verify(".".join((prefix, key_id, name, code)), "xthought")
@@ -143,7 +143,7 @@ def test_what_is_no_signature_of_the_gateway_is_not_valid(signature: str) -> Non
     assert not SIGNER.verify(signature, "thought")
 
 
-def test_the_current_key_must_be_among_the_keys_and_ids_hold_no_dot() -> None:
+def test_the_current_key_exists_and_ids_have_no_dot() -> None:
     with pytest.raises(ValueError, match="current key"):
         Signer({"a": b"k"}, "b")
     with pytest.raises(ValueError, match="no id may hold a dot"):
@@ -207,9 +207,7 @@ def test_preserve_keeps_what_is_signed_for_the_target(
 
 
 @pytest.mark.parametrize(("signs", "dialect", "kept"), [(True, ANTHROPIC, 1), (False, OPENAI, 0)])
-def test_preserve_keeps_redacted_thinking_for_a_provider_that_can_read_it(
-    signs: bool, dialect: int, kept: int
-) -> None:
+def test_preserve_keeps_readable_redacted_thinking(signs: bool, dialect: int, kept: int) -> None:
     request = conversation(Block(redacted_thinking="AAAA"), Block(text="hello"))
     assert len(answer(request, signs=signs, dialect=dialect)) == 1 + kept
 
@@ -226,7 +224,7 @@ def test_discard_takes_every_thought() -> None:
     assert answer(request, signs=True, dialect=ANTHROPIC) == [Block(text="b")]
 
 
-def test_flatten_makes_text_of_thinking_and_leaves_out_what_nobody_can_read() -> None:
+def test_flatten_makes_text_of_readable_thinking() -> None:
     blocks = [thought("a"), Block(redacted_thinking="AA=="), thought("", PROVIDERS_OWN)]
     request = conversation(*blocks, Block(text="b"), strategy=FLATTEN)
     assert answer(request, signs=True, dialect=ANTHROPIC) == [
@@ -277,7 +275,7 @@ def thinking_events(*texts: str, choice: int = 0, signature: str = "") -> list[E
 
 @settings(deadline=None)
 @given(st.lists(TEXTS, max_size=5), st.data())
-def test_unsigned_thinking_is_signed_before_its_block_ends_however_it_is_batched(
+def test_unsigned_thinking_is_signed_before_its_block_ends(
     texts: list[str], data: st.DataObject
 ) -> None:
     events = thinking_events(*texts)
@@ -294,7 +292,7 @@ def test_thinking_that_begins_with_text_is_signed_whole() -> None:
     assert signed[1] == Event(signature=SIGNER.sign("all of it", "model"))
 
 
-def test_what_is_no_thinking_goes_on_untouched() -> None:
+def test_content_other_than_thinking_stays_unchanged() -> None:
     events = [Event(block_start=Block(text="a")), Event(text="b"), Event(block_stop=BlockStop())]
     assert ThinkingSigner(SIGNER, "model").feed(events) is events
 
@@ -334,7 +332,7 @@ def test_choices_that_think_at_once_are_signed_each_for_itself() -> None:
 @pytest.mark.parametrize(
     "signature", ["0b6a2c1e-7d1f-4b0e-9a55-0c9d7f1c2a3b", PROVIDERS_OWN, "x y"]
 )
-def test_servers_that_check_nothing_get_what_they_may_have_signed(signature: str) -> None:
+def test_unchecking_servers_get_signatures_of_unknown_origin(signature: str) -> None:
     own = thought("a", signature)
     request = conversation(own, Block(redacted_thinking="r"), Block(text="b"))
     kept = answer(request, signs=False, dialect=ANTHROPIC)
@@ -342,7 +340,7 @@ def test_servers_that_check_nothing_get_what_they_may_have_signed(signature: str
     assert answer(request, signs=False, dialect=OPENAI) == [Block(text="b")]
 
 
-def test_servers_that_check_nothing_get_nothing_unsigned_or_forged() -> None:
+def test_unchecking_servers_get_no_unsigned_or_forged_blocks() -> None:
     signed = thought("a", SIGNER.sign("a", "model"))
     request = conversation(signed, thought("b"), thought("c", signed.thinking.signature))
     assert answer(request, signs=False, dialect=ANTHROPIC) == [signed]

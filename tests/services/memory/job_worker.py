@@ -83,7 +83,7 @@ class FakeInference(inference_pb2_grpc.InferenceServiceServicer):
 
 
 @dataclass
-class Noted:
+class RecordingJobObserver:
     """What a process tells of its work."""
 
     backlogs: list[Backlog] = field(default_factory=list)
@@ -110,7 +110,7 @@ class Noted:
         return kind.value, outcome
 
 
-class Worker(MemoryProcess):
+class MemoryWorker(MemoryProcess):
     """What one process has of memories and of the work on them."""
 
     def __init__(
@@ -126,7 +126,7 @@ class Worker(MemoryProcess):
         source = clock.source()
         self.clock = clock
         self.tasks = tasks
-        self.noted = Noted()
+        self.observer = RecordingJobObserver()
         self.stores = Stores(
             self.repository,
             SummaryStore(engine, source),
@@ -138,7 +138,7 @@ class Worker(MemoryProcess):
             engine,
             self.stores,
             tasks,
-            self.noted,
+            self.observer,
             0.02,
             at_once=at_once,
             uniform=lambda low, high: high,
@@ -178,7 +178,7 @@ class Worker(MemoryProcess):
         return current
 
     @asynccontextmanager
-    async def working(self) -> AsyncIterator[None]:
+    async def running_jobs(self) -> AsyncIterator[None]:
         """Work in the background."""
         task = asyncio.create_task(self.jobs.run())
         try:
@@ -200,7 +200,7 @@ def facts_said(first: int, last: int) -> list[StoredTurn]:
             number,
             2 * (number - 1),
             f"My fact number {number} is that I own house {number}00.",
-            f"Noted, house {number}00.",
+            f"RecordingJobObserver, house {number}00.",
         )
         for number in range(first, last + 1)
     ]

@@ -94,7 +94,10 @@ class MemoryServer:
             call.cancel()
 
     async def say(
-        self, *messages: Message | str, answer: Message | str = "Noted.", **opening: Any
+        self,
+        *messages: Message | str,
+        answer: Message | str = "RecordingJobObserver.",
+        **opening: Any,
     ) -> TurnContext:
         """Take a turn and end it with an answer; return what the model was to see."""
         async with self.taking(*messages, **opening) as holding:

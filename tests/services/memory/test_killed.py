@@ -22,7 +22,12 @@ from services.common.settings import Storage
 from services.memory.transcript.windows import Windows
 from tests.services.memory.builders import Clock, text_of
 from tests.services.memory.conversations import model, user
-from tests.services.memory.job_worker import Worker, archived_turns, fake_inference, summary_rows
+from tests.services.memory.job_worker import (
+    MemoryWorker,
+    archived_turns,
+    fake_inference,
+    summary_rows,
+)
 from tests.services.processes import serving
 
 # A killed process holds what it held for this long; jobs are looked for often.
@@ -38,7 +43,7 @@ _EXCHANGE = 2  # messages of a turn
 
 
 @dataclass
-class Known:
+class AcknowledgedTurns:
     """What the caller of one memory knows.
 
     Attributes:
@@ -74,7 +79,7 @@ async def _data() -> AsyncIterator[tuple[Path, AsyncEngine, str]]:
             await engine.dispose()
 
 
-async def _talk(address: str, key: str, known: Known, chance: random.Random) -> None:
+async def _talk(address: str, key: str, known: AcknowledgedTurns, chance: random.Random) -> None:
     async with open_channel(address, max_message=4 << 20) as channel:
         stub = memory_pb2_grpc.MemoryServiceStub(channel)
         while True:
@@ -100,7 +105,7 @@ async def _until_killed(
     address: str,
     process: asyncio.subprocess.Process,
     key: str,
-    known: list[Known],
+    known: list[AcknowledgedTurns],
     chance: random.Random,
     more: int,
 ) -> None:
@@ -120,10 +125,10 @@ async def _until_killed(
         assert isinstance(outcome, grpc.aio.AioRpcError), outcome
 
 
-async def _assert_consistent(engine: AsyncEngine, key: str, known: Known) -> None:
+async def _assert_consistent(engine: AsyncEngine, key: str, known: AcknowledgedTurns) -> None:
     """Check a memory against what its caller knows, and its parts against each other."""
     async with fake_inference() as (_, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         owner = await AccountRepository(engine).identify(key)
         record = await worker.repository.find(owner.user_id, known.memory_id)
         if record is None:
@@ -147,7 +152,7 @@ async def _assert_consistent(engine: AsyncEngine, key: str, known: Known) -> Non
 async def _kill_often(times: int, seed: int) -> None:
     chance = random.Random(seed)
     async with _data() as (folder, engine, key):
-        known = [Known(name) for name in _MEMORIES]
+        known = [AcknowledgedTurns(name) for name in _MEMORIES]
         for life in range(times):
             running = serving(folder, ("accounts", "memory"), settings=_SETTINGS)
             async with running as (process, address):

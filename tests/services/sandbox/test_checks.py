@@ -255,7 +255,7 @@ def test_a_count_needs_no_max_tokens():
     assert anthropic_rules.find_problem(body) is None
 
 
-def test_without_the_sdks_it_is_told_what_to_install(monkeypatch):
+def test_without_the_sdks_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "anthropic.types", None)
     with pytest.raises(MissingSdkError, match=r"llm-gateway\[sandbox\]"):
         load_checks.__wrapped__()

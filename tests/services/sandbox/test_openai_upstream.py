@@ -181,7 +181,7 @@ async def test_failures_by_class(client, model, error, code):
     assert raised.value.request_id.startswith("req_")
 
 
-async def test_a_limited_rate_tells_when_to_come_back(client):
+async def test_a_rate_limit_has_a_retry_after(client):
     with pytest.raises(openai.RateLimitError) as raised:
         await client.chat.completions.create(model="fail-429", messages=HI)
     assert raised.value.response.headers["retry-after"] == "1"

@@ -121,7 +121,7 @@ async def test_a_stream_begins_as_the_provider_s_do(upstream, name, opening):
     assert said.encode().startswith(opening)
 
 
-async def test_ollama_tells_a_call_in_one_piece(upstream):
+async def test_ollama_sends_a_call_in_one_piece(upstream):
     _, said = await ask(upstream.url, "ollama", {"stream": True, "tools": TOOLS})
     chunks = [orjson.loads(line[6:]) for line in said.splitlines() if line.startswith("data: {")]
     deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]

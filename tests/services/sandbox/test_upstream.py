@@ -105,7 +105,7 @@ async def test_slow_waits_before_each_piece(stream):
         assert text.count("text_delta") == len(waits) > 3
 
 
-async def test_the_log_tells_what_was_sent_without_credentials(upstream, session):
+async def test_the_log_has_the_requests_without_credentials(upstream, session):
     for path, headers in (OPENAI, ANTHROPIC):
         (await session.post(path, json=body("echo"), headers=headers)).release()
     async with session.get("/sandbox/log") as response:
@@ -134,7 +134,7 @@ async def test_a_body_that_is_no_object_is_refused(session, path, headers, sent)
         assert (await response.json())["error"]["type"] == "invalid_request_error"
 
 
-async def test_an_unknown_path_is_told_in_the_callers_shape(session):
+async def test_an_unknown_path_is_reported_in_the_callers_shape(session):
     async with session.get("/v1/nowhere") as response:
         assert response.status == 404
         assert (await response.json())["error"]["code"] == "unknown_url"

@@ -75,7 +75,7 @@ def test_an_error_names_its_field():
     }
 
 
-def test_an_error_tells_what_was_tried():
+def test_an_error_lists_the_attempts():
     attempts = [
         Attempt(
             step="primary",

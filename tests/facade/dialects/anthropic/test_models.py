@@ -21,7 +21,7 @@ def names(start: int, end: int) -> list[str]:
     return [f"m{number}" for number in range(start, end)]
 
 
-def test_a_model_tells_what_is_known_of_it():
+def test_a_model_has_its_known_facts():
     model = Model(
         name="fast",
         display_name="Fast",
@@ -52,7 +52,7 @@ def test_a_model_tells_what_is_known_of_it():
     assert capabilities["structured_outputs"] == {"supported": True}
 
 
-def test_a_model_of_which_nothing_is_known_is_a_model_all_the_same():
+def test_an_unknown_model_is_listed_without_facts():
     body = render_model(Model(name="x", display_name="x", inputs=[MEDIA_KIND_DOCUMENT]))
     ModelInfo.model_validate_json(body, strict=True)
     told = orjson.loads(body)

@@ -104,7 +104,7 @@ def test_anthropics_own_words_stay(words):
     assert overflow_message(words) == words
 
 
-def test_each_shape_has_its_own_way_to_tell():
+def test_each_dialect_has_its_own_error_format():
     words = WORDS["OpenAI"][0]
     error = GatewayError(errors_pb2.REASON_CONTEXT_LENGTH_EXCEEDED, words)
     status, body = render_error(error, "req_1")

@@ -31,7 +31,7 @@ def test_the_smallest_request_sets_only_what_it_says():
     )
 
 
-def test_streaming_is_told_apart():
+def test_streaming_is_distinguished():
     for stream in (True, False):
         given = parse_messages(orjson.dumps(body(stream=stream)), betas=[], coding=False)
         assert given.stream is stream
@@ -96,7 +96,7 @@ def test_empty_text_goes_and_its_neighbours_meet():
     assert roles_and_texts(request) == [("ROLE_USER", ["a", "b"])]
 
 
-def test_a_message_with_fields_of_its_own_stays_apart():
+def test_a_message_with_its_own_fields_stays_separate():
     request = parsed(
         messages=[
             {"role": "user", "content": "a"},
@@ -302,7 +302,7 @@ def test_counting_needs_no_max_tokens():
     assert list(counted.request.betas) == ["b"]
 
 
-def test_a_hundred_thousand_messages_are_read_with_work_that_grows_as_they_do():
+def test_parsing_work_grows_linearly_with_messages():
     def given(count):
         return [
             {"role": "user" if index % 2 == 0 else "assistant", "content": f"{index} word"}

@@ -211,7 +211,7 @@ def places(value: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 @settings(max_examples=400)
 @given(place=st.sampled_from(places(WHOLE)), value=any_json)
-def test_anything_anywhere_is_taken_or_refused_but_never_a_fault(place, value):
+def test_any_body_is_accepted_or_refused_without_a_crash(place, value):
     whole = json.loads(json.dumps(WHOLE))
     if place:
         holder = whole

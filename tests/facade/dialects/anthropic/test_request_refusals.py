@@ -176,7 +176,7 @@ TABLE: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("fields", "param", "takes"), TABLE)
-def test_a_broken_rule_is_told_with_its_field(fields, param, takes):
+def test_a_broken_rule_is_reported_with_its_field(fields, param, takes):
     error = refusal(**fields)
     assert error.param == param
     assert error.message.startswith(f"{param}: ")
@@ -234,7 +234,7 @@ NUMBERS = [b"NaN", b"Infinity", b"-Infinity", b"1e999"]
         (b'"system": [{"type": "text", "text": "a", "x": %s}]', "system[0]"),
     ],
 )
-def test_a_number_that_is_none_is_refused_wherever_it_stands(number, template, param):
+def test_an_invalid_number_is_refused_in_every_place(number, template, param):
     given = (
         b'{"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "a"}], '
         + template % number

@@ -73,13 +73,13 @@ def test_stop_reasons_by_name(reason, shown):
     assert (message["stop_reason"], message["stop_sequence"]) == (shown, None)
 
 
-def test_the_stop_sequence_that_matched_is_told():
+def test_the_stop_sequence_that_matched_is_reported():
     finish = pb.Finish(reason=c.FINISH_REASON_STOP_SEQUENCE, stop_sequence="END")
     message = rendered(answer(finish=finish))
     assert (message["stop_reason"], message["stop_sequence"]) == ("stop_sequence", "END")
 
 
-def test_a_reason_without_a_name_here_is_told_as_it_came():
+def test_an_unknown_stop_reason_passes_unchanged():
     extra = c.Opaque(dialect=c.DIALECT_ANTHROPIC, json=b'{"stop_reason":"tired"}')
     finish = pb.Finish(reason=c.FINISH_REASON_END_TURN, extra=extra)
     assert rendered(answer(finish=finish))["stop_reason"] == "tired"

@@ -112,7 +112,7 @@ def test_thinking_by_mode(thinking, expected):
     assert parsed(thinking=thinking).thinking == expected
 
 
-def test_a_choice_without_a_name_here_goes_on_as_it_came():
+def test_an_unnamed_tool_choice_passes_unchanged():
     choice = parsed(tools=[TOOL], tool_choice={"type": "all", "names": ["a"]}).tool_choice
     assert choice.mode == pb.ToolChoice.MODE_UNSPECIFIED
     assert orjson.loads(choice.extra.json) == {"type": "all", "names": ["a"]}

@@ -47,7 +47,7 @@ def test_a_step_is_checked_as_part_of_the_merged_request():
     assert error.param == f"{PATH}.tools"
 
 
-def test_effort_of_the_request_stays_beside_the_thinking_of_a_step():
+def test_effort_of_the_request_survives_a_step_s_thinking():
     request = overridden({"thinking": {"type": "adaptive"}}, output_config={"effort": "low"})
     assert request.thinking == pb.ThinkingConfig(mode=pb.ThinkingConfig.MODE_ADAPTIVE, effort="low")
 
@@ -63,7 +63,7 @@ def test_a_step_can_undo_what_the_request_keeps_as_json():
     assert (request.end_user, request.extra.json) == ("v", b"{}")
 
 
-def test_a_step_with_another_system_prompt_has_the_whole_conversation():
+def test_a_step_with_its_own_system_prompt_has_all_messages():
     request = overridden({"system": "Be long."}, system="Be brief.")
     assert [(message.role, message.blocks[0].text) for message in request.messages] == [
         (c.ROLE_SYSTEM, "Be long."),

@@ -178,7 +178,7 @@ def test_tokens_that_came_with_the_start_open_the_stream():
     }
 
 
-def test_what_else_is_known_of_the_end_stands_where_clients_look():
+def test_further_fields_of_the_end_are_in_message_delta():
     own = b'{"stop_details":{"type":"refusal"},"container":null,"context_management":{"n":1}}'
     extra = c.Opaque(dialect=c.DIALECT_ANTHROPIC, json=own)
     finish = pb.Finish(reason=c.FINISH_REASON_REFUSAL, extra=extra)

@@ -129,7 +129,7 @@ def test_bounds_of_a_tool_are_read():
         (None, ""),
     ],
 )
-def test_a_place_is_told_in_words(place, words):
+def test_a_location_is_written_in_words(place, words):
     tool = {"type": "web_search_20250305", "user_location": place}
     told = web_tool(tool, "tools[0]")
     assert told is not None

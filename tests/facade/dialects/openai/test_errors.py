@@ -64,7 +64,7 @@ def test_its_code_may_be_a_number() -> None:
     assert json.loads(render_error(error, "req_1")[1])["error"]["code"] == 400
 
 
-def test_attempts_are_told_in_order() -> None:
+def test_attempts_are_reported_in_order() -> None:
     attempts = [
         Attempt(
             step="a",

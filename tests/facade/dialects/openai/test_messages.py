@@ -51,7 +51,7 @@ def test_messages_and_parts_keep_their_order() -> None:
     assert [one.name for one in changed.messages] == ["", "", "Ann", ""]
 
 
-def test_empty_texts_are_left_out_and_so_are_messages_of_nothing_else() -> None:
+def test_empty_texts_and_empty_messages_are_left_out() -> None:
     changed = request(
         messages=[
             {"role": "system", "content": ""},
@@ -107,7 +107,7 @@ def test_tool_calls_keep_their_bytes() -> None:
     ]
 
 
-def test_an_assistant_thinks_then_speaks_then_refuses_then_calls() -> None:
+def test_assistant_blocks_are_thinking_text_refusal_calls() -> None:
     told = message(
         role="assistant",
         tool_calls=[CALL],

@@ -36,7 +36,7 @@ TOLD = {
 }
 
 
-def test_a_model_tells_what_is_known_of_it() -> None:
+def test_a_model_has_its_known_facts() -> None:
     raw = render_model(KNOWN)
     assert json.loads(raw) == TOLD
     assert openai.types.Model.model_validate_json(raw, strict=True).id == "fast"

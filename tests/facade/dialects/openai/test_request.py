@@ -174,7 +174,7 @@ def test_what_is_not_a_json_object_is_refused(raw: bytes, says: str) -> None:
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity", b"1e999"])
-def test_numbers_that_json_does_not_have_are_refused_where_they_stand(number: bytes) -> None:
+def test_numbers_outside_json_are_refused_with_their_path(number: bytes) -> None:
     assert refused_bytes(body(top_p=0).replace(b'"top_p":0', b'"top_p":' + number)).param == "top_p"
     refused_bytes(body(far=[0]).replace(b"[0]", b"[" + number + b"]"))
     tool = {"type": "function", "function": {"name": "f", "parameters": {"maximum": 77}}}
@@ -313,7 +313,7 @@ def test_the_form_of_the_answer_is_kept(
         ({"include_usage": True, "include_obfuscation": None}, True),
     ],
 )
-def test_a_stream_tells_its_usage_when_asked(options: object, include_usage: bool) -> None:
+def test_a_stream_reports_its_usage_on_request(options: object, include_usage: bool) -> None:
     parsed = parse(stream=True, stream_options=options)
     assert (parsed.stream, parsed.include_usage) == (True, include_usage)
     assert not parsed.request.HasField("extra")
@@ -338,12 +338,12 @@ def test_fields_without_a_name_travel_on_as_they_came() -> None:
     assert json_of(request(**fields, gone=None).extra) == fields
 
 
-def test_logit_bias_travels_on_with_its_numbers_as_they_were_written() -> None:
+def test_logit_bias_keeps_its_numbers_as_written() -> None:
     extra = request(logit_bias={"1": -100, "2": 0.5}).extra
     assert extra.json == b'{"logit_bias":{"1":-100,"2":0.5}}'
 
 
-def test_extension_fields_are_understood_and_stay_out_of_the_rest() -> None:
+def test_extension_fields_are_parsed_and_not_passed_on() -> None:
     changed = request(
         multimodal={"image": {"model": "eye"}},
         fallback="disabled",

@@ -83,7 +83,7 @@ def test_every_way_to_end_has_its_word(reason: str, becomes: str) -> None:
     assert whole(response).choices[0].finish_reason == becomes
 
 
-def test_an_answer_that_did_not_end_is_never_told_as_one_that_did() -> None:
+def test_an_answer_without_a_finish_reason_raises() -> None:
     with pytest.raises(KeyError):
         render_completion(answer(Choice(blocks=[text("hi")])), CREATED)
 
@@ -112,7 +112,7 @@ def test_a_custom_call_may_be_empty() -> None:
     assert told["tool_calls"][0]["custom"] == {"name": "k", "input": ""}
 
 
-def test_a_refusal_stands_apart_from_content() -> None:
+def test_a_refusal_is_separate_from_content() -> None:
     assert message(Block(refusal="no")) == {
         "role": "assistant",
         "content": None,
@@ -120,7 +120,7 @@ def test_a_refusal_stands_apart_from_content() -> None:
     }
 
 
-def test_thinking_is_told_as_reasoning_content() -> None:
+def test_thinking_is_sent_as_reasoning_content() -> None:
     told = message(thinking("a"), Block(redacted_thinking="?"), thinking("b"), text("c"))
     assert told["reasoning_content"] == "ab"
     assert told["content"] == "c"

@@ -50,13 +50,13 @@ def step(parameters: dict[str, Any], **outer: Any) -> GenerateRequest:
         ({"user": "a"}, {"user": "b"}, GenerateRequest(end_user="b")),
     ],
 )
-def test_a_step_tells_what_differs_from_the_request(
+def test_a_step_holds_what_differs_from_the_request(
     outer: dict[str, Any], parameters: dict[str, Any], told: GenerateRequest
 ) -> None:
     assert step(parameters, **outer) == told
 
 
-def test_fields_without_a_name_are_laid_over_those_of_the_request() -> None:
+def test_unnamed_fields_of_a_step_override_the_request_s() -> None:
     told = step({"verbosity": "high", "logit_bias": {"1": 1}}, verbosity="low", mine=True)
     assert json_of(told.extra) == {"verbosity": "high", "mine": True, "logit_bias": {"1": 1}}
     assert not step({"top_p": 1}, mine=True).HasField("extra")

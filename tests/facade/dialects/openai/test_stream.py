@@ -69,7 +69,7 @@ def test_a_stream_is_role_then_content_then_the_end_then_usage() -> None:
         }
 
 
-def test_usage_is_told_only_when_asked_for() -> None:
+def test_usage_is_sent_only_on_request() -> None:
     given_chunks = streamed([stream_events(answer(choice(text("hello"))))], include_usage=False)
     assert all("usage" not in one for one in given_chunks)
     assert given_chunks[-1]["choices"][0]["finish_reason"] == "stop"
@@ -88,7 +88,7 @@ def test_ids_are_those_of_whole_answers(upstream: str) -> None:
     assert {one["id"] for one in streamed([stream_events(response)])} == {whole(response).id}
 
 
-def test_a_tool_call_tells_its_id_type_and_name_once() -> None:
+def test_a_tool_call_sends_its_id_type_and_name_once() -> None:
     assert deltas(
         opened(text("")),
         Event(block=0, block_stop=BlockStop()),
@@ -142,7 +142,7 @@ def test_each_piece_of_a_delta_is_a_chunk_of_its_own() -> None:
     assert shown[9:] == [{"tool_calls": [call]} for call in arguments]
 
 
-def test_arguments_of_a_block_of_another_dialect_are_left_out_in_pieces_too() -> None:
+def test_arguments_of_foreign_blocks_are_left_out() -> None:
     block = Block(opaque=FOREIGN)
     assert len(deltas(opened(block), Event(input="ab", pieces=[b"a", b"b"]))) == 1
 
@@ -169,7 +169,7 @@ def test_what_a_block_starts_with_is_part_of_it() -> None:
     ]
 
 
-def test_a_block_that_begins_empty_is_not_told_before_it_says_something() -> None:
+def test_an_empty_block_start_writes_no_chunk() -> None:
     assert deltas(opened(text("a")), opened(text(""), 1), opened(Block(refusal=""), 2)) == [
         {"role": "assistant", "content": "a"}
     ]
@@ -232,7 +232,7 @@ def late(**fields: Any) -> Event:
     return Event(further=Further(answer=own(**fields)))
 
 
-def test_fields_that_come_later_are_told_once() -> None:
+def test_fields_that_come_later_are_sent_once() -> None:
     first = start(answer(extra=own(system_fingerprint="fp", provider="p")))
     text_events = [opened(text("")), Event(text="a"), late(citations=[1], provider="q")]
     rest = [Event(text="b"), Event(block_stop=BlockStop()), Event(finish=choice().finish)]
@@ -311,7 +311,7 @@ def test_choices_begin_in_the_order_of_their_indices() -> None:
     assert begun == [0, 1, 2]
 
 
-def test_an_answer_that_did_not_end_is_never_told_as_one_that_did() -> None:
+def test_an_answer_without_a_finish_reason_raises() -> None:
     stream = ChatStream(CREATED, False)
     with pytest.raises(KeyError):
         stream.encode([start(answer()), Event(finish=Choice().finish)])
@@ -325,7 +325,7 @@ def test_a_choice_that_nobody_can_ask_for_is_not_opened() -> None:
             stream.encode([Event(choice=index, block_start=Block(text=""))])
 
 
-def test_large_fields_of_an_answer_are_told_once() -> None:
+def test_large_fields_of_an_answer_are_sent_once() -> None:
     whole = answer()
     whole.extra.dialect = DIALECT_OPENAI
     for size, times in ((2000, 2), (3000, 1)):

@@ -66,7 +66,7 @@ def test_a_choice_has_its_mode(choice: object, becomes: ToolChoice, parallel: bo
     assert changed.tool_choice == becomes
 
 
-def test_parallel_calls_are_limited_under_the_model_s_own_choice() -> None:
+def test_parallel_calls_are_limited_with_automatic_choice() -> None:
     assert request(tools=[function()], parallel_tool_calls=False).tool_choice == ToolChoice(
         mode=ToolChoice.MODE_AUTO, disable_parallel_tool_use=True
     )

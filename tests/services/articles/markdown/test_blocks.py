@@ -148,7 +148,7 @@ def test_a_label_shows_leaves_or_named_items() -> None:
     assert markdown(paragraph("plain", kind="label")) == "plain"
 
 
-def test_an_equation_stands_between_dollars() -> None:
+def test_an_equation_is_written_between_dollars() -> None:
     assert markdown({"type": "equation", "equation": "\na = b\n\n+ c\n"}) == "$$\na = b\n+ c\n$$"
     assert markdown({"type": "equation", "equation": "a $$ b"}) == "$$\na $ $ b\n$$"
 

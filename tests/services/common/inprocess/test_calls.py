@@ -184,7 +184,7 @@ async def test_each_call_has_its_own_context(carrier):
     assert answers == [b"none%d" % n for n in range(20)]
 
 
-async def test_a_call_that_nobody_awaits_runs_all_the_same(carrier):
+async def test_a_call_that_nobody_awaits_still_runs(carrier):
     ran = asyncio.Event()
 
     async def unary(request, context):
@@ -288,7 +288,7 @@ async def test_a_servicers_callbacks_are_called_once_it_is_done(carrier):
         await soon(done.wait())
 
 
-async def test_a_context_tells_of_its_peer_and_of_its_state(carrier):
+async def test_a_context_has_its_peer_and_its_state(carrier):
     async def unary(request, context):
         assert context.code() is None
         assert context.details() == ""

@@ -23,7 +23,7 @@ from services.inference.adaptation.store import Bucket, Entry, Folder, open_stor
 from services.inference.adaptation.sweeper import ConversionSweeper
 from services.inference.conversion.parts import Film, ImageFacts, PageText, Picture
 from services.inference.metrics import Metrics
-from tests.services.inference.adapting import Failing, Kept, Lease
+from tests.services.inference.fake_adaptation import FailingStore, FreeLease, InMemoryStore
 
 words = st.text()
 contents = st.binary(max_size=50)
@@ -53,7 +53,7 @@ def test_what_is_kept_comes_back(value):
 
 
 @given(st.binary(max_size=200))
-def test_damaged_bytes_are_told_of(content):
+def test_damaged_bytes_are_reported(content):
     try:
         load(content)
     except ValueError:
@@ -61,7 +61,7 @@ def test_damaged_bytes_are_told_of(content):
 
 
 async def test_a_conversion_is_found_again_by_its_user_alone():
-    one = cache(Kept())
+    one = cache(InMemoryStore())
     serve("anna")
     key = await one.key(b"image", "description", "m", "prompt")
     await one.put(key, "a cat")
@@ -78,7 +78,7 @@ async def test_a_conversion_is_found_again_by_its_user_alone():
 
 
 async def test_what_was_kept_of_another_kind_is_not_given():
-    one = cache(Kept())
+    one = cache(InMemoryStore())
     serve("anna")
     key = await one.key(b"image", "description")
     await one.put(key, (PageText(1, "x"),))
@@ -86,7 +86,7 @@ async def test_what_was_kept_of_another_kind_is_not_given():
 
 
 async def test_a_store_that_does_not_work_costs_the_work_alone():
-    one = cache(Failing(GatewayError(errors_pb2.REASON_STORAGE_UNAVAILABLE, "no")))
+    one = cache(FailingStore(GatewayError(errors_pb2.REASON_STORAGE_UNAVAILABLE, "no")))
     serve("anna")
     key = await one.key(b"image", "description")
     await one.put(key, "a cat")
@@ -116,7 +116,7 @@ async def test_a_folder_holds_what_was_put_for_its_user_alone(tmp_path):
     assert await store.entries() == []
 
 
-async def test_a_folder_that_cannot_be_written_is_told_of(tmp_path):
+async def test_a_folder_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "kept").write_text("no folder")
     store = Folder(tmp_path / "kept", ROOM)
     for attempt in (store.put("a/1", b"one"), store.get("a/1")):
@@ -152,7 +152,7 @@ async def test_the_sweeper_clears_the_folder(tmp_path):
     await store.put("a/2", b"x" * 10)
     old = time.time() - 1000
     os.utime(tmp_path / "kept" / "a" / "2", (old, old))
-    sweeper = ConversionSweeper(store, Lease(), 60, BOUNDS, Source())
+    sweeper = ConversionSweeper(store, FreeLease(), 60, BOUNDS, Source())
     assert await sweeper.sweep()
     assert [one.key for one in await store.entries()] == ["a/1"]
 

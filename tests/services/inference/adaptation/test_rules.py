@@ -117,6 +117,6 @@ def test_documents_become_what_the_model_reads_best(target, mime_type, multimoda
     assert way_of(document(mime_type), multimodal, target) == way
 
 
-def test_text_that_is_no_utf_8_is_converted_also_for_readers_of_documents():
+def test_text_other_than_utf_8_is_always_converted():
     latin = document("text/plain", "Grüße".encode("cp1252"))
     assert way_of(latin, Multimodal(), reader(DOCUMENT)) == Way.TEXT

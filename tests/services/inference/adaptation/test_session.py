@@ -23,7 +23,7 @@ from services.inference.media import MediaRef
 from services.inference.metrics import Metrics
 from services.inference.routes import Routes
 from services.inference.routing import Models
-from tests.services.inference.adapting import adaptation
+from tests.services.inference.fake_adaptation import adaptation
 from tests.waiting import until
 
 BLIND = Reader("blind", frozenset(), frozenset(), frozenset())
@@ -81,7 +81,7 @@ async def test_four_models_at_once_are_asked_and_all_in_the_end():
     assert len(adapted.replacements) == 12
 
 
-async def test_one_image_in_several_places_and_steps_is_described_once():
+async def test_an_image_used_repeatedly_is_described_once():
     helper = Helper()
     one = session(helper)
     first, again = await asyncio.gather(
@@ -106,7 +106,7 @@ async def test_a_step_that_is_given_up_leaves_the_work_to_the_other():
     assert (len(helper.asked), helper.now) == (2, 0)
 
 
-async def test_more_images_than_wanted_are_refused_before_any_model_is_asked():
+async def test_too_many_images_are_refused_before_any_call():
     helper = Helper()
     with pytest.raises(AdaptationError) as refused:
         await session(helper, max_images=2).adapt(images(b"a", b"b", b"c"), BLIND)
@@ -131,7 +131,7 @@ async def test_a_helper_is_asked_without_conversions_of_its_own():
     assert asked.messages[0].blocks[0].text == "Count"
 
 
-async def test_the_first_failure_in_order_is_told_and_ends_the_others():
+async def test_the_first_failure_is_reported_and_ends_the_others():
     async def fail(name: str) -> None:
         raise AdaptationError(2, name)
 

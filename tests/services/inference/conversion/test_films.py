@@ -76,7 +76,7 @@ async def refusal(converter, content: bytes) -> str:
 
 
 @pytest.mark.parametrize("container", ["mp4", "webm"])
-async def test_a_film_is_taken_apart(converter, container):
+async def test_a_film_is_split_into_frames_and_sound(converter, container):
     found = await converter.film(Source(film(container), ""), frames=4)
     assert found.duration_s == pytest.approx(SECONDS, abs=0.1)
     assert [frame.at_s for frame in found.frames] == pytest.approx([0.5, 1.5, 2.5, 3.5], abs=0.11)

@@ -25,7 +25,7 @@ async def refusal(converter, content: bytes) -> str:
     return caught.value.message
 
 
-async def test_size_format_colours_and_text_are_told(converter):
+async def test_size_format_colours_and_text_are_reported(converter):
     content = papers.rendered(papers.pdf("#set page(width: 8cm, height: 3cm)\nHarbour office"))
     found = await converter.image_facts(Source(content, ""))
     assert (found.width, found.height, found.format) == (473, 178, "PNG")

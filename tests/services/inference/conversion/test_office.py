@@ -115,7 +115,7 @@ async def test_symbols_without_a_font_are_named(converter):
     assert "[party popper]" in facts.text
 
 
-async def test_letters_without_a_font_are_told(converter):
+async def test_letters_without_a_font_are_reported(converter):
     content = office.docx(paragraph("\N{CUNEIFORM SIGN A}"))
     with pytest.raises(GatewayError, match="no font"):
         await converter.pages_as_pictures(Source(content, ""), max_pages=1)
@@ -184,7 +184,7 @@ async def test_an_archive_bomb_is_refused(converter):
     assert "200 MiB" in await refusal(converter, bomb)
 
 
-async def test_an_archive_that_lies_about_its_size_is_refused(converter):
+async def test_an_archive_with_a_false_size_is_refused(converter):
     content = bytearray(office.zipped({"word/document.xml": bytes(50 << 20)}))
     directory = content.rindex(b"PK\x01\x02")
     content[directory + 24 : directory + 28] = (1000).to_bytes(4, "little")

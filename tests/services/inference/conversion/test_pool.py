@@ -178,7 +178,7 @@ async def test_an_answer_of_another_shape_is_no_result(make):
     assert (await do(pool, "echo", "next")).text == "next"
 
 
-async def test_too_many_that_wait_are_told(make):
+async def test_too_many_waiting_requests_get_an_error(make):
     pool = make(max_parallel_conversions=1, max_waiting_conversions=1)
     first, second = (asyncio.create_task(do(pool, "hang")) for _ in range(2))
     await until(lambda: pool._busy)

@@ -9,10 +9,10 @@ from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import UpstreamError
 from services.inference.fallback.circuit_breaker import CircuitBreakers, ModelKey
 from services.inference.metrics import Metrics
-from tests.services.inference.fallback.scripted import (
+from tests.services.inference.fallback.scripted_engine import (
     DISABLED,
     FOREVER,
-    House,
+    ScriptedEngine,
     answer,
     chain,
     failing,
@@ -131,7 +131,7 @@ def test_one_success_closes_it_and_the_pause_is_short_again():
     assert case.breakers.admits(KEY)
 
 
-def test_a_probe_that_begins_to_answer_lets_others_in_until_it_breaks_off():
+def test_an_answering_probe_admits_others_until_it_fails():
     case = Case()
     case.open()
     case.clock.now = 10
@@ -146,7 +146,7 @@ def test_a_probe_that_begins_to_answer_lets_others_in_until_it_breaks_off():
     assert case.breakers.admits(KEY)
 
 
-def test_attempts_that_were_under_way_when_it_opened_change_nothing():
+def test_attempts_begun_before_it_opened_change_nothing():
     case = Case()
     late = [case.breakers.begin(KEY) for _ in range(5)]
     case.open()
@@ -166,84 +166,84 @@ def test_only_so_many_models_are_remembered():
 
 @in_no_time
 async def test_a_model_that_is_down_is_soon_left_alone_and_soon_back():
-    house = House()
-    house.p.plays("a", [failing(503)])
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [failing(503)])
     back_at = None
     while asyncio.get_running_loop().time() < 100:
         if 60 <= asyncio.get_running_loop().time() < 60.5:
-            house.p.plays("a", answer("I am a"))
-        _, served, _ = await house.ask(False, request())
+            scripted.p.plays("a", answer("I am a"))
+        _, served, _ = await scripted.ask(False, request())
         if served.model == "a" and back_at is None:
             back_at = asyncio.get_running_loop().time()
         await asyncio.sleep(0.5)
     assert back_at is not None
     assert 60 <= back_at <= 75.5
-    probes = [at for at, name in house.asked() if name == "a" and 5 < at < 60]
+    probes = [at for at, name in scripted.asked() if name == "a" and 5 < at < 60]
     assert len(probes) <= 5
 
 
 @in_no_time
 async def test_an_open_breaker_stops_retries():
-    house = House(breaker_failures=2)
-    house.p.plays("a", [failing(503)])
+    scripted = ScriptedEngine(breaker_failures=2)
+    scripted.p.plays("a", [failing(503)])
     policy = pb.RetryPolicy(max_retries=5)
-    await house.ask(True, chain({"model": "a", "retry_policy": policy}, "b"))
-    assert [name for _, name in house.asked()] == ["a", "a", "b"]
+    await scripted.ask(True, chain({"model": "a", "retry_policy": policy}, "b"))
+    assert [name for _, name in scripted.asked()] == ["a", "a", "b"]
 
 
 @in_no_time
 async def test_the_last_model_left_is_asked_however_often_it_failed():
-    house = House(breaker_failures=1)
+    scripted = ScriptedEngine(breaker_failures=1)
     for name in ("a", "b"):
-        house.p.plays(name, [failing(503)])
+        scripted.p.plays(name, [failing(503)])
     for _ in range(2):
         with pytest.raises(UpstreamError):
-            await house.ask(True, chain("a", "b"))
+            await scripted.ask(True, chain("a", "b"))
     with pytest.raises(UpstreamError):
-        await house.ask(True, request(fallback=DISABLED))
-    assert [name for _, name in house.asked()] == ["a", "b", "b", "a"]
+        await scripted.ask(True, request(fallback=DISABLED))
+    assert [name for _, name in scripted.asked()] == ["a", "b", "b", "a"]
 
 
 @in_no_time
 async def test_refusals_do_not_open_it_and_those_who_left_neither():
-    house = House(breaker_failures=1)
-    house.p.plays("a", [failing(401)])
-    house.p.plays("b", [FOREVER])
-    await house.ask(True, chain("a", "c"))
-    asking = asyncio.create_task(house.ask(True, chain("b")))
+    scripted = ScriptedEngine(breaker_failures=1)
+    scripted.p.plays("a", [failing(401)])
+    scripted.p.plays("b", [FOREVER])
+    await scripted.ask(True, chain("a", "c"))
+    asking = asyncio.create_task(scripted.ask(True, chain("b")))
     await asyncio.sleep(1)
     asking.cancel()
     await asyncio.wait([asking])
-    assert house.engine.breakers.states() == {}
+    assert scripted.engine.breakers.states() == {}
 
 
 @in_no_time
 async def test_it_is_shown_to_operators():
-    house = House(breaker_failures=1)
-    house.p.plays("a", [failing(503)], answer("well"))
+    scripted = ScriptedEngine(breaker_failures=1)
+    scripted.p.plays("a", [failing(503)], answer("well"))
 
     def shown() -> float | None:
         labels = {"provider": "p", "model": "a"}
-        return house.registry.get_sample_value("gateway_breaker_open", labels)
+        return scripted.registry.get_sample_value("gateway_breaker_open", labels)
 
-    await house.ask(True, chain("a", "b"))
+    await scripted.ask(True, chain("a", "b"))
     assert shown() == 1
     await asyncio.sleep(10)
-    await house.ask(True, chain("a", "b"))
+    await scripted.ask(True, chain("a", "b"))
     assert shown() == 0
-    assert house.engine.breakers.states() == {}
+    assert scripted.engine.breakers.states() == {}
 
 
 @in_no_time
 async def test_a_probe_that_streams_for_long_holds_nobody_up():
-    house = House(breaker_failures=1)
+    scripted = ScriptedEngine(breaker_failures=1)
     first, last = answer("I am a")
-    house.p.plays("a", [failing(503)], [first, 300, last])
-    await house.ask(True, chain("a", "b"))
+    scripted.p.plays("a", [failing(503)], [first, 300, last])
+    await scripted.ask(True, chain("a", "b"))
     await asyncio.sleep(10)
-    batches = await house.engine.stream(chain("a", "b"))
+    batches = await scripted.engine.stream(chain("a", "b"))
     await anext(batches)
-    other = await house.engine.stream(chain("a", "b"))
+    other = await scripted.engine.stream(chain("a", "b"))
     assert (await anext(other))[0].start.served.model == "a"
     await other.aclose()
     await batches.aclose()

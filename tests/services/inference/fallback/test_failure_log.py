@@ -32,7 +32,7 @@ def failed(cause: str = "") -> UpstreamError:
     )
 
 
-def test_a_line_tells_what_failed_and_why(failures, caplog):
+def test_a_line_names_the_failure_and_its_cause(failures, caplog):
     failures.write("p", failed("out of memory"), {"model": "p/m"})
     (line,) = caplog.records
     told = vars(line)

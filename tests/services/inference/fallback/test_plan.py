@@ -5,12 +5,12 @@ import pytest
 from gateway.conversation.v1.conversation_pb2 import Block, Message
 from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import GatewayError
-from tests.services.inference.fallback.scripted import (
+from tests.services.inference.fallback.scripted_engine import (
     AUTO,
     DISABLED,
     ENABLED,
     STRICT,
-    House,
+    ScriptedEngine,
     chain,
     request,
 )
@@ -19,10 +19,10 @@ from tests.services.inference.fallback.virtual_time import in_no_time
 STEPS = "fallback_config.steps"
 
 
-async def refusal(house: House, wanted: pb.GenerateRequest) -> GatewayError:
+async def refusal(scripted: ScriptedEngine, wanted: pb.GenerateRequest) -> GatewayError:
     with pytest.raises(GatewayError) as refused:
-        await house.engine.generate(wanted)
-    assert not house.p.calls
+        await scripted.engine.generate(wanted)
+    assert not scripted.p.calls
     assert refused.value.message.startswith(f"{refused.value.param}: ")
     return refused.value
 
@@ -79,7 +79,7 @@ def given(**fields: object) -> dict[str, pb.GenerateRequest]:
 )
 @in_no_time
 async def test_a_chain_that_breaks_a_rule_is_refused_naming_the_place(wanted, param):
-    error = await refusal(House(), wanted)
+    error = await refusal(ScriptedEngine(), wanted)
     assert (error.param, error.http_status) == (param, 400)
 
 
@@ -87,13 +87,13 @@ async def test_a_chain_that_breaks_a_rule_is_refused_naming_the_place(wanted, pa
 async def test_one_mode_alone_is_known():
     wanted = chain("a")
     wanted.fallback_config.strategy_mode = "parallel"
-    error = await refusal(House(), wanted)
+    error = await refusal(ScriptedEngine(), wanted)
     assert error.param == "fallback_config.strategy.mode"
 
 
 @in_no_time
 async def test_sixteen_steps_are_allowed():
-    text, *_ = await House().ask(False, chain(*"b" * 16))
+    text, *_ = await ScriptedEngine().ask(False, chain(*"b" * 16))
     assert text == "I am b"
 
 
@@ -102,35 +102,35 @@ async def test_sixteen_steps_are_allowed():
 async def test_auto_and_disabled_do_not_read_the_config(mode):
     wanted = chain("nobody", mode=mode)
     wanted.fallback_config.strategy_mode = "nonsense"
-    text, *_ = await House().ask(False, wanted)
+    text, *_ = await ScriptedEngine().ask(False, wanted)
     assert text == "I am a"
 
 
 @pytest.mark.parametrize("mode", [AUTO, DISABLED, ENABLED])
 @in_no_time
 async def test_an_outer_model_that_is_not_there_is_not_found(mode):
-    error = await refusal(House(), chain("a", mode=mode, model="nobody"))
+    error = await refusal(ScriptedEngine(), chain("a", mode=mode, model="nobody"))
     assert (error.param, error.http_status) == ("model", 404)
 
 
 @pytest.mark.parametrize("mode", [AUTO, DISABLED, ENABLED])
 @in_no_time
 async def test_the_outer_model_is_held_to_what_it_writes(mode):
-    error = await refusal(House(), chain("a", mode=mode, model="short", max_tokens=101))
+    error = await refusal(ScriptedEngine(), chain("a", mode=mode, model="short", max_tokens=101))
     assert error.param == "max_tokens"
 
 
 @in_no_time
-async def test_fallbacks_that_are_not_there_or_there_twice_are_left_out():
-    house = House(fallbacks=("gone", "a", "b", "p/b", "c"))
+async def test_missing_and_repeated_fallbacks_are_left_out():
+    scripted = ScriptedEngine(fallbacks=("gone", "a", "b", "p/b", "c"))
     for name in ("a", "b"):
-        house.p.plays(name, [])
-    _, served, _ = await house.ask(False, request())
-    assert [name for _, name in house.asked()] == ["a"] * 3 + ["b"] * 3 + ["c"]
+        scripted.p.plays(name, [])
+    _, served, _ = await scripted.ask(False, request())
+    assert [name for _, name in scripted.asked()] == ["a"] * 3 + ["b"] * 3 + ["c"]
     assert served.model == "c"
 
 
 @in_no_time
 async def test_tokens_are_counted_for_the_first_step():
-    counted = await House().engine.count_tokens(chain("b", model="nobody"))
+    counted = await ScriptedEngine().engine.count_tokens(chain("b", model="nobody"))
     assert (counted.input_tokens, counted.served.model, counted.served.step) == (7, "b", "s1")

@@ -11,7 +11,7 @@ from services.inference.fallback.policy import (
     moves_on,
 )
 from services.inference.providers.failures import broken_answer, classify, cut_off, in_band
-from tests.services.inference.fallback.scripted import silence
+from tests.services.inference.fallback.scripted_engine import silence
 
 
 def answered(status: int, body: bytes = b"{}") -> UpstreamError:
@@ -39,19 +39,19 @@ def test_statuses_that_pass_are_transient_and_move_on(status):
         in_band("p", b'{"error": {"message": "x"}}'),
     ],
 )
-def test_broken_answers_and_silence_are_transient_and_always_move_on(error):
+def test_broken_and_silent_answers_always_move_on(error):
     assert is_transient(error)
     assert moves_on(error, None)
 
 
 @pytest.mark.parametrize("status", [301, 401, 402, 403, 404])
-def test_faults_of_the_gateways_account_move_on_without_another_try(status):
+def test_account_faults_move_on_without_a_retry(status):
     error = answered(status)
     assert not is_transient(error)
     assert moves_on(error, None)
 
 
-def test_a_conversation_that_is_too_long_moves_on_without_another_try():
+def test_a_too_long_conversation_moves_on_without_a_retry():
     assert not is_transient(answered(400, CONTEXT))
     assert moves_on(answered(400, CONTEXT), None)
 
@@ -76,7 +76,7 @@ def test_fail_on_decides_alone():
     assert not moves_on(answered(503), nothing)
 
 
-def test_lost_connections_and_timeouts_move_on_whatever_fail_on_says():
+def test_connection_faults_move_on_whatever_fail_on_is():
     rule = FailOn(frozenset({400}), ())
     assert moves_on(cut_off("p"), rule)
     assert moves_on(silence(), rule)

@@ -10,11 +10,11 @@ from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import GatewayError, UpstreamError, invalid, unsupported
 from services.inference import engine
 from services.inference.fallback.runner import FallbackRunner
-from tests.services.inference.fallback.scripted import (
+from tests.services.inference.fallback.scripted_engine import (
     DISABLED,
     ENABLED,
     FOREVER,
-    House,
+    ScriptedEngine,
     answer,
     chain,
     cut,
@@ -31,56 +31,56 @@ both = pytest.mark.parametrize("stream", [False, True])
 @both
 @in_no_time
 async def test_a_healthy_model_is_asked_once(stream):
-    house = House()
-    text, served, _ = await house.ask(stream, request())
+    scripted = ScriptedEngine()
+    text, served, _ = await scripted.ask(stream, request())
     assert (text, served.step, served.attempts) == ("I am a", "primary", 1)
-    assert house.asked() == [(0, "a")]
-    assert house.counted("served") == 1
+    assert scripted.asked() == [(0, "a")]
+    assert scripted.counted("served") == 1
 
 
 @both
 @in_no_time
 async def test_disabled_asks_once(stream):
-    house = House()
-    house.p.plays("a", [failing(500)])
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [failing(500)])
     with pytest.raises(UpstreamError) as failed:
-        await house.ask(stream, request(fallback=DISABLED))
-    assert house.asked() == [(0, "a")]
+        await scripted.ask(stream, request(fallback=DISABLED))
+    assert scripted.asked() == [(0, "a")]
     assert len(failed.value.attempts) == 1
 
 
 @both
 @in_no_time
 async def test_auto_tries_a_model_three_times_and_then_its_fallbacks(stream):
-    house = House()
-    house.p.plays("a", [failing(500)])
-    house.p.plays("b", [failing(404)])
-    text, served, _ = await house.ask(stream, request())
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [failing(500)])
+    scripted.p.plays("b", [failing(404)])
+    text, served, _ = await scripted.ask(stream, request())
     assert text == "I am c"
     assert (served.model, served.step, served.attempts) == ("c", "fallback-2", 5)
     # 0.5 s, doubled, and the whole jitter of a quarter.
-    assert house.asked() == [(0, "a"), (0.75, "a"), (2, "a"), (2, "b"), (2, "c")]
+    assert scripted.asked() == [(0, "a"), (0.75, "a"), (2, "a"), (2, "b"), (2, "c")]
 
 
 @both
 @in_no_time
 async def test_usage_is_that_of_the_step_that_served(stream):
-    house = House()
-    house.p.plays("a", [[start()], cut()])
-    house.p.plays("b", answer("I am b", tokens=9))
-    _, served, usage = await house.ask(stream, request())
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [[start()], cut()])
+    scripted.p.plays("b", answer("I am b", tokens=9))
+    _, served, usage = await scripted.ask(stream, request())
     assert (served.model, usage.output_tokens) == ("b", 9)
 
 
 @both
 @in_no_time
-async def test_when_all_fail_the_last_failure_tells_every_attempt(stream):
-    house = House()
-    house.p.plays("a", [failing(401)])
-    house.p.plays("b", [failing(404)])
-    house.p.plays("c", [0.2, failing(400)])
+async def test_when_all_fail_the_last_failure_lists_every_attempt(stream):
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [failing(401)])
+    scripted.p.plays("b", [failing(404)])
+    scripted.p.plays("c", [0.2, failing(400)])
     with pytest.raises(UpstreamError) as failed:
-        await house.ask(stream, chain("b", "c", mode=ENABLED))
+        await scripted.ask(stream, chain("b", "c", mode=ENABLED))
     assert failed.value.status == 400
     told = [(one.step, one.model, one.status, one.duration_ms) for one in failed.value.attempts]
     assert told == [("primary", "p/a", 401, 0), ("s1", "p/b", 404, 0), ("s2", "p/c", 400, 200)]
@@ -89,80 +89,80 @@ async def test_when_all_fail_the_last_failure_tells_every_attempt(stream):
 @both
 @in_no_time
 async def test_a_refusal_ends_the_chain(stream):
-    house = House()
-    house.p.plays("a", [failing(400)])
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [failing(400)])
     with pytest.raises(UpstreamError):
-        await house.ask(stream, chain("b", mode=ENABLED))
-    assert house.asked() == [(0, "a")]
+        await scripted.ask(stream, chain("b", mode=ENABLED))
+    assert scripted.asked() == [(0, "a")]
 
 
 @both
 @in_no_time
 async def test_strict_never_looks_the_outer_model_up(stream):
-    house = House()
-    text, served, _ = await house.ask(stream, chain("b", model="nobody"))
+    scripted = ScriptedEngine()
+    text, served, _ = await scripted.ask(stream, chain("b", model="nobody"))
     assert (text, served.step) == ("I am b", "s1")
 
 
 @both
 @in_no_time
 async def test_a_step_is_retried_with_its_own_delays(stream):
-    house = House()
-    house.p.plays("a", [failing(503)])
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [failing(503)])
     policy = pb.RetryPolicy(max_retries=3, backoff_factor=3, jitter_ms=100)
-    await house.ask(stream, chain({"model": "a", "retry_policy": policy}, "b"))
+    await scripted.ask(stream, chain({"model": "a", "retry_policy": policy}, "b"))
     # 0.5, 1.5 and 4.5 s, each with 0.1 s of jitter.
-    assert house.asked() == [(0, "a"), (0.6, "a"), (2.2, "a"), (6.8, "a"), (6.8, "b")]
+    assert scripted.asked() == [(0, "a"), (0.6, "a"), (2.2, "a"), (6.8, "a"), (6.8, "b")]
 
 
 @in_no_time
 async def test_retries_are_none_unless_asked_for():
-    house = House()
-    house.p.plays("a", [failing(503)])
-    await house.ask(True, chain("a", "b"))
-    assert house.asked() == [(0, "a"), (0, "b")]
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [failing(503)])
+    await scripted.ask(True, chain("a", "b"))
+    assert scripted.asked() == [(0, "a"), (0, "b")]
 
 
 @in_no_time
 async def test_all_retries_together_are_bounded():
-    house = House()
+    scripted = ScriptedEngine()
     for name in ("a", "b", "c"):
-        house.p.plays(name, [failing(503)])
+        scripted.p.plays(name, [failing(503)])
     policy = pb.RetryPolicy(max_retries=2)
     steps = [{"model": name, "retry_policy": policy} for name in ("a", "b", "c")]
     with pytest.raises(UpstreamError):
-        await house.ask(True, chain(*steps, config={"max_total_retries": 3}))
-    assert "".join(name for _, name in house.asked()) == "aaabbc"
+        await scripted.ask(True, chain(*steps, config={"max_total_retries": 3}))
+    assert "".join(name for _, name in scripted.asked()) == "aaabbc"
 
 
 @both
 @in_no_time
 async def test_a_wait_that_the_provider_asks_for_is_kept(stream):
-    house = House()
-    house.p.plays("a", [failing(429, wait=7)], answer("later"))
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [failing(429, wait=7)], answer("later"))
     policy = pb.RetryPolicy(max_retries=1)
-    text, _, _ = await house.ask(stream, chain({"model": "a", "retry_policy": policy}))
+    text, _, _ = await scripted.ask(stream, chain({"model": "a", "retry_policy": policy}))
     assert text == "later"
-    assert house.asked() == [(0, "a"), (7, "a")]
+    assert scripted.asked() == [(0, "a"), (7, "a")]
 
 
 @in_no_time
 async def test_a_wait_that_does_not_fit_moves_on_at_once():
-    house = House()
-    house.p.plays("a", [failing(429, wait=7)])
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [failing(429, wait=7)])
     policy = pb.RetryPolicy(max_retries=1)
     step = {"model": "a", "retry_policy": policy, "timeout_ms": 6000}
-    await house.ask(True, chain(step, "b"))
-    assert house.asked() == [(0, "a"), (0, "b")]
+    await scripted.ask(True, chain(step, "b"))
+    assert scripted.asked() == [(0, "a"), (0, "b")]
 
 
 @in_no_time
-async def test_auto_waits_no_longer_than_it_takes_to_ask_the_next_model():
-    house = House()
-    house.p.plays("a", [failing(429, wait=11)])
-    await house.ask(True, request())
-    assert house.asked() == [(0, "a"), (0, "b")]
-    alone = House(fallbacks=())
+async def test_auto_moves_on_or_fails_instead_of_a_long_wait():
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [failing(429, wait=11)])
+    await scripted.ask(True, request())
+    assert scripted.asked() == [(0, "a"), (0, "b")]
+    alone = ScriptedEngine(fallbacks=())
     alone.p.plays("a", [failing(429, wait=31)])
     with pytest.raises(UpstreamError) as failed:
         await alone.ask(True, request())
@@ -172,12 +172,12 @@ async def test_auto_waits_no_longer_than_it_takes_to_ask_the_next_model():
 @both
 @in_no_time
 async def test_rate_limits_for_ever_are_met_with_few_attempts(stream):
-    house = House(fallbacks=("b",))
-    house.p.plays("a", [failing(429)])
-    house.p.plays("b", [failing(429)])
+    scripted = ScriptedEngine(fallbacks=("b",))
+    scripted.p.plays("a", [failing(429)])
+    scripted.p.plays("b", [failing(429)])
     with pytest.raises(UpstreamError):
-        await house.ask(stream, request())
-    times = [at for at, _ in house.asked()]
+        await scripted.ask(stream, request())
+    times = [at for at, _ in scripted.asked()]
     assert len(times) == 6
     assert sum(at < 3 for at in times) <= 4
 
@@ -185,87 +185,87 @@ async def test_rate_limits_for_ever_are_met_with_few_attempts(stream):
 @both
 @in_no_time
 async def test_silence_is_not_tried_again(stream):
-    house = House()
-    house.p.plays("a", [silence()])
-    await house.ask(stream, request())
-    assert house.asked() == [(0, "a"), (0, "b")]
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [silence()])
+    await scripted.ask(stream, request())
+    assert scripted.asked() == [(0, "a"), (0, "b")]
 
 
 @both
 @in_no_time
-async def test_a_step_has_its_time_until_it_speaks(stream):
-    house = House()
-    house.p.plays("a", [[start()], FOREVER])
-    text, served, _ = await house.ask(stream, chain({"model": "a", "timeout_ms": 1500}, "b"))
+async def test_a_step_has_its_timeout_until_first_content(stream):
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [[start()], FOREVER])
+    text, served, _ = await scripted.ask(stream, chain({"model": "a", "timeout_ms": 1500}, "b"))
     assert (text, served.attempts) == ("I am b", 2)
-    assert house.asked() == [(0, "a"), (1.5, "b")]
-    assert house.is_quiet()
+    assert scripted.asked() == [(0, "a"), (1.5, "b")]
+    assert scripted.is_quiet()
 
 
 @in_no_time
-async def test_the_time_of_a_step_ends_with_the_first_content_of_a_stream_alone():
-    house = House()
+async def test_only_first_content_of_a_stream_ends_step_time():
+    scripted = ScriptedEngine()
     for stream, expected in ((True, "I am a"), (False, "I am b")):
         first, last = answer("I am a")
-        house.p.plays("a", [first, 5, last])
+        scripted.p.plays("a", [first, 5, last])
         step = {"model": "a", "timeout_ms": 2000}
-        text, _, _ = await house.ask(stream, chain(step, "b"))
+        text, _, _ = await scripted.ask(stream, chain(step, "b"))
         assert text == expected
 
 
 @in_no_time
 async def test_a_step_never_has_more_time_than_the_operator_gives():
-    house = House(step_timeout_s=3)
-    house.p.plays("a", [FOREVER])
-    await house.ask(True, chain({"model": "a", "timeout_ms": 9000}, "b"))
-    assert house.asked() == [(0, "a"), (3, "b")]
+    scripted = ScriptedEngine(step_timeout_s=3)
+    scripted.p.plays("a", [FOREVER])
+    await scripted.ask(True, chain({"model": "a", "timeout_ms": 9000}, "b"))
+    assert scripted.asked() == [(0, "a"), (3, "b")]
 
 
 @both
 @in_no_time
 async def test_past_the_time_for_everything_the_chain_is_cut(stream):
-    house = House()
-    house.p.plays("a", [failing(503)])
-    house.p.plays("b", [FOREVER])
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [failing(503)])
+    scripted.p.plays("b", [FOREVER])
     with pytest.raises(GatewayError) as failed:
-        await house.ask(stream, chain("a", "b", "c", config={"global_timeout_ms": 2500}))
+        await scripted.ask(stream, chain("a", "b", "c", config={"global_timeout_ms": 2500}))
     assert failed.value.http_status == 504
     assert [one.reason for one in failed.value.attempts] == [
         errors_pb2.REASON_UPSTREAM_ERROR,
         errors_pb2.REASON_TIMEOUT,
     ]
     assert asyncio.get_running_loop().time() == pytest.approx(2.5)
-    assert house.is_quiet()
+    assert scripted.is_quiet()
 
 
 @in_no_time
 async def test_the_time_for_everything_includes_streaming():
-    house = House()
+    scripted = ScriptedEngine()
     first, last = answer("I am a")
-    house.p.plays("a", [first, 5, last])
+    scripted.p.plays("a", [first, 5, last])
     seen = []
     with pytest.raises(GatewayError) as failed:
-        async for batch in await house.engine.stream(
+        async for batch in await scripted.engine.stream(
             chain("a", "b", config={"global_timeout_ms": 2500})
         ):
             seen.append(batch)
     assert failed.value.reason == errors_pb2.REASON_TIMEOUT
     assert len(seen) == 1
-    assert house.asked() == [(0, "a")]
-    assert house.is_quiet()
+    assert scripted.asked() == [(0, "a")]
+    assert scripted.is_quiet()
 
 
 @both
 @in_no_time
 async def test_a_model_that_cannot_carry_the_request_is_left_out(stream):
-    house = House()
-    house.p.plays("a", [unsupported("n", "n: one only")])
-    house.p.plays("b", [failing(503)])
-    text, served, _ = await house.ask(stream, chain("a", "b", "c"))
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [unsupported("n", "n: one only")])
+    scripted.p.plays("b", [failing(503)])
+    text, served, _ = await scripted.ask(stream, chain("a", "b", "c"))
     assert (text, served.attempts) == ("I am c", 2)
-    house.p.plays("c", [unsupported("n", "n: one only")])
+    scripted.p.plays("c", [unsupported("n", "n: one only")])
     with pytest.raises(UpstreamError) as failed:
-        await house.ask(stream, chain("a", "b", "c"))
+        await scripted.ask(stream, chain("a", "b", "c"))
     assert [one.reason for one in failed.value.attempts] == [
         errors_pb2.REASON_UNSUPPORTED,
         errors_pb2.REASON_UPSTREAM_ERROR,
@@ -276,54 +276,54 @@ async def test_a_model_that_cannot_carry_the_request_is_left_out(stream):
 @both
 @in_no_time
 async def test_only_when_no_model_can_carry_it_the_request_is_refused(stream):
-    house = House()
-    house.p.plays("a", [unsupported("n", "n: a")])
-    house.p.plays("b", [unsupported("n", "n: b")])
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [unsupported("n", "n: a")])
+    scripted.p.plays("b", [unsupported("n", "n: b")])
     with pytest.raises(GatewayError) as refused:
-        await house.ask(stream, chain("a", "b"))
+        await scripted.ask(stream, chain("a", "b"))
     assert (refused.value.http_status, refused.value.message) == (400, "n: a")
 
 
 @both
 @in_no_time
-async def test_a_mistake_of_the_callers_ends_the_chain_where_the_first_choice_finds_it(stream):
-    house = House()
-    house.p.plays("a", [invalid("store", "store: not here")])
+async def test_an_invalid_request_ends_the_chain_at_step_one_only(stream):
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [invalid("store", "store: not here")])
     with pytest.raises(GatewayError) as refused:
-        await house.ask(stream, request())
+        await scripted.ask(stream, request())
     assert refused.value.param == "store"
-    assert house.asked() == [(0, "a")]
-    house.p.plays("b", [failing(404)])
-    text, _, _ = await house.ask(stream, chain("b", "a", "c"))
+    assert scripted.asked() == [(0, "a")]
+    scripted.p.plays("b", [failing(404)])
+    text, _, _ = await scripted.ask(stream, chain("b", "a", "c"))
     assert text == "I am c"
 
 
 @in_no_time
-async def test_parameters_are_laid_over_the_request_for_their_step_alone():
-    house = House()
-    house.p.plays("a", [failing(503)])
+async def test_step_parameters_apply_to_their_step_alone():
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [failing(503)])
     step = {"model": "a", "parameters": pb.GenerateRequest(temperature=0, stop_sequences=["x"])}
-    await house.ask(True, chain(step, "b", temperature=1, top_p=0.5, stop_sequences=["y", "z"]))
-    first, second = (call.request for _, call in house.p.calls)
+    await scripted.ask(True, chain(step, "b", temperature=1, top_p=0.5, stop_sequences=["y", "z"]))
+    first, second = (call.request for _, call in scripted.p.calls)
     assert (first.temperature, first.top_p, list(first.stop_sequences)) == (0, 0.5, ["x"])
     assert (second.temperature, list(second.stop_sequences)) == (1, ["y", "z"])
 
 
 @in_no_time
 async def test_a_step_is_asked_for_no_more_than_it_writes():
-    house = House(fallbacks=("short",))
-    house.p.plays("a", [failing(404)])
-    await house.ask(True, request(max_tokens=5000))
-    assert [call.request.max_tokens for _, call in house.p.calls] == [5000, 100]
+    scripted = ScriptedEngine(fallbacks=("short",))
+    scripted.p.plays("a", [failing(404)])
+    await scripted.ask(True, request(max_tokens=5000))
+    assert [call.request.max_tokens for _, call in scripted.p.calls] == [5000, 100]
 
 
 @both
 @in_no_time
 async def test_an_empty_stream_is_a_broken_one(stream):
-    house = House()
-    house.p.plays("a", [])
-    house.p.plays("b", [[start()]])
-    _, served, _ = await house.ask(stream, chain("a", "b", "c"))
+    scripted = ScriptedEngine()
+    scripted.p.plays("a", [])
+    scripted.p.plays("b", [[start()]])
+    _, served, _ = await scripted.ask(stream, chain("a", "b", "c"))
     assert (served.model, served.attempts) == ("c", 3)
 
 
@@ -332,34 +332,34 @@ async def test_an_empty_stream_is_a_broken_one(stream):
 @in_no_time
 async def test_a_caller_who_leaves_leaves_nothing_behind(stream, at):
     """While a model is asked, while a retry waits, while a stream goes on."""
-    house = House()
+    scripted = ScriptedEngine()
     first, _ = answer("I am a")
-    house.p.plays("a", [0.5, failing(503)], [1, first, FOREVER])
-    asking = asyncio.create_task(house.ask(stream, request()))
+    scripted.p.plays("a", [0.5, failing(503)], [1, first, FOREVER])
+    asking = asyncio.create_task(scripted.ask(stream, request()))
     await asyncio.sleep(at)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    assert house.is_quiet()
-    assert house.counted("cancelled") == (0 if at == 0.6 else 1)
-    assert house.engine.breakers.states().keys() <= {("p", "a")}
+    assert scripted.is_quiet()
+    assert scripted.counted("cancelled") == (0 if at == 0.6 else 1)
+    assert scripted.engine.breakers.states().keys() <= {("p", "a")}
 
 
 @in_no_time
 async def test_a_stream_that_is_closed_ends_at_the_provider():
-    house = House()
+    scripted = ScriptedEngine()
     first, last = answer("I am a")
-    house.p.plays("a", [first, 1, last])
-    batches = await house.engine.stream(request())
+    scripted.p.plays("a", [first, 1, last])
+    batches = await scripted.engine.stream(request())
     await anext(batches)
-    assert house.p.open == 1
+    assert scripted.p.open == 1
     await batches.aclose()
-    assert house.is_quiet()
-    assert house.counted("cancelled") == 1
+    assert scripted.is_quiet()
+    assert scripted.counted("cancelled") == 1
 
 
 @in_no_time
-async def test_a_whole_answer_that_comes_as_a_stream_is_put_together_as_it_comes():
+async def test_a_streamed_whole_answer_is_accumulated_on_arrival():
     heads = []
 
     class Listening(FallbackRunner):
@@ -367,12 +367,12 @@ async def test_a_whole_answer_that_comes_as_a_stream_is_put_together_as_it_comes
             heads.append(await super().whole())
             return heads[-1]
 
-    house = House()
+    scripted = ScriptedEngine()
     first, last = answer("x")
-    house.p.plays("a", [first, *[[Event(text="y")]] * 500, last])
+    scripted.p.plays("a", [first, *[[Event(text="y")]] * 500, last])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "FallbackRunner", Listening)
-        text, _, usage = await house.ask(False, request())
+        text, _, usage = await scripted.ask(False, request())
     assert (text, usage.output_tokens) == ("x" + "y" * 500, 3)
     [[batch]] = heads
     assert len(batch) < 10

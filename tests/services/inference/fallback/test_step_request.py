@@ -8,7 +8,13 @@ from gateway.inference.v1 import inference_pb2 as pb
 from services.common.errors import GatewayError, UpstreamError
 from services.inference.fallback.step_request import clamped, merged
 from services.inference.providers.base import Target
-from tests.services.inference.fallback.scripted import House, answer, chain, failing, request
+from tests.services.inference.fallback.scripted_engine import (
+    ScriptedEngine,
+    answer,
+    chain,
+    failing,
+    request,
+)
 from tests.services.inference.fallback.virtual_time import in_no_time
 
 DOCUMENT = conversation.MEDIA_KIND_DOCUMENT
@@ -41,57 +47,57 @@ def test_a_budget_of_thinking_stays_below_the_tokens(limit, budget, dropped):
 
 @in_no_time
 async def test_a_text_for_one_model_is_still_a_file_for_the_next():
-    house = House(inputs={"b": ["pdf"]})
-    house.p.plays("a", [failing(404)])
+    scripted = ScriptedEngine(inputs={"b": ["pdf"]})
+    scripted.p.plays("a", [failing(404)])
     wanted = chain("a", "b")
     wanted.messages.append(user(Block(media=TEXT_FILE)))
-    await house.ask(True, wanted)
-    first, second = (call.request.messages[-1].blocks[0] for _, call in house.p.calls)
+    await scripted.ask(True, wanted)
+    first, second = (call.request.messages[-1].blocks[0] for _, call in scripted.p.calls)
     assert first == Block(text="[a.txt]\nwords")
     assert second.media == TEXT_FILE
 
 
 @in_no_time
 async def test_a_model_of_which_nothing_is_known_is_sent_every_medium():
-    house = House()
+    scripted = ScriptedEngine()
     image = Media(kind=conversation.MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png")
     wanted = request()
     wanted.messages.append(user(Block(media=image)))
-    _, served, _ = await house.ask(True, wanted)
-    (sent,) = (call.request for _, call in house.p.calls)
+    _, served, _ = await scripted.ask(True, wanted)
+    (sent,) = (call.request for _, call in scripted.p.calls)
     assert (served.step, sent.messages[-1].blocks[0].media.data) == ("primary", b"x")
 
 
 @in_no_time
 async def test_a_model_that_cannot_read_a_medium_is_left_out():
-    house = House(inputs={"a": ["text"], "b": ["image"]})
+    scripted = ScriptedEngine(inputs={"a": ["text"], "b": ["image"]})
     image = Media(kind=conversation.MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png")
     wanted = request()
     wanted.messages.append(user(Block(media=image)))
     wanted.multimodal.image.model = "nobody"  # who could describe it for the first
-    text, served, _ = await house.ask(True, wanted)
+    text, served, _ = await scripted.ask(True, wanted)
     assert (text, served.attempts) == ("I am b", 1)
 
 
 @in_no_time
 async def test_files_are_placed_in_the_conversation_of_a_step_too():
-    house = House()
+    scripted = ScriptedEngine()
     file = Media(kind=DOCUMENT, file_id="file-00000000000000000000000000")
     parameters = pb.GenerateRequest(messages=[user(Block(media=file))])
     with pytest.raises(GatewayError) as refused:
-        await house.ask(True, chain("a", {"model": "b", "parameters": parameters}))
+        await scripted.ask(True, chain("a", {"model": "b", "parameters": parameters}))
     assert refused.value.param == ("fallback_config.steps[1].parameters.messages[0].blocks[0]")
-    assert not house.p.calls
+    assert not scripted.p.calls
 
 
 @in_no_time
 async def test_ids_of_one_providers_own_files_are_for_it_to_judge():
-    house = House()
-    house.q.pass_stateful = True
+    scripted = ScriptedEngine()
+    scripted.q.pass_stateful = True
     foreign = Media(kind=DOCUMENT, file_id="file-abc")
     wanted = chain("pre", "b", multimodal=pb.Multimodal(enabled=False))
     wanted.messages.append(user(Block(media=foreign)))
-    text, _, _ = await house.ask(True, wanted)
+    text, _, _ = await scripted.ask(True, wanted)
     assert text == "I am pre"
 
 
@@ -101,13 +107,13 @@ UNSUPPORTED = '{"error": {"message": "Unsupported parameter: %s", "param": "%s"}
 @pytest.mark.parametrize("stream", [False, True])
 @in_no_time
 async def test_a_field_that_a_model_refuses_is_left_out_from_then_on(stream):
-    house = House()
+    scripted = ScriptedEngine()
     refusals = [failing(400, UNSUPPORTED % (name, name)) for name in ("temperature", "top_p")]
-    house.p.plays("a", [refusals[0]], [refusals[1]], answer("I am a"))
-    text, served, _ = await house.ask(stream, request())
+    scripted.p.plays("a", [refusals[0]], [refusals[1]], answer("I am a"))
+    text, served, _ = await scripted.ask(stream, request())
     assert (text, served.step) == ("I am a", "primary")
-    await house.ask(stream, request())
-    assert [call.without for _, call in house.p.calls] == [
+    await scripted.ask(stream, request())
+    assert [call.without for _, call in scripted.p.calls] == [
         frozenset(),
         {"temperature"},
         {"temperature", "top_p"},
@@ -116,21 +122,21 @@ async def test_a_field_that_a_model_refuses_is_left_out_from_then_on(stream):
 
 
 @in_no_time
-async def test_a_field_that_was_left_out_already_is_a_refusal_for_the_caller():
-    house = House(fallbacks=())
-    house.p.plays("a", [failing(400, UNSUPPORTED % ("seed", "seed"))])
+async def test_a_field_refused_after_it_was_dropped_is_an_error():
+    scripted = ScriptedEngine(fallbacks=())
+    scripted.p.plays("a", [failing(400, UNSUPPORTED % ("seed", "seed"))])
     with pytest.raises(UpstreamError):
-        await house.ask(False, request())
-    assert len(house.p.calls) == 2
+        await scripted.ask(False, request())
+    assert len(scripted.p.calls) == 2
 
 
 @in_no_time
-async def test_an_agents_tokens_are_lowered_to_what_a_model_writes_and_that_is_told():
-    house = House()
+async def test_max_tokens_of_agents_are_lowered_and_reported():
+    scripted = ScriptedEngine()
     with pytest.raises(GatewayError):
-        await house.ask(False, request("short", max_tokens=32_000))
-    _, served, _ = await house.ask(
+        await scripted.ask(False, request("short", max_tokens=32_000))
+    _, served, _ = await scripted.ask(
         False, request("short", max_tokens=32_000, lowers_max_tokens=True)
     )
-    (sent,) = (call.request for _, call in house.p.calls)
+    (sent,) = (call.request for _, call in scripted.p.calls)
     assert (sent.max_tokens, list(served.dropped)) == (100, ["max_tokens"])

@@ -12,7 +12,11 @@ from yarl import URL
 from services.common.settings import Limits
 from services.inference.fetching.addresses import Address, is_public
 from services.inference.fetching.fetcher import Fetcher
-from tests.services.inference.providers.scripted import Connection, ScriptedServer, scripted_server
+from tests.services.inference.providers.scripted_server import (
+    Connection,
+    ScriptedServer,
+    scripted_server,
+)
 
 PUBLIC = "93.184.215.14"
 PUBLIC_6 = "2606:2800:21f:cb07:6820:80da:af6b:8b2c"

@@ -11,7 +11,7 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
 from services.common.settings import Limits
 from tests.services.inference.fetching.internet import MAX, Internet, say
-from tests.services.inference.providers.scripted import Connection
+from tests.services.inference.providers.scripted_server import Connection
 from tests.waiting import until
 
 URL = "http://media.test/a"
@@ -155,7 +155,7 @@ async def test_a_body_that_breaks_off_is_no_content(net: Internet) -> None:
     assert (await failed(net)).reason == errors_pb2.REASON_UPSTREAM_CONNECTION
 
 
-async def test_a_server_that_refuses_connections_is_told(net: Internet) -> None:
+async def test_a_server_that_refuses_connections_is_reported(net: Internet) -> None:
     async def connect(*_: object) -> None:
         raise ConnectionRefusedError
 
@@ -174,7 +174,9 @@ async def test_a_server_that_refuses_connections_is_told(net: Internet) -> None:
         (302, errors_pb2.REASON_UPSTREAM_ERROR),
     ],
 )
-async def test_a_status_that_is_no_success_is_told(net: Internet, status: int, reason: int) -> None:
+async def test_a_status_that_is_no_success_is_reported(
+    net: Internet, status: int, reason: int
+) -> None:
     net.public.plays(say(b"words of the server", status=status))
     error = await failed(net)
     assert error.reason == reason

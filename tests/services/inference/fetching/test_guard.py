@@ -22,7 +22,7 @@ from tests.services.inference.fetching.internet import (
     redirect,
     tls_server,
 )
-from tests.services.inference.providers.scripted import scripted_server
+from tests.services.inference.providers.scripted_server import scripted_server
 
 INVALID = errors_pb2.REASON_INVALID_REQUEST
 
@@ -99,7 +99,7 @@ async def test_a_name_with_any_private_address_is_not_connected_to(
     assert error.reason == INVALID
 
 
-async def test_a_private_name_and_an_unknown_one_are_told_alike(net: Internet) -> None:
+async def test_private_and_unknown_names_get_the_same_error(net: Internet) -> None:
     net.names["payroll.internal"] = [["10.1.2.3"]]
     known = await refused(net, "http://payroll.internal/")
     unknown = await refused(net, "http://nothing.internal/")
@@ -193,7 +193,7 @@ async def test_a_redirect_leads_nowhere_that_is_forbidden(net: Internet, locatio
     assert "10.0.0" not in error.message
 
 
-async def test_a_redirect_back_to_a_name_that_was_bound_anew_is_checked(net: Internet) -> None:
+async def test_a_redirect_to_a_rebound_name_is_checked(net: Internet) -> None:
     net.names["media.test"] = [[PUBLIC], ["127.0.0.1"]]
     net.public.plays(redirect("/b"))
     await refused(net, "http://media.test/a")

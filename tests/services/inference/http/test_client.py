@@ -14,7 +14,7 @@ from services.common.errors import GatewayError
 from services.inference import http
 from services.inference.http.connection import Connection as ClientConnection
 from tests.services.inference.http.servers import ask, say_nothing, serving
-from tests.services.inference.providers.scripted import (
+from tests.services.inference.providers.scripted_server import (
     Connection,
     ScriptedServer,
     scripted_server,
@@ -71,7 +71,7 @@ async def test_a_body_without_a_length_ends_with_the_connection(
 
 
 @pytest.mark.parametrize("cut", range(1, 24))
-async def test_a_packed_body_that_ends_too_early_is_not_taken_for_whole(
+async def test_a_truncated_compressed_body_is_an_error(
     client: http.Client, server: ScriptedServer, cut: int
 ) -> None:
     packed = gzip.compress(b"a" * 1000, mtime=0)
@@ -119,7 +119,7 @@ async def test_an_answer_that_is_broken_off_ends_who_reads_it(
     response.close()
 
 
-async def test_the_connection_of_a_whole_answer_that_is_broken_off_is_not_used_again(
+async def test_a_broken_whole_answer_s_connection_is_not_reused(
     client: http.Client, server: ScriptedServer
 ) -> None:
     server.plays(lambda c: c.answer(b"all"))
@@ -210,9 +210,7 @@ async def test_what_comes_unasked_closes_the_connection(
     assert await ask(client, server.url) == (200, b"{}")
 
 
-def test_a_connection_lost_as_soon_as_it_stands_is_not_waited_for_at_the_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_closing_does_not_wait_for_lost_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     async def reach(self: http.Client, connection: ClientConnection, *_: object) -> None:
         connection.connection_made(_Sink())
         connection.connection_lost(None)
@@ -228,7 +226,7 @@ def test_a_connection_lost_as_soon_as_it_stands_is_not_waited_for_at_the_end(
     asyncio.run(ask_and_close())
 
 
-async def test_an_answer_before_all_was_sent_is_heard_and_ends_the_connection() -> None:
+async def test_an_early_answer_is_read_and_ends_the_connection() -> None:
     connections = 0
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -302,7 +300,7 @@ def test_an_answer_cut_anywhere_reads_the_same(cuts: list[int], chunked: bool) -
     assert asyncio.run(read()) == (200, ["1", "2"], b"abcdefg")
 
 
-async def test_the_rest_of_an_answer_is_there_at_once_when_all_has_come() -> None:
+async def test_a_received_rest_is_returned_at_once() -> None:
     released = asyncio.Event()
     connection = ClientConnection(1 << 20, lambda: 1 << 16, lambda _: released.set(), print)
     connection.connection_made(_Sink())
@@ -327,7 +325,7 @@ async def test_the_rest_of_an_answer_is_there_at_once_when_all_has_come() -> Non
         released.clear()
 
 
-async def test_an_answer_that_made_its_server_wait_is_read_as_it_comes() -> None:
+async def test_a_paused_answer_is_read_as_it_arrives() -> None:
     sink = _Sink()
     connection = ClientConnection(1 << 20, lambda: 60, print, print)
     connection.connection_made(sink)
@@ -398,7 +396,7 @@ async def test_a_cancelled_connection_attempt_leaves_nothing() -> None:
             await asking
 
 
-async def test_a_server_that_does_not_come_to_terms_is_left_after_the_limit() -> None:
+async def test_an_unfinished_tls_handshake_times_out() -> None:
     async with serving(say_nothing) as port, http.Client(0.05, http.Proxies({})) as client:
         with pytest.raises(TimeoutError):
             await ask(client, f"https://127.0.0.1:{port}/")

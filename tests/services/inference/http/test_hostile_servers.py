@@ -10,7 +10,7 @@ from yarl import URL
 
 from services.inference import http
 from tests.services.inference.http.servers import ask
-from tests.services.inference.providers.scripted import (
+from tests.services.inference.providers.scripted_server import (
     SSE_HEAD,
     Connection,
     ScriptedServer,
@@ -166,7 +166,7 @@ async def test_a_second_answer_never_reaches_the_next_caller(
 
 
 @pytest.mark.parametrize("beside", [b"\0", b"HTTP/1.1 200 S\r\n", b"\r\n\r\nx"])
-async def test_a_connection_with_bytes_behind_an_answer_is_not_used_again(
+async def test_surplus_bytes_prevent_reuse_of_a_connection(
     server: ScriptedServer, beside: bytes
 ) -> None:
     server.plays(lambda c: c.send(PLAIN + beside))

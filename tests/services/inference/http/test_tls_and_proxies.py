@@ -40,7 +40,7 @@ async def name_targets(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
         writer.write(b"HTTP/1.1 200 S\r\ncontent-length: %d\r\n\r\n" % len(target) + target)
 
 
-async def test_a_server_with_tls_is_asked_over_it_and_its_connection_kept(tls: Tls) -> None:
+async def test_tls_connections_are_reused(tls: Tls) -> None:
     async with (
         serving(name_targets, tls.serving) as port,
         http.Client(5, http.Proxies({}), tls.trusting, settle_s=0) as client,
@@ -105,7 +105,7 @@ async def proxy_server(target_port: int = 0) -> AsyncIterator[ProxyServer]:
         yield proxy
 
 
-async def test_a_proxy_is_asked_for_the_whole_address_and_told_who_asks() -> None:
+async def test_a_proxy_gets_absolute_urls_and_credentials() -> None:
     async with proxy_server() as proxy:
         addresses = {"http": f"http://ada:se%20cret@127.0.0.1:{proxy.port}"}
         proxies = http.Proxies(addresses, lambda host: False)

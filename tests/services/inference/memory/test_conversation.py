@@ -175,7 +175,7 @@ def copy(asked: GenerateRequest) -> GenerateRequest:
         (Media(kind=IMAGE, url="https://x/y"), "[image, https://x/y: no longer kept]"),
     ],
 )
-def test_words_stand_for_what_is_not_at_hand(media: Media, told: str) -> None:
+def test_missing_media_are_replaced_by_words(media: Media, told: str) -> None:
     block = Block(
         media=media, extra=Opaque(dialect=conversation.DIALECT_ANTHROPIC, json=b'{"title":"x"}')
     )

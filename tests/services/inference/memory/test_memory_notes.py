@@ -45,7 +45,7 @@ def test_quotes_keep_their_bound(texts: list[str], tokens: int) -> None:
 
 
 @given(text=TEXTS)
-def test_no_line_of_what_was_said_stands_without_a_mark(text: str) -> None:
+def test_every_line_of_quoted_text_is_marked(text: str) -> None:
     told = notes("", f"a{text}", 10_000)
     quoted = told[told.index("\n> ") + 1 :]
     assert all(line.startswith("> ") or line == ">" for line in quoted.splitlines())

@@ -42,7 +42,7 @@ def test_instructions_stay_wherever_they_stand() -> None:
     assert not asked.messages
 
 
-def test_memory_is_told_what_the_request_says_of_it() -> None:
+def test_memory_receives_the_memory_options_of_the_request() -> None:
     asked = request(user("Hi"))
     asked.memory.MergeFrom(
         Memory(mode=Memory.MODE_READ_ONLY, history_window=7, summary_window=6, personal_memory=True)

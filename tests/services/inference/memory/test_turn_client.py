@@ -138,7 +138,7 @@ async def test_a_turn_is_closed_or_dropped(store: TurnClient, servicer: Servicer
 
 
 @pytest.mark.parametrize("refuses_after", [0, 1])
-async def test_a_refusal_is_told_as_what_it_is(
+async def test_a_refusal_is_reported_as_a_refusal(
     store: TurnClient, servicer: Servicer, refuses_after: int
 ) -> None:
     servicer.refusal = GatewayError(errors_pb2.REASON_MEMORY_BUSY, "busy", retry_after_s=3)
@@ -150,7 +150,7 @@ async def test_a_refusal_is_told_as_what_it_is(
     assert (refused.value.code, refused.value.retry_after_s) == ("memory_busy", 3)
 
 
-async def test_a_turn_that_ended_before_the_commit_tells_why(
+async def test_a_turn_that_ended_before_the_commit_has_the_reason(
     store: TurnClient, servicer: Servicer
 ) -> None:
     servicer.refusal = GatewayError(errors_pb2.REASON_CONFLICT, "taken over")
@@ -164,7 +164,7 @@ async def test_a_turn_that_ended_before_the_commit_tells_why(
     assert refused.value.code == "conflict"
 
 
-async def test_a_wrong_key_is_told_as_one(store: TurnClient) -> None:
+async def test_a_wrong_key_is_reported_as_a_wrong_key(store: TurnClient) -> None:
     caller_key.set("gw-" + "x" * 43)
     with pytest.raises(GatewayError) as refused:
         await store.open(OPENING)
@@ -181,7 +181,7 @@ async def test_waiting_for_a_turn_can_be_given_up(store: TurnClient, servicer: S
     assert await servicer.how_it_ended() == "cancelled"
 
 
-async def test_no_service_is_told_as_that(servicer: Servicer) -> None:
+async def test_no_service_is_reported_as_such(servicer: Servicer) -> None:
     channel = open_channel("unix:/nonexistent/socket", max_message=1 << 20)
     caller_key.set(KEY)
     with pytest.raises(GatewayError) as refused:

@@ -14,7 +14,7 @@ from services.common.errors import GatewayError
 from services.inference.providers.anthropic.request import build_count, build_request
 from services.inference.providers.base import Call, Target
 from services.sandbox.checks import Checks, load_checks
-from tests.services.inference.providers.caller_words import kept, path_of
+from tests.services.inference.providers.caller_paths import path_of, with_named_fields
 
 OPENAI = conversation_pb2.DIALECT_OPENAI
 ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC
@@ -47,7 +47,7 @@ def call_of(
         model="m", messages=messages or [says(USER, "hi")], dialect=dialect, **fields
     )
     target = Target("m", "claude", "claude-1", max_output_tokens=limit)
-    return Call(kept(request), target, stream)
+    return Call(with_named_fields(request), target, stream)
 
 
 def body_of(

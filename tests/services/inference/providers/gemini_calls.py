@@ -13,7 +13,7 @@ from services.common.errors import GatewayError
 from services.inference.providers.base import Call, Target
 from services.inference.providers.gemini.request import build_request
 from services.sandbox import gemini_rules
-from tests.services.inference.providers.caller_words import kept, path_of
+from tests.services.inference.providers.caller_paths import path_of, with_named_fields
 
 OPENAI = conversation_pb2.DIALECT_OPENAI
 ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC
@@ -67,7 +67,7 @@ def call_of(
         model="m", messages=messages or [says(USER, "hi")], dialect=dialect, **fields
     )
     target = Target("m", "google", model, efforts=efforts)
-    return Call(kept(request), target, False, without=frozenset(without))
+    return Call(with_named_fields(request), target, False, without=frozenset(without))
 
 
 def body_of(call: Call, *, pass_stateful: bool = False, fetches_urls: bool = False) -> Any:

@@ -24,7 +24,7 @@ from services.inference.providers.base import Call, Target
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.request import build_request
 from services.sandbox.checks import Checks, load_checks
-from tests.services.inference.providers.caller_words import kept, path_of
+from tests.services.inference.providers.caller_paths import path_of, with_named_fields
 
 OPENAI = conversation_pb2.DIALECT_OPENAI
 ANTHROPIC = conversation_pb2.DIALECT_ANTHROPIC
@@ -61,7 +61,7 @@ def call_of(
     request = GenerateRequest(
         model="m", messages=messages or [says(USER, "hi")], dialect=dialect, **fields
     )
-    return Call(kept(request), Target("m", "acme", "gpt-1"), stream)
+    return Call(with_named_fields(request), Target("m", "acme", "gpt-1"), stream)
 
 
 def body_of(

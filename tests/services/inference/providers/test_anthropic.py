@@ -37,7 +37,7 @@ HEADERS = {"content-type": "text/event-stream"}
 
 
 @dataclass
-class Live:
+class Gauge:
     """Counts the calls under way, and tells when there are none."""
 
     count: int = 0
@@ -60,7 +60,7 @@ class Server:
     answer: Answer = field(init=False)  # every test sets it
     requests: list[web.Request] = field(default_factory=list)
     bodies: list[Any] = field(default_factory=list)
-    live: Live = field(default_factory=Live)
+    live: Gauge = field(default_factory=Gauge)
     # Set when a client has left an answer that was still going on.
     left: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -254,7 +254,7 @@ async def test_an_error_inside_a_stream_comes_after_what_was_said(
 
 
 @pytest.mark.parametrize("pieces", [[], [wire(STREAM[:5])]])
-async def test_a_stream_that_ends_too_early_counts_as_a_broken_connection(
+async def test_a_truncated_stream_is_a_connection_failure(
     server: Server, provider: AnthropicProvider, pieces: list[bytes]
 ) -> None:
     server.answer = streamed(*pieces)
@@ -263,7 +263,7 @@ async def test_a_stream_that_ends_too_early_counts_as_a_broken_connection(
     assert raised.value.reason == errors_pb2.REASON_UPSTREAM_CONNECTION
 
 
-async def test_the_answer_is_over_with_its_last_event_even_if_the_server_lingers(
+async def test_the_last_event_ends_an_answer_of_a_slow_server(
     server: Server, provider: AnthropicProvider
 ) -> None:
     server.answer = streamed(wire(STREAM), then_wait=True)

@@ -18,7 +18,7 @@ from tests.services.inference.providers.anthropic_calls import (
     refusal_of,
     says,
 )
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 
 
 def use(call_id: str = "t1", arguments: str = "{}", **fields: Any) -> Block:
@@ -42,7 +42,7 @@ BILLING = "x-anthropic-billing-header: cc_version=2.1.117.48f; cc_entrypoint=cli
 
 
 @pytest.mark.parametrize("arguments", MALFORMED)
-def test_what_a_model_wrote_as_arguments_in_a_chat_goes_on_as_text(arguments: str) -> None:
+def test_invalid_arguments_of_a_chat_are_sent_as_text(arguments: str) -> None:
     assert content_of(use("t", arguments), role=ASSISTANT)[0]["input"] == {"malformed": arguments}
 
 
@@ -83,7 +83,7 @@ def test_cache_control_of_a_chats_message_is_its_last_blocks() -> None:
     assert (body["system"][0]["cache_control"], dropped_of(call)) == (mark, [])
 
 
-def test_what_tells_anthropic_whom_to_bill_goes_to_nobody_else() -> None:
+def test_billing_headers_go_to_anthropic_alone() -> None:
     messages = says(SYSTEM, BILLING, "Be brief."), says(USER, "hi")
     call = call_of(*messages, dialect=ANTHROPIC)
     assert body_of(call, official=False)["system"] == "Be brief."
@@ -96,7 +96,7 @@ def test_what_tells_anthropic_whom_to_bill_goes_to_nobody_else() -> None:
     assert BILLING in orjson.dumps(body_of(chat, official=False)["system"]).decode()
 
 
-def test_anthropic_itself_is_told_whom_to_bill() -> None:
+def test_anthropic_itself_gets_the_billing_header() -> None:
     call = call_of(says(SYSTEM, BILLING, "Be brief."), says(USER, "hi"), dialect=ANTHROPIC)
     assert [block["text"] for block in body_of(call)["system"]] == [BILLING, "Be brief."]
     assert dropped_of(call) == []

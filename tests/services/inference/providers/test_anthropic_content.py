@@ -26,7 +26,7 @@ from tests.services.inference.providers.anthropic_calls import (
     refusal_of,
     says,
 )
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 
 IMAGE = conversation_pb2.MEDIA_KIND_IMAGE
 PNG = Block(media=Media(kind=IMAGE, data=b"\x89PNG", mime_type="image/png"))
@@ -91,7 +91,7 @@ def test_leading_system_messages_make_the_system_prompt(dialect: int) -> None:
     assert body["messages"] == [{"role": "user", "content": "hi"}]
 
 
-def test_several_system_messages_stay_apart_and_in_order() -> None:
+def test_several_system_messages_stay_separate_and_in_order() -> None:
     body = body_of(call_of(says(SYSTEM, "a"), says(DEVELOPER, "b", "c"), says(USER, "hi")))
     assert [block["text"] for block in body["system"]] == ["a", "b", "c"]
 
@@ -105,9 +105,7 @@ def test_a_cached_system_prompt_keeps_its_mark() -> None:
 
 
 @pytest.mark.parametrize("dialect", [OPENAI, NONE])
-def test_later_system_messages_join_the_system_prompt_and_their_neighbours_merge(
-    dialect: int,
-) -> None:
+def test_later_system_messages_join_the_system_prompt(dialect: int) -> None:
     body = body_of(
         call_of(
             says(SYSTEM, "a"), says(USER, "b"), says(SYSTEM, "c"), says(USER, "d"), dialect=dialect
@@ -117,7 +115,7 @@ def test_later_system_messages_join_the_system_prompt_and_their_neighbours_merge
     assert [block["text"] for block in body["messages"][0]["content"]] == ["b", "d"]
 
 
-def test_later_system_messages_stay_in_place_for_callers_who_know_them() -> None:
+def test_same_dialect_system_messages_stay_in_place() -> None:
     sent = messages_of(says(USER, "b"), says(SYSTEM, "c"), says(USER, "d"), dialect=ANTHROPIC)
     assert [message["role"] for message in sent] == ["user", "system", "user"]
 
@@ -170,7 +168,7 @@ def test_arguments_that_are_no_object_are_refused_by_their_path(arguments: str) 
 
 
 @pytest.mark.parametrize("given", ["call_é", "a.b", "functions.f:0", "x" * 300])
-def test_an_id_that_anthropic_refuses_is_the_same_other_one_in_call_and_result(given: str) -> None:
+def test_an_invalid_id_is_replaced_alike_in_call_and_result(given: str) -> None:
     call = call_of(
         says(USER, "a"),
         says(ASSISTANT, use(given)),
@@ -290,7 +288,7 @@ def test_files_of_the_provider_do_not_hide_in_further_fields() -> None:
     assert refusal_of(call) == ("INVALID_REQUEST", "messages[0].content[0]")
 
 
-def test_arguments_may_speak_of_files() -> None:
+def test_arguments_may_mention_files() -> None:
     arguments = {"type": "file", "file_id": "mine"}
     block = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": arguments}
     assert content_of(Block(opaque=opaque(block)), role=ASSISTANT, dialect=ANTHROPIC) == [block]
@@ -303,18 +301,18 @@ def test_cache_control_that_is_no_object_is_refused(text: bytes) -> None:
     assert refused == ("INVALID_REQUEST", "messages[0].content[0].cache_control")
 
 
-def test_the_name_of_a_participant_is_dropped_and_told_once() -> None:
+def test_the_name_of_a_participant_is_dropped_and_reported_once() -> None:
     call = call_of(says(USER, "a", name="ann"), says(USER, "b", name="bob"))
     body_of(call)
     assert dropped_of(call) == ["messages[].name"]
 
 
-def test_content_that_would_be_lost_with_a_foreign_field_is_refused() -> None:
+def test_foreign_fields_that_hold_content_are_refused() -> None:
     spoken = says(ASSISTANT, "x", extra=opaque({"audio": {"id": "audio_1"}}, OPENAI))
     assert refusal_of(call_of(says(USER, "a"), spoken)) == ("UNSUPPORTED", "messages[1].audio")
 
 
-def test_other_foreign_fields_of_messages_and_parts_are_dropped_and_told() -> None:
+def test_other_foreign_fields_are_dropped_and_reported() -> None:
     part = Block(text="a", extra=opaque({"b": 1, "none": None}, OPENAI))
     call = call_of(says(USER, part, extra=opaque({"annotations": [], "audio": None}, OPENAI)))
     assert body_of(call)["messages"] == [{"role": "user", "content": "a"}]
@@ -343,7 +341,7 @@ def test_a_hundred_thousand_messages_are_translated() -> None:
 
 
 @pytest.mark.parametrize("signature", ["", Signer({"k": b"0" * 32}, "k").sign("x", "m")])
-def test_servers_that_sign_nothing_get_their_thinking_back_unsigned(signature: str) -> None:
+def test_unsigned_servers_get_thinking_back_unsigned(signature: str) -> None:
     block = Block(thinking=Thinking(text="x", signature=signature))
     call = call_of(says(USER, "a"), says(ASSISTANT, block, "b"), says(USER, "c"))
     assert body_of(call, official=False)["messages"][1]["content"] == [
@@ -361,7 +359,7 @@ def test_a_signature_of_any_form_goes_back() -> None:
     assert sent["signature"] == "0b6a2c1e-7d1f"
 
 
-def test_what_another_provider_said_beside_its_words_is_left_out() -> None:
+def test_extra_fields_of_another_provider_are_left_out() -> None:
     part = Block(opaque=opaque({"type": "reference", "reference_ids": [1]}, OPENAI))
     call = call_of(says(USER, "a"), says(ASSISTANT, "b", part), says(USER, "c"), dialect=OPENAI)
     assert body_of(call)["messages"][1]["content"] == "b"

@@ -158,7 +158,7 @@ def test_a_stream_that_ends_before_the_reason_to_stop_is_broken(end: int, cut: b
     assert events == events_of(*STREAM)[: len(events)]
 
 
-def test_the_reason_to_stop_makes_an_answer_whole_without_the_last_event() -> None:
+def test_a_stop_reason_completes_without_the_last_event() -> None:
     assert read(wire(STREAM[:-1])) == (events_of(*STREAM), None)
 
 
@@ -184,7 +184,7 @@ def test_nothing_is_read_after_the_last_event() -> None:
     ],
 )
 @pytest.mark.parametrize("before", [0, 4, len(STREAM) - 1])
-def test_an_error_event_ends_the_stream_and_what_came_before_stays(
+def test_an_error_event_keeps_the_events_before_it(
     before: int, kind: str, reason: int, status: int
 ) -> None:
     error = {"type": "error", "error": {"type": kind, "message": "no"}}
@@ -193,7 +193,7 @@ def test_an_error_event_ends_the_stream_and_what_came_before_stays(
     assert events == read(wire(STREAM[:before]))[0]
 
 
-def test_events_are_known_by_their_names_where_the_data_has_no_type() -> None:
+def test_the_event_name_stands_in_for_a_missing_type() -> None:
     nameless = [{k: v for k, v in event.items() if k != "type"} for event in STREAM]
     text = b"".join(
         b"event: %s\ndata: %s\n\n" % (event["type"].encode(), orjson.dumps(bare))
@@ -211,7 +211,7 @@ def test_events_of_newer_versions_are_kept_beside_the_answer() -> None:
     assert added_up(told) == added_up(plain)
 
 
-def test_so_many_events_without_a_name_may_come_before_the_answer() -> None:
+def test_unknown_events_before_the_answer_are_bounded() -> None:
     new = [{"type": "brand_new"}] * 10_001
     cutter, reading = SseSplitter(1 << 20), reader()
     with pytest.raises(UpstreamError, match=r"limits\.max_answer_parts|more than 10,000"):
@@ -221,7 +221,7 @@ def test_so_many_events_without_a_name_may_come_before_the_answer() -> None:
     assert failure is None and told[-1].HasField("unknown")
 
 
-def test_deltas_keep_the_fields_without_a_name_beside_their_text() -> None:
+def test_deltas_keep_unnamed_fields_beside_their_text() -> None:
     began = started(0, {"type": "text", "text": ""})
     said = [delta(0, "text_delta", text="a", x=1), delta(0, "text_delta", text="b")]
     told = events_of(BEGIN, began, *said, stopped(0), ended(), OVER)
@@ -287,7 +287,7 @@ def test_deltas_of_one_read_are_one_event_of_many_pieces() -> None:
     assert said == [("a", []), ("bc", [b"b", b"c"]), ("d", []), ("e\n", [b"e", b"\\n"])]
 
 
-def test_a_block_that_never_stopped_is_closed_before_what_follows() -> None:
+def test_an_unclosed_block_is_closed_before_the_next() -> None:
     events = events_of(BEGIN, TEXT, started(1, {"type": "text", "text": "b"}), ended(), OVER)
     assert [event.WhichOneof("kind") for event in events[2:]] == [
         *("block_start", "block_stop"),
@@ -297,7 +297,7 @@ def test_a_block_that_never_stopped_is_closed_before_what_follows() -> None:
     assert [event.block for event in events[2:6]] == [0, 0, 1, 1]
 
 
-def test_blocks_are_numbered_from_zero_whatever_the_provider_calls_them() -> None:
+def test_blocks_are_renumbered_from_zero() -> None:
     events = events_of(
         BEGIN,
         started(7, {"type": "text", "text": ""}),
@@ -333,13 +333,13 @@ def test_every_reason_to_stop_has_its_own(told: str, reason: int) -> None:
     assert events_of(BEGIN, ended(told), OVER)[-1] == Event(finish=Finish(reason=reason))
 
 
-def test_an_unknown_reason_to_stop_is_an_end_that_keeps_its_name() -> None:
+def test_an_unknown_stop_reason_keeps_its_name() -> None:
     assert events_of(BEGIN, ended("brand_new"), OVER)[-1].finish == Finish(
         reason=conversation_pb2.FINISH_REASON_END_TURN, extra=opaque({"stop_reason": "brand_new"})
     )
 
 
-def test_the_matched_stop_sequence_is_told() -> None:
+def test_the_matched_stop_sequence_is_reported() -> None:
     finish = events_of(BEGIN, ended("stop_sequence", stop_sequence="END"), OVER)[-1].finish
     assert finish.stop_sequence == "END"
 
@@ -382,13 +382,13 @@ def test_fields_without_a_name_here_are_kept_where_they_were() -> None:
         {"id": 5},
     ],
 )
-def test_a_whole_answer_of_the_wrong_shape_is_the_providers_failure(change: dict[str, Any]) -> None:
+def test_a_malformed_whole_answer_is_an_upstream_failure(change: dict[str, Any]) -> None:
     with pytest.raises(UpstreamError) as raised:
         events_from_whole({**WHOLE, **change}, Provider())
     assert raised.value.reason == errors_pb2.REASON_UPSTREAM_ERROR
 
 
-def test_a_whole_answer_without_content_is_empty_and_not_a_failure() -> None:
+def test_a_whole_answer_without_content_is_empty() -> None:
     answer = added_up(events_from_whole({**WHOLE, "content": []}, Provider()))
     assert list(answer.choices[0].blocks) == []
 

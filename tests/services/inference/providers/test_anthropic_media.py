@@ -17,7 +17,7 @@ from tests.services.inference.providers.anthropic_calls import (
     refusal_of,
     says,
 )
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 
 IMAGE = conversation_pb2.MEDIA_KIND_IMAGE
 
@@ -60,7 +60,7 @@ def test_jpg_is_another_word_for_jpeg() -> None:
 
 
 @pytest.mark.parametrize("kind", [IMAGE, DOCUMENT])
-def test_an_address_goes_on_to_a_provider_that_fetches(kind: int) -> None:
+def test_a_url_is_passed_to_a_provider_that_fetches(kind: int) -> None:
     block = Block(media=Media(kind=kind, url="https://a.example/x"))
     call = call_of(says(USER, "look", block))
     sent = body_of(call, fetches_urls=True)["messages"][0]["content"][1]
@@ -117,7 +117,7 @@ def test_fields_of_a_document_without_a_name_here_go_on() -> None:
         Media(kind=DOCUMENT, data=b"\xff\xfe", mime_type="text/plain"),
     ],
 )
-def test_media_that_anthropic_cannot_read_are_refused_by_their_place(media: Media) -> None:
+def test_unreadable_media_are_refused_with_their_path(media: Media) -> None:
     refused = refusal_of(call_of(says(USER, "a"), says(USER, "b", Block(media=media))))
     assert refused == ("UNSUPPORTED", "messages[1].content[1]")
 
@@ -137,7 +137,7 @@ def test_a_file_kept_at_the_provider_needs_the_operators_leave() -> None:
 
 
 @pytest.mark.parametrize("detail", ["low", "high"])
-def test_detail_of_an_image_is_dropped_and_told_once(detail: str) -> None:
+def test_detail_of_an_image_is_dropped_and_reported_once(detail: str) -> None:
     block = Block(media=Media(kind=IMAGE, data=b"x", mime_type="image/png", detail=detail))
     call = call_of(says(USER, block, block))
     body_of(call)

@@ -158,7 +158,7 @@ likely = st.sampled_from(["stop_sequence", "max_tokens", "tool_use", "msg_", "ms
 @settings(max_examples=400)
 @given(differing(OFFICIAL, [*spread(OFFICIAL), ("error",)], likely), formats)
 @example(OFFICIAL, {})
-def test_whatever_goes_as_it_is_says_the_same_as_when_it_is_translated(
+def test_passthrough_and_translation_mean_the_same(
     answer: dict[str, Any], form: dict[str, Any]
 ) -> None:
     body = written(answer, form)

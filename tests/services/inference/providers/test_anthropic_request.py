@@ -29,7 +29,7 @@ from tests.services.inference.providers.anthropic_calls import (
     refusal_of,
     says,
 )
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 
 ENABLED = ThinkingConfig.MODE_ENABLED
 TOOL = Tool(name="f", input_schema=b'{"type":"object"}')
@@ -63,7 +63,7 @@ def test_without_max_tokens_the_models_own_limit_holds(limit: int, sent: int) ->
     assert body_of(call_of(limit=limit))["max_tokens"] == sent
 
 
-def test_sampling_goes_on() -> None:
+def test_sampling_is_passed_on() -> None:
     call = call_of(temperature=0.25, top_p=0.5, top_k=3, stop_sequences=["a", "\n b"])
     body = body_of(call)
     assert (body["temperature"], body["top_p"], body["top_k"]) == (0.25, 0.5, 3)
@@ -109,7 +109,9 @@ def test_what_cannot_be_carried_is_refused_by_its_name_in_chat(
         ({"extra": opaque({"modalities": ["text"]}, OPENAI)}, ["modalities"]),
     ],
 )
-def test_what_changes_little_is_dropped_and_told(fields: dict[str, Any], told: list[str]) -> None:
+def test_what_changes_little_is_dropped_and_reported(
+    fields: dict[str, Any], told: list[str]
+) -> None:
     assert dropped_by(**fields) == told
 
 
@@ -117,12 +119,12 @@ def test_the_end_user_is_named_in_metadata() -> None:
     assert body_of(call_of(end_user="u"))["metadata"] == {"user_id": "u"}
 
 
-def test_the_service_tier_goes_on_in_the_same_dialect() -> None:
+def test_the_service_tier_passes_in_the_same_dialect() -> None:
     body = body_of(call_of(service_tier="standard_only", dialect=ANTHROPIC))
     assert body["service_tier"] == "standard_only"
 
 
-def test_stop_sequences_of_white_space_are_left_to_the_providers_judgement() -> None:
+def test_whitespace_stop_sequences_are_left_to_the_provider() -> None:
     assert body_of(call_of(stop_sequences=["\n"], dialect=ANTHROPIC))["stop_sequences"] == ["\n"]
 
 
@@ -168,13 +170,13 @@ def test_a_schema_that_is_no_object_is_refused(dialect: int, path: str) -> None:
     assert refusal_of(call) == ("INVALID_REQUEST", path)
 
 
-def test_a_tool_that_runs_at_the_provider_goes_on_as_it_came() -> None:
+def test_a_provider_s_own_tool_passes_unchanged() -> None:
     definition = {"type": "web_search_20250305", "name": "web_search", "max_uses": 2}
     call = call_of(tools=[Tool(opaque=True, extra=opaque(definition))], dialect=ANTHROPIC)
     assert body_of(call)["tools"] == [definition]
 
 
-def test_further_fields_of_a_tool_go_on_in_the_same_dialect_alone() -> None:
+def test_extra_tool_fields_pass_only_in_the_same_dialect() -> None:
     tool = Tool(name="f", extra=opaque({"defer_loading": True, "name": "other"}))
     (sent,) = body_of(call_of(tools=[tool], dialect=ANTHROPIC))["tools"]
     assert (sent["defer_loading"], sent["name"]) == (True, "f")
@@ -205,7 +207,7 @@ def test_the_choice_of_tools_is_translated(choice: ToolChoice, sent: dict[str, A
     assert body_of(call_of(tools=[TOOL], tool_choice=choice))["tool_choice"] == sent
 
 
-def test_a_choice_without_a_name_here_goes_on_in_the_same_dialect() -> None:
+def test_unnamed_tool_choices_pass_in_the_same_dialect() -> None:
     choice = ToolChoice(extra=opaque({"type": "some", "names": ["f"]}))
     call = call_of(tools=[TOOL], tool_choice=choice, dialect=ANTHROPIC)
     assert body_of(call, official=False)["tool_choice"] == {"type": "some", "names": ["f"]}
@@ -230,7 +232,7 @@ def test_a_schema_for_the_answer_goes_into_the_output_config() -> None:
     assert dropped_of(call) == ["response_format.json_schema.description"]
 
 
-def test_every_object_of_a_schema_is_closed_unless_it_says_otherwise() -> None:
+def test_schema_objects_are_closed_unless_they_say_otherwise() -> None:
     inner = {"type": "object", "properties": {"a": {"type": "integer"}}}
     open_ended = {"type": "object", "additionalProperties": {"type": "string"}}
     schema = {
@@ -307,7 +309,7 @@ def test_a_form_that_has_no_name_here_is_refused() -> None:
     assert refusal_of(call_of(extra=extra)) == ("UNSUPPORTED", "response_format")
 
 
-def test_unknown_fields_go_on_under_those_with_a_name_in_the_same_dialect() -> None:
+def test_unknown_fields_never_override_named_ones() -> None:
     extra = {
         "brand_new": [1],
         "inference_geo": "eu",
@@ -352,7 +354,7 @@ def test_state_kept_at_the_provider_needs_the_operators_leave(name: str) -> None
         assert body_of(call, official=False)
 
 
-def test_what_the_gateway_never_heard_of_goes_on_in_the_same_dialect() -> None:
+def test_unknown_content_passes_in_the_same_dialect() -> None:
     given = {"diagnostics": {"x": 1}, "compaction": {"y": 2}, "brand_new": True}
     call = call_of(extra=opaque(given), dialect=ANTHROPIC)
     assert given.items() <= body_of(call, official=False).items()

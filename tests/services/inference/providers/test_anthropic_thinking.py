@@ -22,7 +22,7 @@ from tests.services.inference.providers.anthropic_calls import (
     opaque,
     says,
 )
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 
 ENABLED = ThinkingConfig.MODE_ENABLED
 
@@ -75,7 +75,7 @@ def test_an_effort_of_chat_becomes_a_budget(effort: str, budget: int) -> None:
         ({}, 8192, 8192 + 4096),
     ],
 )
-def test_a_budget_stays_below_max_tokens_and_leaves_room_where_nobody_set_a_bound(
+def test_a_thinking_budget_stays_below_max_tokens(
     fields: dict[str, int], budget: int, max_tokens: int
 ) -> None:
     body = body_of(call_of(thinking=thinking("medium"), **fields))
@@ -102,7 +102,7 @@ def test_a_budget_stays_below_max_tokens_and_leaves_room_where_nobody_set_a_boun
         "tool loop and text",
     ],
 )
-def test_where_no_thinking_can_begin_the_effort_is_dropped_and_told(
+def test_effort_is_dropped_where_thinking_cannot_begin(
     messages: list[Message], fields: dict[str, Any]
 ) -> None:
     call = call_of(*messages, thinking=thinking("high"), **fields)
@@ -120,9 +120,7 @@ def test_where_no_thinking_can_begin_the_effort_is_dropped_and_told(
     ],
     ids=["signed", "signed in a message before", "redacted", "over"],
 )
-def test_a_turn_that_began_with_thinking_and_one_that_is_over_can_think(
-    messages: list[Message],
-) -> None:
+def test_thinking_turns_and_finished_turns_can_think(messages: list[Message]) -> None:
     call = call_of(*messages, thinking=thinking("high"))
     assert body_of(call)["thinking"]["type"] == "enabled"
 
@@ -139,7 +137,7 @@ def test_an_effort_of_another_providers_is_dropped() -> None:
     assert dropped_of(call) == ["reasoning_effort"]
 
 
-def test_an_effort_of_anthropics_own_dialect_goes_on() -> None:
+def test_an_effort_of_the_anthropic_dialect_is_passed_on() -> None:
     config = thinking("max", mode=ThinkingConfig.MODE_ADAPTIVE)
     body = body_of(call_of(thinking=config, dialect=ANTHROPIC))
     assert body["thinking"] == {"type": "adaptive"}
@@ -150,13 +148,13 @@ def test_an_effort_of_anthropics_own_dialect_goes_on() -> None:
 
 
 @pytest.mark.parametrize("dialect", [ANTHROPIC, NONE])
-def test_a_given_budget_goes_on(dialect: int) -> None:
+def test_a_given_budget_is_passed_on(dialect: int) -> None:
     config = ThinkingConfig(mode=ENABLED, budget_tokens=2000)
     body = body_of(call_of(thinking=config, max_tokens=3000, dialect=dialect))
     assert body["thinking"] == {"type": "enabled", "budget_tokens": 2000}
 
 
-def test_further_fields_and_modes_of_thinking_go_on_in_the_same_dialect() -> None:
+def test_unknown_thinking_fields_pass_in_the_same_dialect() -> None:
     shown = ThinkingConfig(mode=ThinkingConfig.MODE_ADAPTIVE, extra=opaque({"display": "omitted"}))
     body = body_of(call_of(thinking=shown, dialect=ANTHROPIC))
     assert body["thinking"] == {"display": "omitted", "type": "adaptive"}
@@ -166,7 +164,7 @@ def test_further_fields_and_modes_of_thinking_go_on_in_the_same_dialect() -> Non
     }
 
 
-def test_sampling_that_thinking_bars_is_dropped_and_told_across_dialects() -> None:
+def test_sampling_barred_by_thinking_is_dropped_and_reported() -> None:
     call = call_of(thinking=thinking("low"), temperature=0.5, top_p=0.5, top_k=5)
     assert not {"temperature", "top_p", "top_k"} & body_of(call).keys()
     assert dropped_of(call) == ["temperature", "top_p", "top_k"]
@@ -178,7 +176,7 @@ def test_sampling_that_thinking_allows_stays() -> None:
     assert (body["temperature"], body["top_p"], dropped_of(call)) == (1, 0.97, [])
 
 
-def test_in_the_same_dialect_sampling_beside_thinking_is_the_callers_own_affair() -> None:
+def test_same_dialect_sampling_passes_beside_thinking() -> None:
     config = ThinkingConfig(mode=ENABLED, budget_tokens=1024)
     call = call_of(thinking=config, temperature=0.5, max_tokens=2000, dialect=ANTHROPIC)
     assert body_of(call)["temperature"] == 0.5

@@ -40,7 +40,7 @@ def known(frames: DeltaTemplates, stream: bytes) -> list[bytes]:
     return pieces
 
 
-def test_events_that_differ_in_what_they_say_are_known_up_to_the_first_other() -> None:
+def test_known_events_end_at_the_first_different_frame() -> None:
     frames = knowing(says("hello"), "hello")
     stream = says(" wor") + says("ld") + says("!", id="x2") + says("?")
     assert frames.repeats(stream, 0) == ([b" wor", b"ld"], len(says(" wor") + says("ld")))
@@ -108,7 +108,7 @@ def test_what_is_no_string_or_says_nothing_is_not_known(letters: bytes) -> None:
     assert known(knowing(around, "hello"), around.replace(b"hello", letters)) == []
 
 
-def test_half_a_character_is_not_known_although_the_next_event_has_its_other_half() -> None:
+def test_a_split_character_is_not_matched() -> None:
     around = says("hello")
     stream = around.replace(b"hello", b"\xc3") + around.replace(b"hello", b"\xa9")
     assert known(knowing(around, "hello"), stream) == []
@@ -142,19 +142,17 @@ def test_a_text_that_holds_the_frame_is_a_text() -> None:
         (b': "hi"\n\n', "hi"),
     ],
 )
-def test_nothing_is_learnt_where_another_string_than_the_one_said_would_vary(
-    event: bytes, text: str
-) -> None:
+def test_no_template_is_learnt_if_another_string_varies(event: bytes, text: str) -> None:
     frames = knowing(event, text)
     assert known(frames, event) == []
 
 
-def test_a_text_that_looks_like_what_it_is_tried_with_is_not_learnt_from() -> None:
+def test_a_text_like_the_probe_is_not_learnt_from() -> None:
     event = sent(b'{"a":{"t":"\\u003f"},"b":"?"}')
     assert known(knowing(event, "?"), event) == []
 
 
-def test_a_frame_is_found_around_a_text_that_stands_in_a_key_before() -> None:
+def test_a_template_is_found_when_a_key_holds_the_text() -> None:
     assert known(knowing(says("id"), "id"), says("b")) == [b"b"]
 
 
@@ -194,7 +192,7 @@ def test_padding_that_the_text_holds_is_text() -> None:
     assert known(frames, says(inside, pad="z")) == [orjson.dumps(inside)[1:-1]]
 
 
-def test_learning_what_never_comes_again_ends_and_what_does_goes_on() -> None:
+def test_learning_stops_for_frames_that_never_recur() -> None:
     def learn(frames: DeltaTemplates, number: int) -> bytes:
         event = says("hello", id=f"x{number}")
         frames.learn(event, "hello")
@@ -209,7 +207,7 @@ def test_learning_what_never_comes_again_ends_and_what_does_goes_on() -> None:
         assert known(frames, learn(frames, number)) == [b"hello"]
 
 
-def test_several_pieces_are_one_event_that_holds_them_and_one_is_its_text() -> None:
+def test_several_pieces_become_one_event() -> None:
     event = delta_of(1, 2, "thinking", [b"a\\n", "é".encode(), b"\\u00e9"])
     assert (event.choice, event.block, event.thinking) == (1, 2, "a\néé")
     assert list(event.pieces) == [b"a\\n", "é".encode(), b"\\u00e9"]
@@ -245,7 +243,7 @@ def json_of(tree: list[list[tuple[bytes, bytes]]]) -> bytes:
     st.binary(max_size=3),
 )
 @example(b'{"a":{"t":"hi"},"pad":"hi"}', "hi", "pad", [b"b"], b"")
-def test_whatever_is_known_says_what_reading_it_tells(
+def test_known_frames_yield_the_events_of_parsing(
     json: bytes, text: str, padding: str, others: list[bytes], end: bytes
 ) -> None:
     event = sent(json)

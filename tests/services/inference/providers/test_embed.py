@@ -14,12 +14,12 @@ from services.inference.providers.openai import OpenAIProvider
 from services.inference.providers.sandbox import SandboxProvider
 from services.inference.providers.upstream import Upstream
 from services.sandbox.upstream import serving
-from tests.services.inference.providers.scripted import Setting, setting
+from tests.services.inference.providers.scripted_server import ScriptedUpstream, scripted_upstream
 
 
 @pytest.fixture
-async def here() -> AsyncIterator[Setting]:
-    async with setting() as made:
+async def here() -> AsyncIterator[ScriptedUpstream]:
+    async with scripted_upstream() as made:
         yield made
         assert made.live.now == 0, "every call that began is over"
 
@@ -40,7 +40,7 @@ def item(index: int | None, *values: float) -> dict[str, Any]:
     return {"embedding": values} if index is None else {"index": index, "embedding": values}
 
 
-async def test_vectors_over_http_are_those_of_the_sandbox_in_this_process(here: Setting) -> None:
+async def test_vectors_over_http_match_the_in_process_sandbox(here: ScriptedUpstream) -> None:
     texts = ["a dog", "two cats", "日本"]
     async with serving() as sandbox:
         upstream = here.upstream(f"{sandbox.url}/v1")
@@ -53,7 +53,7 @@ async def test_vectors_over_http_are_those_of_the_sandbox_in_this_process(here: 
     assert made == await SandboxProvider("sandbox").embed(target(), texts)
 
 
-async def test_vectors_come_in_the_order_of_the_texts(here: Setting) -> None:
+async def test_vectors_come_in_the_order_of_the_texts(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(answer_of(item(1, 0.5, 1), item(0, 2, -3))))
     assert await openai_provider(here.upstream(None)).embed(target(), ["a", "b"]) == [
         [2.0, -3.0],
@@ -61,7 +61,7 @@ async def test_vectors_come_in_the_order_of_the_texts(here: Setting) -> None:
     ]
 
 
-async def test_a_server_that_leaves_the_index_out_keeps_the_order(here: Setting) -> None:
+async def test_a_server_that_leaves_the_index_out_keeps_the_order(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(answer_of(item(None, 1), item(None, 2))))
     assert await openai_provider(here.upstream(None)).embed(target(), ["a", "b"]) == [[1], [2]]
 
@@ -89,8 +89,8 @@ async def test_a_server_that_leaves_the_index_out_keeps_the_order(here: Setting)
         b'{"data": {"0": [1]}}',
     ],
 )
-async def test_an_answer_that_is_not_a_vector_for_each_text_is_a_failure(
-    here: Setting, body: bytes
+async def test_a_missing_or_malformed_vector_is_a_failure(
+    here: ScriptedUpstream, body: bytes
 ) -> None:
     here.server.plays(lambda c: c.answer(body))
     with pytest.raises(UpstreamError) as raised:
@@ -107,8 +107,8 @@ async def test_an_answer_that_is_not_a_vector_for_each_text_is_a_failure(
         ("fail-500", "REASON_UPSTREAM_ERROR"),
     ],
 )
-async def test_what_goes_wrong_in_this_process_goes_wrong_as_over_http(
-    here: Setting, model: str, reason: str
+async def test_in_process_failures_match_those_over_http(
+    here: ScriptedUpstream, model: str, reason: str
 ) -> None:
     async with serving() as sandbox:
         upstream = here.upstream(f"{sandbox.url}/v1")
@@ -118,7 +118,7 @@ async def test_what_goes_wrong_in_this_process_goes_wrong_as_over_http(
             assert Reason.Name(raised.value.reason) == reason
 
 
-async def test_a_provider_that_makes_none_refuses_before_anything_is_sent(here: Setting) -> None:
+async def test_a_provider_without_embeddings_sends_nothing(here: ScriptedUpstream) -> None:
     anthropic = AnthropicProvider(
         "acme", here.upstream(None), pass_stateful=False, fetches_urls=False, official=True
     )

@@ -68,7 +68,7 @@ def test_an_overloaded_provider_is_known_by_its_error_type_too() -> None:
         error_body(type="exceed_context_size_error"),
     ],
 )
-def test_a_conversation_too_long_for_the_model_is_told_as_that(body: bytes) -> None:
+def test_a_too_long_conversation_is_reported_as_such(body: bytes) -> None:
     assert reason_of(judged(400, body)) == "CONTEXT_LENGTH_EXCEEDED"
 
 
@@ -80,7 +80,7 @@ def test_a_conversation_too_long_for_the_model_is_told_as_that(body: bytes) -> N
         error_body(code="x", innererror={"code": "ResponsibleAIPolicyViolation"}),
     ],
 )
-def test_a_filter_that_stopped_the_request_is_told_as_that(body: bytes) -> None:
+def test_a_filter_that_stopped_the_request_is_reported_as_such(body: bytes) -> None:
     assert reason_of(judged(400, body)) == "CONTENT_FILTER"
 
 
@@ -96,21 +96,21 @@ def test_a_filter_that_stopped_the_request_is_told_as_that(body: bytes) -> None:
         b" words\n",
     ],
 )
-def test_a_refusal_is_told_in_the_providers_words_whatever_its_shape(body: bytes) -> None:
+def test_a_refusal_keeps_the_provider_s_message(body: bytes) -> None:
     assert judged(400, body).message == "words"
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>no</html>", b"17", b"[]", b"{}", b'{"error": 5}'])
-def test_a_refusal_without_words_is_told_in_ours(body: bytes) -> None:
+def test_a_refusal_without_a_message_gets_a_default_one(body: bytes) -> None:
     assert judged(400, body).message == "the provider acme refused the request (status 400)"
 
 
 @pytest.mark.parametrize("status", [302, 401, 402, 403, 404, 408, 413, 429, 500, 502, 529])
-def test_where_it_is_not_about_the_request_no_word_of_the_provider_is_told(status: int) -> None:
+def test_messages_not_about_the_request_are_hidden(status: int) -> None:
     assert "secret words" not in judged(status, error_body("secret words")).message
 
 
-def test_an_unpaid_bill_is_the_operators_matter_although_it_is_told_as_400() -> None:
+def test_an_unpaid_bill_is_an_account_error_despite_400() -> None:
     error = judged(400, error_body("Your credit balance is too low to access the API."))
     assert reason_of(error) == "UPSTREAM_AUTH"
     assert "balance" not in error.message
@@ -171,7 +171,7 @@ GOOGLE = "type.googleapis.com/google.rpc."
     ("delay", "wait"),
     [("34s", 34), ("0.5s", 1), ("90000s", 86_400), ("-1s", None), ("x", None), (7, None)],
 )
-def test_google_tells_how_long_to_wait_in_the_body(delay: object, wait: int | None) -> None:
+def test_google_s_retry_delay_is_read_from_the_body(delay: object, wait: int | None) -> None:
     details = [{"@type": f"{GOOGLE}QuotaFailure"}, 7, None, {"retryDelay": delay}]
     body = error_body(code=429, status="RESOURCE_EXHAUSTED", details=details)
     assert judged(429, body).asked_wait_s == wait
@@ -185,7 +185,7 @@ def test_details_of_another_shape_say_nothing(details: object) -> None:
     assert reason_of(judged(400, error_body(details=details))) == "UPSTREAM_REJECTED"
 
 
-def test_googles_invalid_key_is_the_operators_matter_although_it_is_told_as_400() -> None:
+def test_google_s_invalid_key_is_an_auth_error_despite_400() -> None:
     details = [{"@type": f"{GOOGLE}ErrorInfo", "reason": "API_KEY_INVALID"}]
     error = judged(400, error_body("API key not valid.", details=details))
     assert reason_of(error) == "UPSTREAM_AUTH"
@@ -216,14 +216,12 @@ def test_a_rate_limit_and_a_failing_server_carry_the_wait() -> None:
         ("words", "UPSTREAM_ERROR", 500),
     ],
 )
-def test_an_error_inside_an_answer_stands_for_the_status_it_tells(
-    error: object, reason: str, status: int
-) -> None:
+def test_an_error_in_the_body_sets_the_status(error: object, reason: str, status: int) -> None:
     found = in_band("acme", orjson.dumps({"error": error}))
     assert (reason_of(found), found.status) == (reason, status)
 
 
-def test_a_refusal_keeps_the_code_and_the_param_that_the_provider_wrote() -> None:
+def test_a_refusal_keeps_the_provider_s_code_and_param() -> None:
     told = {"message": "m", "code": "unsupported_value", "param": "messages[0].content[1].type"}
     for found in (
         judged(400, orjson.dumps({"error": told})),
@@ -241,7 +239,7 @@ def test_codes_that_are_numbers_are_kept_as_they_were_written(code: int | str) -
     assert found.upstream_code == code and type(found.upstream_code) is type(code)
 
 
-def test_openrouter_tells_the_words_of_the_provider_behind_it() -> None:
+def test_openrouter_s_error_has_the_inner_provider_s_message() -> None:
     raw = '{"error": {"message": "Unsupported parameter"}}'
     metadata = {"raw": raw, "provider_name": "OpenAI"}
     told = {"message": "Provider returned error", "code": 400, "metadata": metadata}

@@ -7,7 +7,7 @@ from gateway.conversation.v1.conversation_pb2 import Block, Thinking
 from gateway.inference.v1.inference_pb2 import ThinkingBlockStrategy
 from services.inference.providers.gemini import signatures
 from services.inference.providers.gemini.request import build_request
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 from tests.services.inference.providers.gemini_calls import (
     ANTHROPIC,
     ASSISTANT,
@@ -43,13 +43,13 @@ def test_neighbours_of_one_role_are_one_content() -> None:
     ]
 
 
-def test_system_messages_are_the_instruction_wherever_they_stand() -> None:
+def test_all_system_messages_become_the_instruction() -> None:
     body = body_of(call_of(says(SYSTEM, "a"), says(USER, "hi"), says(DEVELOPER, "b")))
     assert body["systemInstruction"] == {"parts": [{"text": "a"}, {"text": "b"}]}
     assert len(body["contents"]) == 1
 
 
-def test_what_tells_anthropic_whom_to_bill_goes_to_nobody_else() -> None:
+def test_billing_headers_go_to_anthropic_alone() -> None:
     billing = "x-anthropic-billing-header: cc_version=2.1.117.48f; cc_entrypoint=cli; cch=71fea;"
     for system in ((billing, "Be brief."), (f"{billing}\nBe brief.",)):
         call = call_of(says(SYSTEM, *system), says(USER, "hi"), dialect=ANTHROPIC)

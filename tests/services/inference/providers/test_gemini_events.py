@@ -260,7 +260,7 @@ def test_a_call_that_nobody_can_read_is_a_failure(theirs: str) -> None:
     assert theirs in error.message
 
 
-def test_a_blocked_prompt_is_told_as_that() -> None:
+def test_a_blocked_prompt_is_reported_as_such() -> None:
     blocked = {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": USAGE}
     error = failure(blocked)
     assert Reason.Name(error.reason) == "REASON_CONTENT_FILTER"
@@ -287,7 +287,7 @@ def test_choices_that_were_asked_for() -> None:
     assert Reason.Name(failure(other, n=2).reason) == "REASON_UPSTREAM_ERROR"
 
 
-def test_an_error_in_a_stream_is_told_with_its_wait() -> None:
+def test_an_error_in_a_stream_is_reported_with_its_wait() -> None:
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7.5s"}]
     told = {"code": 429, "message": "Quota.", "status": "RESOURCE_EXHAUSTED", "details": details}
     with pytest.raises(UpstreamError) as raised:

@@ -22,12 +22,18 @@ from services.sandbox.log import RequestLog
 from services.sandbox.upstream import serving
 from tests.services.inference.providers.gemini_answers import chunk, text, wire
 from tests.services.inference.providers.gemini_calls import USER, call_of, says
-from tests.services.inference.providers.scripted import END, SSE_HEAD, Live, Setting, setting
+from tests.services.inference.providers.scripted_server import (
+    END,
+    SSE_HEAD,
+    Gauge,
+    ScriptedUpstream,
+    scripted_upstream,
+)
 
 
 @pytest.fixture
-async def here() -> AsyncIterator[Setting]:
-    async with setting() as made:
+async def here() -> AsyncIterator[ScriptedUpstream]:
+    async with scripted_upstream() as made:
         yield made
         assert made.live.now == 0, "every call that began is over"
 
@@ -62,7 +68,7 @@ async def failure(provider: GeminiProvider, call: Call) -> UpstreamError:
 async def sandbox() -> AsyncIterator[tuple[GeminiProvider, RequestLog]]:
     async with serving() as running, Client(connect_timeout_s=5) as client:
         url = f"{running.url}/v1beta"
-        upstream = Upstream("acme", url, headers("k-secret"), Limits(), client, Live())
+        upstream = Upstream("acme", url, headers("k-secret"), Limits(), client, Gauge())
         yield provider(upstream), running.log
 
 
@@ -116,7 +122,7 @@ async def test_a_failure_in_the_middle_of_a_stream(sandbox: Any) -> None:
     assert Reason.Name(error.reason) == "REASON_UPSTREAM_OVERLOADED"
 
 
-async def test_what_came_before_a_failure_is_good(here: Setting) -> None:
+async def test_what_came_before_a_failure_is_good(here: ScriptedUpstream) -> None:
     async def script(connection: Any) -> None:
         await connection.send(SSE_HEAD)
         error = {"error": {"code": 503, "message": "x", "status": "UNAVAILABLE"}}
@@ -133,7 +139,7 @@ async def test_what_came_before_a_failure_is_good(here: Setting) -> None:
 
 
 @pytest.mark.parametrize("ends", [True, False])
-async def test_a_stream_needs_a_reason_to_finish(here: Setting, ends: bool) -> None:
+async def test_a_stream_needs_a_reason_to_finish(here: ScriptedUpstream, ends: bool) -> None:
     async def script(connection: Any) -> None:
         await connection.send(SSE_HEAD)
         await connection.chunk(wire(chunk(text("a"), finish="STOP" if ends else "")))
@@ -149,7 +155,7 @@ async def test_a_stream_needs_a_reason_to_finish(here: Setting, ends: bool) -> N
         assert Reason.Name(error.reason) == "REASON_UPSTREAM_CONNECTION"
 
 
-async def test_an_invalid_key_is_the_operators_matter(here: Setting) -> None:
+async def test_an_invalid_key_is_the_operators_matter(here: ScriptedUpstream) -> None:
     info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
     words = "API key not valid. Please pass a valid API key."
     told = {"code": 400, "message": words, "status": "INVALID_ARGUMENT", "details": [info]}
@@ -159,7 +165,7 @@ async def test_an_invalid_key_is_the_operators_matter(here: Setting) -> None:
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"totalTokens": -1}', b'{"totalTokens": "3"}'])
-async def test_a_count_that_is_none_is_a_failure(here: Setting, body: bytes) -> None:
+async def test_a_count_that_is_none_is_a_failure(here: ScriptedUpstream, body: bytes) -> None:
     here.server.plays(lambda c: c.answer(body))
     with pytest.raises(UpstreamError):
         await provider(here.upstream(None)).count_tokens(call(stream=False))
@@ -168,7 +174,7 @@ async def test_a_count_that_is_none_is_a_failure(here: Setting, body: bytes) -> 
 @pytest.mark.parametrize(
     "body", [b"{}", b'{"embeddings":[{"values":[1]}]}', b'{"embeddings":[7,{"values":[1]}]}']
 )
-async def test_vectors_that_are_none_are_a_failure(here: Setting, body: bytes) -> None:
+async def test_vectors_that_are_none_are_a_failure(here: ScriptedUpstream, body: bytes) -> None:
     here.server.plays(lambda c: c.answer(body))
     with pytest.raises(UpstreamError):
         await provider(here.upstream(None)).embed(Target("m", "acme", "e"), ["a", "b"])

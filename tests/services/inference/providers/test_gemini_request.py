@@ -13,7 +13,7 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.errors import GatewayError
 from services.inference.providers.gemini import shaping
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 from tests.services.inference.providers.gemini_calls import (
     ANTHROPIC,
     ASSISTANT,
@@ -153,7 +153,7 @@ def test_a_tool_of_another_type_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["1st", "-x", "a" * 65, "x" * 128])
-def test_a_name_that_google_refuses_gets_another_and_is_given_back(name: str) -> None:
+def test_invalid_tool_names_are_replaced_and_restored(name: str) -> None:
     call = call_of(tools=[tool(name)], tool_choice=ToolChoice(mode=ToolChoice.MODE_TOOL, name=name))
     body = body_of(call)
     (declared,) = body["tools"][0]["functionDeclarations"]

@@ -23,7 +23,13 @@ from tests.services.inference.providers import gemini_answers
 from tests.services.inference.providers.anthropic_answers import STREAM as MESSAGE_EVENTS
 from tests.services.inference.providers.anthropic_answers import WHOLE as MESSAGE
 from tests.services.inference.providers.changes import GONE, Path, changed, spread, values
-from tests.services.inference.providers.hostile import ANTHROPIC, OPENAI, House, Kind, asked
+from tests.services.inference.providers.hostile_engine import (
+    ANTHROPIC,
+    OPENAI,
+    HostileEngine,
+    Kind,
+    asked,
+)
 
 USAGE = {
     "prompt_tokens": 9,
@@ -236,28 +242,36 @@ def wire(kind: Kind, events: Sequence[Any]) -> bytes:
     return b"".join(out)
 
 
-async def ask_whole(house: House, body: bytes, ways: Sequence[str] = EVERY_WAY) -> list[Any]:
+async def ask_whole(
+    hostile: HostileEngine, body: bytes, ways: Sequence[str] = EVERY_WAY
+) -> list[Any]:
     """Ask for a whole answer in several ways; return what callers read."""
-    house.upstream.headers["content-type"] = "application/json"
-    house.upstream.pieces = [body]
-    return [await house.whole(WAYS[way]()) for way in ways if _is_possible(house, way, whole=True)]
-
-
-async def ask_stream(house: House, text: bytes, ways: Sequence[str] = EVERY_WAY) -> list[Any]:
-    """Ask for a stream in several ways; return what callers read."""
-    house.upstream.headers["content-type"] = "text/event-stream"
-    house.upstream.pieces = [text[at : at + 700] for at in range(0, len(text), 700)]
+    hostile.upstream.headers["content-type"] = "application/json"
+    hostile.upstream.pieces = [body]
     return [
-        await house.streamed(WAYS[way]()) for way in ways if _is_possible(house, way, whole=False)
+        await hostile.whole(WAYS[way]()) for way in ways if _is_possible(hostile, way, whole=True)
     ]
 
 
-def _is_possible(house: House, way: str, *, whole: bool) -> bool:
+async def ask_stream(
+    hostile: HostileEngine, text: bytes, ways: Sequence[str] = EVERY_WAY
+) -> list[Any]:
+    """Ask for a stream in several ways; return what callers read."""
+    hostile.upstream.headers["content-type"] = "text/event-stream"
+    hostile.upstream.pieces = [text[at : at + 700] for at in range(0, len(text), 700)]
+    return [
+        await hostile.streamed(WAYS[way]())
+        for way in ways
+        if _is_possible(hostile, way, whole=False)
+    ]
+
+
+def _is_possible(hostile: HostileEngine, way: str, *, whole: bool) -> bool:
     """Return whether the provider is asked that way: Anthropic knows no n.
 
     Where the gateway looks for stop sequences itself it never asks for a whole answer.
     """
-    if house.kind != "anthropic":
+    if hostile.kind != "anthropic":
         return not (whole and "stop" in way)
     return way != "two choices"
 
@@ -273,29 +287,29 @@ def mutants(value: Any) -> Iterator[tuple[Kind, Sequence[Any]]]:
 
 async def test_the_samples_are_answers() -> None:
     for kind, whole in WHOLES.values():
-        for told in await ask_whole(House(kind), orjson.dumps(whole), EVERY_WAY[:3]):
+        for told in await ask_whole(HostileEngine(kind), orjson.dumps(whole), EVERY_WAY[:3]):
             assert isinstance(told, dict)
     for kind, events in STREAMS.values():
-        for told in await ask_stream(House(kind), wire(kind, events), EVERY_WAY[:3]):
+        for told in await ask_stream(HostileEngine(kind), wire(kind, events), EVERY_WAY[:3]):
             assert isinstance(told, bytes)
 
 
 @pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
 async def test_any_value_at_any_place_of_a_whole_answer(value: Any) -> None:
     for kind, sample in WHOLES.values():
-        house = House(kind)
+        hostile = HostileEngine(kind)
         for number, path in enumerate(spread(sample)):
             ways = (EVERY_WAY[0], EVERY_WAY[1 + number % (len(EVERY_WAY) - 1)])
-            await ask_whole(house, dumped(put(sample, path, value)), ways)
+            await ask_whole(hostile, dumped(put(sample, path, value)), ways)
         if value is not GONE:
-            await ask_whole(house, dumped(value))
+            await ask_whole(hostile, dumped(value))
 
 
 @pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
 async def test_any_value_at_any_place_of_a_stream(value: Any) -> None:
-    houses = {kind: House(kind) for kind, _ in STREAMS.values()}
+    engines = {kind: HostileEngine(kind) for kind, _ in STREAMS.values()}
     for number, (kind, events) in enumerate(mutants(value)):
-        await ask_stream(houses[kind], wire(kind, events), [EVERY_WAY[number % len(EVERY_WAY)]])
+        await ask_stream(engines[kind], wire(kind, events), [EVERY_WAY[number % len(EVERY_WAY)]])
 
 
 class _Any:
@@ -313,7 +327,7 @@ async def test_several_values_at_several_places(data: st.DataObject) -> None:
     way = data.draw(_Any.ways)
     kind, sample = WHOLES[data.draw(_Any.wholes)]
     places = st.dictionaries(st.sampled_from(spread(sample)), _Any.hostile, max_size=4)
-    await ask_whole(House(kind), orjson.dumps(changed(sample, data.draw(places))), [way])
+    await ask_whole(HostileEngine(kind), orjson.dumps(changed(sample, data.draw(places))), [way])
     kind, events = STREAMS[data.draw(_Any.streams)]
     order = data.draw(st.lists(st.integers(0, len(events) - 1), max_size=2 * len(events)))
     others = [
@@ -325,7 +339,7 @@ async def test_several_values_at_several_places(data: st.DataObject) -> None:
         )
         for number in order
     ]
-    await ask_stream(House(kind), wire(kind, others), [way])
+    await ask_stream(HostileEngine(kind), wire(kind, others), [way])
 
 
 RAW = {
@@ -353,10 +367,10 @@ RAW = {
 @pytest.mark.parametrize("raw", RAW.values(), ids=RAW)
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "gemini"])
 async def test_what_is_no_answer(kind: Kind, raw: bytes) -> None:
-    for told in await ask_whole(House(kind), raw):
+    for told in await ask_whole(HostileEngine(kind), raw):
         assert isinstance(told, UpstreamError)
     for text in (b"data: " + raw + b"\n\n", b"event: error\ndata: " + raw + b"\n\n", raw):
-        for told in await ask_stream(House(kind), text):
+        for told in await ask_stream(HostileEngine(kind), text):
             assert isinstance(told, GatewayError) or b"x" in told
 
 
@@ -365,39 +379,39 @@ async def test_what_is_no_answer(kind: Kind, raw: bytes) -> None:
 async def test_any_bytes_in_the_middle_of_a_stream(junk: bytes, at: int, stream: str) -> None:
     kind, events = STREAMS[stream]
     text = wire(kind, events)
-    await ask_stream(House(kind), text[:at] + junk + text[at:], EVERY_WAY[:2])
+    await ask_stream(HostileEngine(kind), text[:at] + junk + text[at:], EVERY_WAY[:2])
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "gemini"])
 @pytest.mark.parametrize("status", [100, 199, 200, 204, 300, 304, 400, 401, 404, 413, 418, 429])
 async def test_any_value_as_the_body_of_a_failure(kind: Kind, status: int) -> None:
-    house = House(kind)
-    house.upstream.status = status
-    house.upstream.headers["retry-after"] = "Mon, 01 Jan 99999 00:00:00 GMT"
+    hostile = HostileEngine(kind)
+    hostile.upstream.status = status
+    hostile.upstream.headers["retry-after"] = "Mon, 01 Jan 99999 00:00:00 GMT"
     for value in HOSTILE.values():
         if value is not GONE:
             for body in (value, {"error": value}, {"error": {"message": value, "code": value}}):
-                await ask_whole(house, dumped(body), EVERY_WAY[:1])
+                await ask_whole(hostile, dumped(body), EVERY_WAY[:1])
 
 
 @pytest.mark.parametrize("status", [200, 400])
-async def test_a_failure_inside_an_answer_tells_no_key(status: int) -> None:
-    house = House("openai")
-    house.upstream.status = status
+async def test_a_failure_inside_an_answer_shows_no_key(status: int) -> None:
+    hostile = HostileEngine("openai")
+    hostile.upstream.status = status
     body = orjson.dumps(
         {"error": {"message": "very%2Dsecret%2Dkey is wrong", "code": "invalid_request_error"}}
     )
-    for told in await ask_whole(house, body):
+    for told in await ask_whole(hostile, body):
         assert "secret" not in told.message
         assert told.http_status == 400
 
 
 async def test_any_value_as_a_count_or_a_vector() -> None:
-    house, other = House("anthropic"), House("openai")
+    hostile, other = HostileEngine("anthropic"), HostileEngine("openai")
     vectors = {"data": [{"index": 0, "embedding": [0.5]}, {"index": 1, "embedding": [1]}]}
     for value in HOSTILE.values():
-        house.upstream.pieces = [dumped(put({"input_tokens": 3}, ("input_tokens",), value))]
-        assert (await house.engine.count_tokens(asked(ANTHROPIC))).input_tokens < 2**53
+        hostile.upstream.pieces = [dumped(put({"input_tokens": 3}, ("input_tokens",), value))]
+        assert (await hostile.engine.count_tokens(asked(ANTHROPIC))).input_tokens < 2**53
         for path in spread(vectors):
             other.upstream.pieces = [dumped(put(vectors, path, value))]
             provider = other.engine.routes.providers["p"]

@@ -45,7 +45,7 @@ def test_text_comes_in_one_block_between_start_and_finish() -> None:
     assert (events[0].start.id, events[0].start.model) == ("a1", "gpt-1-0613")
 
 
-def test_what_else_the_answer_says_of_itself_is_kept_from_the_first_chunk() -> None:
+def test_extra_fields_of_the_first_chunk_are_kept() -> None:
     first = chunk(delta(content="a"), system_fingerprint="fp", service_tier=None, obfuscation="x")
     start = read(first, says("stop"))[0].start
     assert start.extra.dialect == OPENAI
@@ -95,7 +95,7 @@ def test_a_refusal_is_a_block_of_its_own() -> None:
     assert told(events)[-1] == ("finish", "END_TURN")
 
 
-def test_choices_are_kept_apart_and_number_their_own_blocks() -> None:
+def test_choices_are_separate_and_number_their_own_blocks() -> None:
     events = read(
         chunk(delta(0, content="a"), delta(1, content="b")),
         chunk(delta(1, "stop", reasoning="c")),
@@ -128,7 +128,7 @@ def test_every_reason_to_end_has_its_name(reason: str, finish: str) -> None:
     ("said", "finish"),
     [(calls(0, "{}", id="c", name="f"), "TOOL_USE"), ({"refusal": "no"}, "REFUSAL")],
 )
-def test_for_callers_with_finer_words_a_plain_stop_is_told_apart(said: Json, finish: str) -> None:
+def test_a_plain_stop_is_split_into_finer_reasons(said: Json, finish: str) -> None:
     chunks = (says(**said), says("stop"))
     assert told(read(*chunks, dialect=ANTHROPIC))[-1] == ("finish", finish)
     assert told(read(*chunks, dialect=OPENAI))[-1] == ("finish", "END_TURN")
@@ -138,7 +138,7 @@ def test_for_callers_with_finer_words_a_plain_stop_is_told_apart(said: Json, fin
     ("matched", "reason", "sequence"),
     [("END", "STOP_SEQUENCE", "END"), ("other", "END_TURN", ""), (128009, "END_TURN", "")],
 )
-def test_a_stop_sequence_that_the_server_names_is_told(
+def test_a_stop_sequence_that_the_server_names_is_reported(
     matched: object, reason: str, sequence: str
 ) -> None:
     ended = chunk(delta(0, "stop") | {"stop_reason": matched})
@@ -170,13 +170,13 @@ def test_log_probabilities_stay_as_they_are_with_their_delta() -> None:
     assert merged == {"content": [{"token": "a"}, {"token": "b"}]}
 
 
-def test_log_probabilities_belong_to_the_text_and_not_to_the_thinking_before_it() -> None:
+def test_log_probabilities_belong_to_text_not_thinking() -> None:
     given = delta(reasoning="hm", content="a") | {"logprobs": {"content": []}}
     events = read(chunk(given), says("stop"))
     assert [event.WhichOneof("kind") for event in events if event.logprobs] == ["text"]
 
 
-def test_usage_counts_cached_tokens_apart_and_keeps_further_figures() -> None:
+def test_usage_splits_cached_tokens_and_keeps_extra_fields() -> None:
     given = {
         "prompt_tokens": 100,
         "completion_tokens": 50,
@@ -229,11 +229,11 @@ def test_the_end_after_every_reason_needs_no_done() -> None:
         (says(role="assistant"),),
     ],
 )
-def test_an_end_before_the_answer_is_whole_is_a_connection_failure(chunks: Any) -> None:
+def test_an_early_end_is_a_connection_failure(chunks: Any) -> None:
     assert reason_of(failure_of(*chunks)) == "UPSTREAM_CONNECTION"
 
 
-def test_an_end_before_every_choice_is_whole_is_a_connection_failure() -> None:
+def test_an_unfinished_choice_is_a_connection_failure() -> None:
     assert reason_of(failure_of(says("stop", content="a"), n=2)) == "UPSTREAM_CONNECTION"
 
 
@@ -264,7 +264,7 @@ def test_an_event_named_error_is_an_error_whatever_it_holds() -> None:
         b'{"choices":[],"usage":{"completion_tokens":-1}}',
     ],
 )
-def test_a_malformed_chunk_is_a_failure_and_what_came_before_it_is_kept(broken: bytes) -> None:
+def test_a_malformed_chunk_keeps_the_events_before_it(broken: bytes) -> None:
     events: list[Event] = []
     with pytest.raises(UpstreamError) as raised:
         reader_of().feed(data(says(content="a"), broken), events)

@@ -12,7 +12,7 @@ from gateway.conversation.v1.conversation_pb2 import (
 )
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.request import build_request
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 from tests.services.inference.providers.openai_calls import (
     ANTHROPIC,
     ASSISTANT,
@@ -84,7 +84,7 @@ def test_only_openai_itself_knows_the_role_developer(newest: bool, role: str) ->
     assert sent(says(DEVELOPER, "a"), says(USER, "b"), newest=newest)[0]["role"] == role
 
 
-def test_several_texts_are_parts_to_openai_and_one_string_to_other_servers() -> None:
+def test_texts_are_parts_for_openai_and_a_string_for_others() -> None:
     message = says(USER, "a", "b")
     assert sent(message) == [{"role": "user", "content": [text("a"), text("b")]}]
     assert sent(message, newest=False) == [{"role": "user", "content": "a\nb"}]
@@ -94,7 +94,7 @@ def test_pieces_of_what_the_model_said_run_on() -> None:
     assert sent(says(ASSISTANT, "a", "b"), says(USER, "c"))[0]["content"] == "ab"
 
 
-def test_a_call_of_a_tool_and_its_result_become_tool_calls_and_a_tool_message() -> None:
+def test_tool_calls_and_results_are_translated() -> None:
     assert sent(
         says(USER, "go"),
         says(ASSISTANT, "so", use("c1", "f", '{"a":1}'), use("c2", "g", "")),
@@ -130,12 +130,12 @@ def test_a_call_of_a_tool_for_free_text_is_a_custom_one() -> None:
     ]
 
 
-def test_results_that_come_after_other_words_are_moved_before_them() -> None:
+def test_results_are_moved_before_other_content() -> None:
     messages = sent(says(ASSISTANT, use()), says(USER, "look", result("c1", "x")))
     assert [message["role"] for message in messages] == ["assistant", "tool", "user"]
 
 
-def test_images_of_results_follow_in_a_user_message_after_all_results() -> None:
+def test_images_of_results_follow_in_a_user_message() -> None:
     calls = says(ASSISTANT, use("c1"), use("c2"))
     said = sent(calls, says(USER, result("c1", "x", image())), says(USER, result("c2", "y")))
     assert [message["role"] for message in said] == ["assistant", "tool", "tool", "user"]
@@ -144,20 +144,20 @@ def test_images_of_results_follow_in_a_user_message_after_all_results() -> None:
     assert said[3]["content"] == [text("[Attached to the result of tool call c1]"), IMAGE_PART]
 
 
-def test_images_of_results_stand_before_what_the_user_says_with_them() -> None:
+def test_images_of_results_precede_the_user_s_text() -> None:
     message = says(USER, "what is it?", result("c1", image()))
     last = sent(says(ASSISTANT, use("c1")), message)[-1]
     label = text("[Attached to the result of tool call c1]")
     assert last["content"] == [label, IMAGE_PART, text("what is it?")]
 
 
-def test_a_failed_result_is_sent_and_its_mark_told_as_dropped() -> None:
+def test_the_error_mark_of_a_failed_result_is_dropped() -> None:
     call = call_of(says(ASSISTANT, use()), says(USER, result("c1", "bad", is_error=True)))
     assert body_of(call)["messages"][1]["content"] == "bad"
     assert dropped_of(call) == ["messages[].content[].is_error"]
 
 
-def test_redacted_thinking_is_never_sent_and_a_message_of_nothing_else_neither() -> None:
+def test_redacted_thinking_is_never_sent() -> None:
     thought = Block(thinking=Thinking(text="hm", signature="s"))
     hidden = Block(redacted_thinking="xyz")
     spoken = says(ASSISTANT, thought, hidden, "a")
@@ -167,7 +167,7 @@ def test_redacted_thinking_is_never_sent_and_a_message_of_nothing_else_neither()
     ]
 
 
-def test_a_refusal_has_its_field_at_openai_and_is_text_elsewhere() -> None:
+def test_a_refusal_is_a_field_for_openai_and_text_elsewhere() -> None:
     messages = (says(ASSISTANT, Block(refusal="no")), says(USER, "b"))
     assert sent(*messages)[0] == {"role": "assistant", "content": None, "refusal": "no"}
     assert sent(*messages, newest=False)[0] == {"role": "assistant", "content": "no"}
@@ -180,7 +180,7 @@ def test_images_go_as_data_urls_with_their_detail() -> None:
     assert message["content"] == [text("see"), part]
 
 
-def test_an_address_of_an_image_goes_only_to_a_provider_that_fetches() -> None:
+def test_image_urls_go_only_to_providers_that_fetch() -> None:
     message = says(USER, medium("image", url="https://a/b.png"))
     [written] = sent(message, fetches_urls=True)
     assert written["content"] == [{"type": "image_url", "image_url": {"url": "https://a/b.png"}}]
@@ -225,7 +225,7 @@ def test_recordings_go_in_the_two_formats_that_are_taken(mime: str, form: str) -
         Block(opaque=opaque({"type": "search_result"}, ANTHROPIC)),
     ],
 )
-def test_what_the_dialect_has_no_place_for_is_refused_by_its_path(block: Block) -> None:
+def test_unrepresentable_content_is_refused_with_its_path(block: Block) -> None:
     call = call_of(says(SYSTEM, "s"), says(USER, "a", block), dialect=ANTHROPIC)
     assert refusal_of(call) == ("UNSUPPORTED", "messages[0].content[1]")
 
@@ -274,7 +274,7 @@ def test_parts_and_fields_of_the_same_dialect_pass_unharmed() -> None:
     }
 
 
-def test_fields_of_a_call_and_of_a_tool_message_pass_at_their_places() -> None:
+def test_extra_fields_of_calls_and_results_stay_in_place() -> None:
     signed = use()
     signed.extra.CopyFrom(opaque({"extra_content": {"google": 1}}))
     messages = sent(
@@ -284,7 +284,7 @@ def test_fields_of_a_call_and_of_a_tool_message_pass_at_their_places() -> None:
     assert messages[1] == {"role": "tool", "tool_call_id": "c1", "content": "x", "z": 1}
 
 
-def test_the_first_of_calls_is_marked_where_a_signature_is_asked_for() -> None:
+def test_the_first_call_is_marked_if_signatures_are_required() -> None:
     mark = {"google": {"thought_signature": "skip_thought_signature_validator"}}
     signed = use()
     signed.extra.CopyFrom(opaque({"extra_content": {"google": 1}}))
@@ -296,7 +296,7 @@ def test_the_first_of_calls_is_marked_where_a_signature_is_asked_for() -> None:
         assert "extra_content" not in made[1]
 
 
-def test_numbers_of_any_size_in_a_part_of_the_same_dialect_keep_their_digits() -> None:
+def test_numbers_in_same_dialect_parts_keep_their_digits() -> None:
     block = Block()
     block.opaque.dialect = OPENAI
     block.opaque.json = b'{"type":"new","n":123456789012345678901234567890}'
@@ -304,7 +304,7 @@ def test_numbers_of_any_size_in_a_part_of_the_same_dialect_keep_their_digits() -
     assert b"123456789012345678901234567890" in body
 
 
-def test_fields_of_another_dialect_are_dropped_and_told_once() -> None:
+def test_foreign_fields_are_dropped_and_reported_once() -> None:
     cited = Block(text="a", extra=opaque({"citations": [], "none": None}, ANTHROPIC))
     cached = Block(text="b", cache_control=b'{"type":"ephemeral"}')
     call = call_of(says(USER, cited, cited, cached, cached), dialect=ANTHROPIC)
@@ -334,7 +334,7 @@ def test_a_recording_of_the_model_s_own_goes_back_by_its_id() -> None:
     assert first == {"role": "assistant", "content": None, "audio": audio}
 
 
-def test_what_other_servers_call_thoughts_goes_back_under_both_names() -> None:
+def test_thinking_goes_to_other_servers_under_both_names() -> None:
     thought = Block(thinking=Thinking(text="hm", field="reasoning"))
     first, _ = sent(says(ASSISTANT, thought, "a"), says(USER, "b"), newest=False, known=False)
     assert (first["reasoning"], first["reasoning_content"]) == ("hm", "hm")
@@ -369,7 +369,7 @@ def test_fields_of_a_function_without_a_name_go_back_in_it() -> None:
     assert function == {"v": 1, "name": called.tool_use.name, "arguments": function["arguments"]}
 
 
-def test_a_message_at_the_end_from_the_model_is_followed_by_the_wish_to_continue_it() -> None:
+def test_a_final_assistant_message_asks_for_continuation() -> None:
     messages = sent(says(USER, "a"), says(ASSISTANT, "Once upon"))
     assert [message["role"] for message in messages] == ["user", "assistant", "user"]
     assert messages[1]["content"] == "Once upon"
@@ -410,7 +410,7 @@ def test_thoughts_go_back_beside_what_came_of_them(dialect) -> None:
     ("dialect", "path"),
     [(OPENAI, "messages[].reasoning_content"), (ANTHROPIC, "messages[].content[].thinking")],
 )
-def test_openai_itself_gets_no_thoughts_and_that_is_told(dialect, path) -> None:
+def test_openai_itself_gets_no_thinking_and_reports_it(dialect, path) -> None:
     call = call_of(says(ASSISTANT, THOUGHT, "Well."), says(USER, "And?"), dialect=dialect)
     assert "reasoning_content" not in body_of(call)["messages"][0]
     assert dropped_of(call) == [path]
@@ -427,7 +427,7 @@ def test_thoughts_alone_are_no_message() -> None:
     assert len(sent(says(ASSISTANT, THOUGHT), says(USER, "hi"), newest=False)) == 1
 
 
-def test_a_reference_to_a_tool_is_told_in_words() -> None:
+def test_a_tool_reference_is_written_in_words() -> None:
     reference = opaque({"type": "tool_reference", "tool_name": "grep"}, ANTHROPIC)
     (_, answer) = sent(
         says(ASSISTANT, use()),

@@ -186,7 +186,7 @@ def test_any_other_answer_is_translated(path: Path, value: Any) -> None:
     assert not goes(changed(OFFICIAL, {path: value}))
 
 
-def test_one_answer_is_asked_for_where_no_number_is_told() -> None:
+def test_one_answer_is_requested_by_default() -> None:
     one = changed(OFFICIAL, {CHOICE: GONE})
     assert goes(one, 1)
     assert not goes(OFFICIAL, 1)
@@ -204,7 +204,7 @@ likely = st.sampled_from(["length", "content_filter", "tool_calls", "chatcmpl-",
 @settings(max_examples=400)
 @given(differing(OFFICIAL, [*spread(OFFICIAL), *FURTHER], likely), formats)
 @example(OFFICIAL, {})
-def test_whatever_goes_as_it_is_says_the_same_as_when_it_is_translated(
+def test_passthrough_and_translation_mean_the_same(
     answer: dict[str, Any], form: dict[str, Any]
 ) -> None:
     body = written(answer, form)

@@ -27,7 +27,7 @@ def pieces_of(events: Iterable[Event]) -> list[tuple[str, list[bytes]]]:
     return [(event.WhichOneof("kind") or "", list(event.pieces)) for event in deltas]
 
 
-def test_what_a_read_says_of_one_kind_is_one_event_of_many_pieces() -> None:
+def test_deltas_of_one_kind_in_a_read_become_one_event() -> None:
     events = read(
         says(role="assistant", content=""),
         *(says(reasoning_content=word) for word in "abc"),
@@ -51,7 +51,7 @@ def test_what_a_read_says_of_one_kind_is_one_event_of_many_pieces() -> None:
     assert told(events)[-4:-2] == [("text", "g"), ("text", "hi")], "the call was done"
 
 
-def test_chunks_that_differ_in_what_hides_their_size_are_one_event_too() -> None:
+def test_chunks_that_differ_in_padding_become_one_event() -> None:
     words = [says(content=word) | {"obfuscation": word * 3} for word in "abcd"]
     assert pieces_of(read(*words, says("stop"))) == [("text", []), ("text", [b"b", b"c", b"d"])]
 

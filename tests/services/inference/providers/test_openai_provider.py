@@ -13,24 +13,24 @@ from services.inference.providers.base import Call
 from services.inference.providers.openai import OpenAIProvider
 from services.inference.stream.accumulator import Accumulator
 from tests.services.inference.providers.openai_calls import USER, call_of, medium, says
-from tests.services.inference.providers.scripted import (
+from tests.services.inference.providers.scripted_server import (
     END,
     SSE_HEAD,
     Connection,
     Script,
-    Setting,
-    setting,
+    ScriptedUpstream,
+    scripted_upstream,
 )
 
 
 @pytest.fixture
-async def here() -> AsyncIterator[Setting]:
-    async with setting() as made:
+async def here() -> AsyncIterator[ScriptedUpstream]:
+    async with scripted_upstream() as made:
         yield made
         assert made.live.now == 0, "every call that began is over"
 
 
-def provider(here: Setting, **limits: float) -> OpenAIProvider:
+def provider(here: ScriptedUpstream, **limits: float) -> OpenAIProvider:
     return OpenAIProvider(
         "acme",
         here.upstream(None, **limits),
@@ -87,7 +87,7 @@ def reason_of(error: GatewayError) -> str:
     return Reason.Name(error.reason).removeprefix("REASON_")
 
 
-async def test_a_whole_answer_is_asked_for_and_given_as_one_batch(here: Setting) -> None:
+async def test_a_whole_answer_is_asked_for_and_given_as_one_batch(here: ScriptedUpstream) -> None:
     choice = {"index": 0, "message": {"content": "hey"}, "finish_reason": "stop"}
     usage = {"prompt_tokens": 3, "completion_tokens": 1}
     body = orjson.dumps({"id": "a1", "model": "g", "choices": [choice], "usage": usage})
@@ -105,7 +105,9 @@ async def test_a_whole_answer_is_asked_for_and_given_as_one_batch(here: Setting)
 
 
 @pytest.mark.parametrize("taken", [True, False])
-async def test_a_whole_answer_goes_as_it_is_where_that_is_taken(here: Setting, taken: bool) -> None:
+async def test_a_whole_answer_goes_as_it_is_where_that_is_taken(
+    here: ScriptedUpstream, taken: bool
+) -> None:
     call = call_of(n=2)
     call.takes_passthrough = taken
     choices = [
@@ -134,7 +136,7 @@ async def test_a_whole_answer_goes_as_it_is_where_that_is_taken(here: Setting, t
     assert (response.usage.input_tokens, response.usage.output_tokens) == (3, 2)
 
 
-async def test_a_stream_is_asked_for_and_given_in_a_batch_for_each_read(here: Setting) -> None:
+async def test_a_stream_yields_one_batch_for_each_read(here: ScriptedUpstream) -> None:
     seen = asyncio.Event()
 
     async def script(connection: Connection) -> None:
@@ -154,7 +156,7 @@ async def test_a_stream_is_asked_for_and_given_in_a_batch_for_each_read(here: Se
     assert orjson.loads(here.server.requests[0].body)["stream"] is True
 
 
-async def test_streams_one_after_the_other_share_a_connection(here: Setting) -> None:
+async def test_streams_one_after_the_other_share_a_connection(here: ScriptedUpstream) -> None:
     here.server.plays(streams(content("a", "stop"), DONE))
     for _ in range(3):
         await answer(provider(here), call_of(stream=True))
@@ -162,7 +164,9 @@ async def test_streams_one_after_the_other_share_a_connection(here: Setting) -> 
 
 
 @pytest.mark.parametrize("size", [1, 7, 64])
-async def test_a_stream_cut_into_small_pieces_is_the_same_answer(here: Setting, size: int) -> None:
+async def test_a_stream_cut_into_small_pieces_is_the_same_answer(
+    here: ScriptedUpstream, size: int
+) -> None:
     whole = content("hello ") + b": keep-alive\r\n\r\n" + content("wörld", "stop") + DONE
     pieces = (whole[at : at + size] for at in range(0, len(whole), size))
     here.server.plays(streams(*pieces))
@@ -170,15 +174,13 @@ async def test_a_stream_cut_into_small_pieces_is_the_same_answer(here: Setting, 
     assert response.choices[0].blocks[0].text == "hello wörld"
 
 
-async def test_16_mb_in_one_line_are_one_text(here: Setting) -> None:
+async def test_16_mb_in_one_line_are_one_text(here: ScriptedUpstream) -> None:
     here.server.plays(streams(content("x" * (16 << 20), "stop"), DONE))
     response = await answer(provider(here), call_of(stream=True))
     assert len(response.choices[0].blocks[0].text) == 16 << 20
 
 
-async def test_a_request_that_cannot_be_carried_is_refused_before_anything_is_sent(
-    here: Setting,
-) -> None:
+async def test_an_unrepresentable_request_sends_nothing(here: ScriptedUpstream) -> None:
     call = call_of(says(USER, medium("video", data=b"x", mime_type="video/mp4")))
     with pytest.raises(GatewayError) as raised:
         await batches_of(provider(here), call)
@@ -187,7 +189,7 @@ async def test_a_request_that_cannot_be_carried_is_refused_before_anything_is_se
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_refusal_of_the_provider_is_told(here: Setting, stream: bool) -> None:
+async def test_a_refusal_of_the_provider_is_reported(here: ScriptedUpstream, stream: bool) -> None:
     body = b'{"error":{"message":"no","code":"context_length_exceeded"}}'
     here.server.plays(lambda c: c.answer(body, 400))
     with pytest.raises(UpstreamError) as raised:
@@ -196,7 +198,9 @@ async def test_a_refusal_of_the_provider_is_told(here: Setting, stream: bool) ->
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"choices":[{}'])
-async def test_an_answer_of_200_that_is_none_is_a_failure(here: Setting, body: bytes) -> None:
+async def test_an_answer_of_200_that_is_none_is_a_failure(
+    here: ScriptedUpstream, body: bytes
+) -> None:
     here.server.plays(lambda c: c.answer(body))
     with pytest.raises(UpstreamError) as raised:
         await batches_of(provider(here), call_of())
@@ -213,8 +217,8 @@ async def test_an_answer_of_200_that_is_none_is_a_failure(here: Setting, body: b
         (then_silence(content("a")), "UPSTREAM_TIMEOUT"),
     ],
 )
-async def test_a_stream_that_breaks_gives_what_came_and_then_the_failure(
-    here: Setting, script: Script, reason: str
+async def test_a_broken_stream_yields_its_events_then_the_error(
+    here: ScriptedUpstream, script: Script, reason: str
 ) -> None:
     here.server.plays(script)
     arrived: list[str] = []
@@ -224,9 +228,7 @@ async def test_a_stream_that_breaks_gives_what_came_and_then_the_failure(
     assert (arrived, reason_of(raised.value)) == (["a"], reason)
 
 
-async def test_a_connection_that_breaks_in_the_middle_is_a_connection_failure(
-    here: Setting,
-) -> None:
+async def test_a_connection_lost_midway_is_a_connection_failure(here: ScriptedUpstream) -> None:
     seen = asyncio.Event()
 
     async def script(connection: Connection) -> None:
@@ -244,7 +246,7 @@ async def test_a_connection_that_breaks_in_the_middle_is_a_connection_failure(
 
 @pytest.mark.parametrize("pieces", [(), (DONE,), (b": nothing\n\n",)])
 async def test_an_empty_stream_is_a_connection_failure(
-    here: Setting, pieces: tuple[bytes, ...]
+    here: ScriptedUpstream, pieces: tuple[bytes, ...]
 ) -> None:
     here.server.plays(streams(*pieces))
     with pytest.raises(UpstreamError) as raised:
@@ -253,7 +255,7 @@ async def test_an_empty_stream_is_a_connection_failure(
 
 
 @pytest.mark.parametrize("last", ["reset", "stall"])
-async def test_after_the_reason_to_end_no_failure_counts(here: Setting, last: str) -> None:
+async def test_after_the_reason_to_end_no_failure_counts(here: ScriptedUpstream, last: str) -> None:
     gone = asyncio.Event()
 
     async def script(connection: Connection) -> None:
@@ -275,7 +277,7 @@ async def test_after_the_reason_to_end_no_failure_counts(here: Setting, last: st
 
 @pytest.mark.parametrize("before", [b"", SSE_HEAD, SSE_HEAD + b"%x\r\n" % len(content("a"))])
 async def test_a_caller_that_leaves_ends_the_call_at_the_provider(
-    here: Setting, before: bytes
+    here: ScriptedUpstream, before: bytes
 ) -> None:
     waiting = asyncio.Event()
 
@@ -296,7 +298,7 @@ async def test_a_caller_that_leaves_ends_the_call_at_the_provider(
     await asyncio.wait_for(here.server.left.wait(), 1)
 
 
-async def test_an_answer_closed_in_the_middle_ends_the_call_at_the_provider(here: Setting) -> None:
+async def test_closing_an_answer_midway_ends_the_upstream_call(here: ScriptedUpstream) -> None:
     here.server.plays(then_silence(content("a")))
     async with aclosing(provider(here).stream(call_of(stream=True))) as batches:
         await anext(batches)
@@ -305,6 +307,6 @@ async def test_an_answer_closed_in_the_middle_ends_the_call_at_the_provider(here
     await asyncio.wait_for(here.server.left.wait(), 1)
 
 
-async def test_the_dialect_has_no_count_of_tokens(here: Setting) -> None:
+async def test_the_dialect_has_no_count_of_tokens(here: ScriptedUpstream) -> None:
     assert await provider(here).count_tokens(call_of()) is None
     assert here.server.connections == 0

@@ -10,7 +10,7 @@ from gateway.inference.v1.inference_pb2 import (
     Tool,
     ToolChoice,
 )
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 from tests.services.inference.providers.openai_calls import (
     ANTHROPIC,
     ASSISTANT,
@@ -76,7 +76,7 @@ def test_the_limit_on_tokens_has_its_new_name_at_openai_alone() -> None:
     assert "max_completion_tokens" not in body_of(call, newest=False)
 
 
-def test_top_k_goes_to_other_servers_and_is_told_as_dropped_for_openai() -> None:
+def test_top_k_is_dropped_for_openai_alone() -> None:
     call = call_of(top_k=5)
     assert "top_k" not in body_of(call)
     assert dropped_of(call) == ["top_k"]
@@ -85,7 +85,7 @@ def test_top_k_goes_to_other_servers_and_is_told_as_dropped_for_openai() -> None
     assert dropped_of(call) == []
 
 
-def test_what_of_anthropics_dialect_has_no_place_is_told_in_its_own_words() -> None:
+def test_dropped_anthropic_fields_keep_their_own_names() -> None:
     call = call_of(dialect=ANTHROPIC, service_tier="auto", betas=["b"], end_user="u")
     assert body_of(call)["user"] == "u"
     assert dropped_of(call) == ["service_tier", "anthropic-beta"]
@@ -138,7 +138,7 @@ def test_a_schema_goes_byte_for_byte_and_must_be_an_object() -> None:
     assert refusal_of(call) == ("INVALID_REQUEST", "tools[0].function.parameters")
 
 
-def test_tools_of_the_same_dialect_pass_unharmed_and_others_are_refused() -> None:
+def test_only_same_dialect_builtin_tools_pass() -> None:
     custom = {"type": "custom", "custom": {"name": "c"}}
     tool = Tool(name="c", opaque=True, extra=opaque(custom))
     assert body_of(call_of(tools=[tool]))["tools"] == [custom]
@@ -146,7 +146,7 @@ def test_tools_of_the_same_dialect_pass_unharmed_and_others_are_refused() -> Non
     assert refusal_of(call_of(tools=[TOOL, tool], dialect=ANTHROPIC)) == ("UNSUPPORTED", "tools[1]")
 
 
-def test_fields_of_a_tool_pass_at_their_places_or_are_told_as_dropped() -> None:
+def test_extra_tool_fields_pass_or_are_reported_as_dropped() -> None:
     tool = Tool(name="f", extra=opaque({"x": 1, "function": {"y": 2, "name": "evil"}}))
     [written] = body_of(call_of(tools=[tool]), known=False)["tools"]
     assert (written["x"], written["function"]["y"], written["function"]["name"]) == (1, 2, "f")
@@ -227,7 +227,7 @@ def test_every_form_of_answer_has_its_word(form: OutputFormat, written: object) 
     assert body_of(call_of(output_format=form))["response_format"] == written
 
 
-def test_unknown_fields_of_the_same_dialect_pass_and_override_nothing() -> None:
+def test_same_dialect_unknown_fields_override_nothing() -> None:
     extra = {"verbosity": "low", "model": "evil", "max_completion_tokens": 9, "new": None}
     body = body_of(call_of(max_tokens=7, extra=opaque(extra)))
     assert (body["verbosity"], body["model"], body["max_completion_tokens"]) == ("low", "gpt-1", 7)
@@ -252,14 +252,14 @@ def test_not_to_keep_anything_may_be_said() -> None:
     assert body_of(call_of(extra=opaque({"store": False})))["store"] is False
 
 
-def test_unknown_fields_of_another_dialect_are_left_out_and_told() -> None:
+def test_foreign_unknown_fields_are_dropped_and_reported() -> None:
     given = {"context_management": {}, "mcp_servers": [], "diagnostics": {"x": 1}, "new": None}
     call = call_of(extra=opaque(given, ANTHROPIC), dialect=ANTHROPIC)
     assert body_of(call) == body_of(call_of())
     assert dropped_of(call) == ["context_management", "mcp_servers", "diagnostics"]
 
 
-def test_fields_of_another_dialect_that_change_the_answer_are_refused() -> None:
+def test_foreign_fields_that_change_the_answer_are_refused() -> None:
     call = call_of(extra=opaque({"mcp_servers": [{"url": "x"}]}, ANTHROPIC), dialect=ANTHROPIC)
     assert refusal_of(call) == ("UNSUPPORTED", "mcp_servers")
 
@@ -273,7 +273,7 @@ def test_ten_times_the_messages_are_ten_times_the_work() -> None:
     assert work(2_000) < 10.5 * work(200)
 
 
-def test_what_a_model_has_refused_is_left_out_and_told() -> None:
+def test_what_a_model_has_refused_is_left_out_and_reported() -> None:
     call = call_of(temperature=0.5, seed=7)
     call.without = frozenset({"temperature", "top_p"})
     body = body_of(call)
@@ -317,7 +317,7 @@ def test_an_effort_of_a_chat_goes_as_it_is() -> None:
     assert body_of(call_of(thinking=ThinkingConfig(effort="xhigh")))["reasoning_effort"] == "xhigh"
 
 
-def test_not_to_think_is_said_to_models_that_can_be_told() -> None:
+def test_thinking_is_turned_off_where_a_model_allows_it() -> None:
     disabled = ThinkingConfig(mode=ThinkingConfig.MODE_DISABLED)
     call = call_of(thinking=disabled, dialect=ANTHROPIC)
     assert "reasoning_effort" not in body_of(call)

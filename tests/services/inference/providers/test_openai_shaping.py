@@ -21,7 +21,7 @@ from services.inference.providers.openai import shaping
 from services.inference.providers.openai.events import StreamReader, events_from_whole
 from services.inference.providers.openai.fields import Server
 from services.inference.providers.openai.request import build_request
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 from tests.services.inference.providers.openai_calls import (
     ANTHROPIC,
     ASSISTANT,
@@ -67,7 +67,7 @@ def test_a_tool_goes_by_a_name_that_the_dialect_takes(name: str) -> None:
     assert call.tool_names == {shown: name}
 
 
-def test_names_that_begin_alike_stay_apart() -> None:
+def test_names_with_the_same_prefix_stay_separate() -> None:
     assert shaping.tool_name(LONG + "1") != shaping.tool_name(LONG + "2")
     assert shaping.tool_name("a.b") != shaping.tool_name("a:b")
 
@@ -90,7 +90,7 @@ def test_a_chat_names_its_tools_itself() -> None:
     assert call.tool_names == {}
 
 
-def test_the_caller_reads_its_own_name_of_a_tool_whole_and_streamed() -> None:
+def test_the_caller_s_own_tool_name_is_restored() -> None:
     call = using(LONG, stream=True)
     shown = body_of(call)["tools"][0]["function"]["name"]
     function = {"name": shown, "arguments": "{}"}
@@ -129,7 +129,7 @@ def test_an_id_of_an_end_user_that_is_too_long_is_hashed(
     assert body_of(call_of(end_user="ada", dialect=dialect), newest=newest)["user"] == "ada"
 
 
-def test_what_tells_anthropic_whom_to_bill_goes_to_nobody_else() -> None:
+def test_billing_headers_go_to_anthropic_alone() -> None:
     call = call_of(says(SYSTEM, BILLING, "Be brief."), says(USER, "hi"), dialect=ANTHROPIC)
     assert body_of(call)["messages"][0]["content"] == "Be brief."
     assert dropped_of(call) == ["x-anthropic-billing-header"]

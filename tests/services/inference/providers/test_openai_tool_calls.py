@@ -86,7 +86,7 @@ def test_a_call_whose_name_comes_late_waits_for_it() -> None:
     assert (use.name, use.input) == ("f", '{"a":1}')
 
 
-def test_text_goes_on_while_a_call_has_no_name() -> None:
+def test_text_continues_while_a_call_has_no_name() -> None:
     events = read(
         says(**calls(0, "{", id="c1")),
         says(content="a"),
@@ -106,7 +106,7 @@ def test_a_call_without_an_id_gets_one() -> None:
     assert events[1].block_start.tool_use.id == "call_new"
 
 
-def test_calls_without_an_index_are_told_apart_by_their_ids() -> None:
+def test_calls_without_an_index_are_split_by_their_ids() -> None:
     given: list[Json] = [
         {"id": "c1", "function": {"name": "f", "arguments": '{"a"'}},
         {"function": {"arguments": ":1}"}},
@@ -117,7 +117,7 @@ def test_calls_without_an_index_are_told_apart_by_their_ids() -> None:
     assert [(b.tool_use.id, b.tool_use.input) for b in blocks] == [("c1", '{"a":1}'), ("c2", "{}")]
 
 
-def test_calls_that_share_an_index_are_told_apart_by_their_ids() -> None:
+def test_calls_that_share_an_index_are_split_by_their_ids() -> None:
     events = read(
         says(**calls(0, "{}", id="c1", name="f")),
         says(**calls(0, "{}", id="c2", name="f")),
@@ -126,7 +126,7 @@ def test_calls_that_share_an_index_are_told_apart_by_their_ids() -> None:
     assert [b.tool_use.id for b in answer(events).choices[0].blocks] == ["c1", "c2"]
 
 
-def test_an_id_and_name_that_are_told_again_begin_nothing() -> None:
+def test_a_repeated_id_and_name_begin_no_block() -> None:
     again = {"id": "c1", "name": "f"}
     events = read(
         says(**calls(0, '{"a"', **again)), says(**calls(0, ":1}", **again)), says("tool_calls")

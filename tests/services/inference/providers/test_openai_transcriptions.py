@@ -33,7 +33,7 @@ def fields(body: bytes) -> dict[str, tuple[str | None, bytes]]:
         ("", 'a".exe', "recording.wav"),
     ],
 )
-def test_a_recording_goes_under_a_name_that_tells_its_format(mime_type, name, told):
+def test_a_recording_is_sent_with_its_format_in_its_name(mime_type, name, told):
     read = fields(form("whisper-1", Source(SOUND, mime_type, name), "", "b-1"))
     assert read == {
         "model": (None, b"whisper-1"),
@@ -66,7 +66,7 @@ def test_a_name_that_would_break_the_form_is_refused():
         ({"text": "Hi", "usage": {"input_tokens": "many"}}, Heard("Hi")),
     ],
 )
-def test_what_was_heard_is_read(answer, heard):
+def test_a_transcript_is_read(answer, heard):
     assert read_transcript(answer, "p") == heard
 
 

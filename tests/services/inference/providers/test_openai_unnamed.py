@@ -123,7 +123,7 @@ def test_fields_of_a_choice_are_kept() -> None:
     }
 
 
-def test_lists_of_a_choice_are_told_each_time() -> None:
+def test_lists_of_a_choice_are_sent_each_time() -> None:
     chunks = [chunk({**delta(content=text), "token_ids": [7]}) for text in "abcdefghij"]
     events = read(*chunks, says("stop"))
     assert [kind for kind, _ in told(events)].count("further") == 10

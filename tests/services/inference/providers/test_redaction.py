@@ -27,7 +27,7 @@ def test_of_our_own_headers_what_may_be_a_key_is_secret() -> None:
     assert set(found) == {"Bearer sk-abc123", "sk-abc123", "k1234567"}
 
 
-def test_a_key_cut_by_the_bound_on_the_message_is_taken_out_whole() -> None:
+def test_a_key_cut_by_the_length_limit_is_redacted() -> None:
     assert "sk-own" not in redact("x" * 1995 + " sk-own-key-1", ("sk-own-key-1",))
 
 

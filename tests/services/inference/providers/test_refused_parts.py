@@ -10,7 +10,7 @@ from gateway.inference.v1.inference_pb2 import ThinkingConfig, Tool
 from services.inference.catalogue import server_facts
 from services.inference.providers.base import Call
 from tests.services.inference.providers import anthropic_calls, openai_calls
-from tests.services.inference.providers.caller_words import dropped_of
+from tests.services.inference.providers.caller_paths import dropped_of
 from tests.services.inference.providers.openai_calls import (
     ANTHROPIC,
     ASSISTANT,
@@ -47,7 +47,7 @@ def test_fields_go_by_the_names_that_the_caller_has_for_them(dialect: Any, told:
     assert set(dropped_of(call)) == told
 
 
-def test_a_chat_is_told_of_its_user() -> None:
+def test_a_dropped_end_user_is_reported_as_user() -> None:
     call = without(anthropic_calls.call_of(end_user="ada"), "metadata")
     assert "metadata" not in anthropic_calls.body_of(call)
     assert dropped_of(call) == ["user"]

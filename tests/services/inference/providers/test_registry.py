@@ -18,9 +18,9 @@ from services.inference.providers import registry
 from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.thinking import Signer
-from tests.services.inference.adapting import adaptation
-from tests.services.inference.kept import Kept
-from tests.services.inference.remembering import Memories
+from tests.services.inference.fake_adaptation import adaptation
+from tests.services.inference.fake_files import FakeFiles
+from tests.services.inference.fake_memories import FakeMemories
 
 KEYLESS = Provider(kind="openai", base_url="http://upstream.test", api_key_env="NO_SUCH_KEY")
 
@@ -45,8 +45,8 @@ def engine(providers: Mapping[str, Provider], *configured: Model) -> Engine:
     return Engine(
         Routes(models, built),
         signer,
-        Kept({}),
-        Memories(),
+        FakeFiles({}),
+        FakeMemories(),
         Limits(),
         Memory(),
         metrics,
@@ -69,7 +69,7 @@ async def test_without_its_key_a_provider_is_asked_nothing(kind: str) -> None:
     assert "providers.p.api_key_env names NO_SUCH_KEY" in refused.value.message
 
 
-async def test_a_missing_key_goes_on_to_the_next_model() -> None:
+async def test_a_missing_key_moves_to_the_next_model() -> None:
     providers = {"p": KEYLESS, "play": Provider(kind="sandbox")}
     there = engine(
         providers,
@@ -120,5 +120,5 @@ async def test_addresses_of_images_go_to_servers_that_may_fetch_them(
         ("::1", True),
     ],
 )
-def test_servers_of_the_operators_network_fetch_nothing_for_callers(host: str, own: bool) -> None:
+def test_private_servers_fetch_nothing_for_callers(host: str, own: bool) -> None:
     assert registry.is_own(host) == own

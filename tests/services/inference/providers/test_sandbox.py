@@ -1,10 +1,7 @@
-"""The sandbox in this process, and that it answers as it does over HTTP."""
+"""The sandbox in this process."""
 
 import asyncio
-import json
 
-import aiohttp
-import orjson
 import pytest
 
 from gateway.conversation.v1 import conversation_pb2
@@ -15,61 +12,31 @@ from gateway.conversation.v1.conversation_pb2 import (
     Opaque,
     Thinking,
     ToolResult,
-    ToolUse,
 )
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import (
-    GenerateRequest,
     OutputFormat,
     ThinkingConfig,
     Tool,
     ToolChoice,
 )
 from services.common.errors import GatewayError, UpstreamError
-from services.inference.providers.base import Call, Target
-from services.inference.providers.sandbox import MODELS, SandboxProvider
-from services.inference.stream.accumulator import Accumulator
+from services.inference.providers.sandbox import MODELS
 from services.sandbox.model import requests
 from services.sandbox.model.signatures import redact
-from services.sandbox.upstream import serving
-
-USER = conversation_pb2.ROLE_USER
-ASSISTANT = conversation_pb2.ROLE_ASSISTANT
-SYSTEM = conversation_pb2.ROLE_SYSTEM
-SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-TOOL = Tool(name="get_weather", description="tells", input_schema=orjson.dumps(SCHEMA))
-PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x03\0\0\0\x02"
-
-
-def message(role, *blocks):
-    return Message(role=role, blocks=[Block(text=b) if isinstance(b, str) else b for b in blocks])
-
-
-def call(*messages, model="echo", stream=False, **fields):
-    spoken = [message(USER, one) if isinstance(one, str) else one for one in messages]
-    request = GenerateRequest(model=f"sandbox/{model}", messages=spoken, **fields)
-    return Call(request, Target(f"sandbox/{model}", "sandbox", model), stream)
-
-
-def provider(**fields):
-    return SandboxProvider("sandbox", new_id=lambda prefix: f"{prefix}1", **fields)
-
-
-async def batches(asked, **fields):
-    if not asked.stream:
-        return [list(await provider(**fields).whole(asked))]
-    return [list(batch) async for batch in provider(**fields).stream(asked)]
-
-
-async def answered(asked):
-    accumulator = Accumulator()
-    for batch in await batches(asked):
-        accumulator.add(batch)
-    return accumulator.response()
-
-
-def texts(response):
-    return "".join(block.text for block in response.choices[0].blocks)
+from tests.services.inference.providers.sandbox_calls import (
+    ASSISTANT,
+    PNG,
+    SYSTEM,
+    TOOL,
+    USER,
+    answered,
+    batches,
+    call,
+    message,
+    provider,
+    texts,
+)
 
 
 async def test_a_whole_answer_is_one_batch():
@@ -288,7 +255,7 @@ async def test_a_form_that_only_another_dialect_knows_is_refused(form):
     assert refused.value.param == "extra.response_format"
 
 
-async def test_fields_of_a_dialect_alone_are_told_as_dropped():
+async def test_fields_of_a_dialect_alone_are_reported_as_dropped():
     asked = call("hi", extra=Opaque(json=b'{"verbosity":"low","audio":null}'))
     await batches(asked)
     assert asked.dropped == ["extra.verbosity"]
@@ -307,147 +274,6 @@ def test_the_catalogue_has_the_promised_models_in_sight():
     assert MODELS["text"].inputs == frozenset()
     assert MODELS["vision"].inputs == {conversation_pb2.MEDIA_KIND_IMAGE}
     assert conversation_pb2.MEDIA_KIND_AUDIO in MODELS["echo"].inputs
-
-
-# One conversation in the words of this process, of OpenAI and of Anthropic.
-CHAT_TOOL = {
-    "type": "function",
-    "function": {"name": "get_weather", "description": "tells", "parameters": SCHEMA},
-}
-MESSAGES_TOOL = {"name": "get_weather", "description": "tells", "input_schema": SCHEMA}
-HI = {"role": "user", "content": "hi"}
-ALIKE = {
-    "text with a system prompt": (
-        call(message(SYSTEM, "be brief"), "hi"),
-        {"messages": [{"role": "system", "content": "be brief"}, HI]},
-        {"system": "be brief", "messages": [HI]},
-    ),
-    "several turns": (
-        call("one", message(ASSISTANT, "two"), "three"),
-        *[{"messages": [HI | {"content": "one"}, {"role": "assistant", "content": "two"},
-                        HI | {"content": "three"}]}] * 2,
-    ),
-    "a prefill": (
-        call("hi", message(ASSISTANT, "Well,")),
-        *[{"messages": [HI, {"role": "assistant", "content": "Well,"}]}] * 2,
-    ),
-    "a tool call": (
-        call("use the tools in parallel", tools=[TOOL]),
-        {"messages": [HI | {"content": "use the tools in parallel"}], "tools": [CHAT_TOOL]},
-        {"messages": [HI | {"content": "use the tools in parallel"}], "tools": [MESSAGES_TOOL]},
-    ),
-    "a tool result": (
-        call(
-            "hi",
-            message(ASSISTANT, Block(tool_use=ToolUse(id="1", name="f", input='{"a": 1}'))),
-            message(USER, Block(tool_result=ToolResult(
-                tool_use_id="1", blocks=[Block(text="sunny")]))),
-        ),
-        {"messages": [HI, {"role": "assistant", "tool_calls": [{
-            "id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}]},
-            {"role": "tool", "tool_call_id": "1", "content": "sunny"}]},
-        {"messages": [HI, {"role": "assistant", "content": [
-            {"type": "tool_use", "id": "1", "name": "f", "input": {"a": 1}}]},
-            {"role": "user", "content": [
-                {"type": "tool_result", "tool_use_id": "1", "content": "sunny"}]}]},
-    ),
-    "an image": (
-        call(message(USER, "see", Block(media=Media(
-            kind=conversation_pb2.MEDIA_KIND_IMAGE, data=PNG, mime_type="image/png")))),
-        {"messages": [{"role": "user", "content": [
-            {"type": "text", "text": "see"},
-            {"type": "image_url", "image_url": {
-                "url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAMAAAAC"}}]}]},
-        {"messages": [{"role": "user", "content": [
-            {"type": "text", "text": "see"},
-            {"type": "image", "source": {"type": "base64", "media_type": "image/png",
-                                         "data": "iVBORw0KGgoAAAANSUhEUgAAAAMAAAAC"}}]}]},
-    ),
-    "thinking": (
-        call("hi", thinking=ThinkingConfig(mode=ThinkingConfig.MODE_ADAPTIVE)),
-        {"messages": [HI], "reasoning_effort": "medium"},
-        {"messages": [HI], "thinking": {"type": "adaptive"}},
-    ),
-    "a schema": (
-        call("hi", output_format=OutputFormat(
-            kind=OutputFormat.KIND_JSON_SCHEMA, schema=orjson.dumps(SCHEMA))),
-        {"messages": [HI], "response_format": {
-            "type": "json_schema", "json_schema": {"name": "trip", "schema": SCHEMA}}},
-        {"messages": [HI], "output_config": {
-            "format": {"type": "json_schema", "schema": SCHEMA}}},
-    ),
-    "a stop string": (
-        call("hi", stop_sequences=["said"]),
-        {"messages": [HI], "stop": ["said"]},
-        {"messages": [HI], "stop_sequences": ["said"]},
-    ),
-    "cached": (
-        call("sandbox: cached, is it not?"),
-        *[{"messages": [HI | {"content": "sandbox: cached, is it not?"}]}] * 2,
-    ),
-    "refusal": (
-        call("sandbox: refuse"),
-        *[{"messages": [HI | {"content": "sandbox: refuse"}]}] * 2,
-    ),
-}  # fmt: skip
-
-
-def seen_in_process(response):
-    usage, blocks = response.usage, response.choices[0].blocks
-    total = usage.input_tokens + usage.cache_read_input_tokens
-    return (
-        "".join(block.text or block.refusal for block in blocks),
-        "".join(block.thinking.text for block in blocks),
-        [(b.tool_use.name, json.loads(b.tool_use.input)) for b in blocks if b.HasField("tool_use")],
-        (total, usage.output_tokens, usage.cache_read_input_tokens, usage.reasoning_tokens),
-    )
-
-
-def seen_by_openai(body):
-    usage, said = body["usage"], body["choices"][0]["message"]
-    called = [call["function"] for call in said.get("tool_calls") or ()]
-    return (
-        said["content"] or said["refusal"] or "",
-        said.get("reasoning_content", ""),
-        [(one["name"], json.loads(one["arguments"])) for one in called],
-        (
-            usage["prompt_tokens"],
-            usage["completion_tokens"],
-            usage["prompt_tokens_details"]["cached_tokens"],
-            usage["completion_tokens_details"]["reasoning_tokens"],
-        ),
-    )
-
-
-def seen_by_anthropic(body):
-    usage, blocks = body["usage"], body["content"]
-    return (
-        "".join(block.get("text", "") for block in blocks),
-        "".join(block.get("thinking", "") for block in blocks),
-        [(block["name"], block["input"]) for block in blocks if block["type"] == "tool_use"],
-        (
-            usage["input_tokens"] + usage["cache_read_input_tokens"],
-            usage["output_tokens"],
-            usage["cache_read_input_tokens"],
-            usage["output_tokens_details"]["thinking_tokens"],
-        ),
-    )
-
-
-@pytest.mark.parametrize(("here", "chat", "messages"), ALIKE.values(), ids=ALIKE.keys())
-async def test_the_answer_is_the_same_whichever_way_the_prompt_came(here, chat, messages):
-    expected = seen_in_process(await answered(here))
-    async with serving() as upstream, aiohttp.ClientSession(upstream.url) as session:
-        headers = {"Authorization": "Bearer k", "anthropic-version": "2023-06-01"}
-
-        async def post(path, body):
-            body = {"model": "echo", "max_tokens": 2000, **body}
-            async with session.post(path, json=body, headers=headers) as response:
-                assert response.status == 200, await response.text()
-                return await response.json()
-
-        assert seen_by_openai(await post("/v1/chat/completions", chat)) == expected
-        assert seen_by_anthropic(await post("/v1/messages", messages)) == expected
 
 
 def test_thinking_sent_back_is_counted():

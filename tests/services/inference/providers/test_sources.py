@@ -353,7 +353,7 @@ def test_a_tool_that_names_a_file_of_the_provider_is_looked_at(pass_stateful: bo
 
 
 @pytest.mark.parametrize("system", ["x-anthropic-billing-header: a", "Be brief."])
-def test_whom_to_bill_is_told_to_anthropic_alone(system: str) -> None:
+def test_only_anthropic_gets_the_billing_header(system: str) -> None:
     lazy = messages(dumped(HELLO | {"system": system}), True).lazy
     for official in (False, True):
         provider = AnthropicProvider(

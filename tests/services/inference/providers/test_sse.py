@@ -65,7 +65,7 @@ def test_several_events_in_one_chunk_come_in_order() -> None:
     ]
 
 
-def test_an_event_line_names_the_event_that_follows_and_no_other() -> None:
+def test_an_event_line_names_only_the_next_event() -> None:
     assert parse(b"event: ping\ndata: {}\n\ndata: x\n\n") == [("ping", b"{}"), ("message", b"x")]
 
 
@@ -83,16 +83,16 @@ def test_comments_ids_retries_and_unknown_fields_go() -> None:
     assert datas(b": hi\n\nid: 7\nretry: 3\nfoo: x\ndata: y\n\n:\n\n") == [b"y"]
 
 
-def test_one_space_after_the_colon_belongs_to_the_syntax_and_a_second_to_the_data() -> None:
+def test_only_one_space_after_the_colon_is_removed() -> None:
     assert datas(b"data:a\n\ndata:  b\n\ndata\n\n") == [b"a", b" b", b""]
 
 
-def test_a_byte_order_mark_at_the_beginning_goes_however_it_is_cut() -> None:
+def test_a_split_byte_order_mark_is_removed() -> None:
     stream = b"\xef\xbb\xbfdata: x\n\n"
     assert parse(stream) == parse(stream, 1) == parse(stream, 1, 2) == [("message", b"x")]
 
 
-def test_a_line_feed_after_a_cut_carriage_return_is_no_blank_line() -> None:
+def test_a_split_crlf_is_no_blank_line() -> None:
     assert parse(b"data: a\r\ndata: b\r\n\r\n", 8) == [("message", b"a\nb")]
 
 
@@ -108,7 +108,7 @@ def test_an_event_over_the_bound_fails_however_it_is_cut(cuts: tuple[int, ...]) 
         parse(b"data: " + b"x" * (LIMIT - 5) + b"\n\n", *cuts)
 
 
-def test_an_event_over_the_bound_fails_although_each_line_is_short() -> None:
+def test_an_oversized_event_of_short_lines_fails() -> None:
     with pytest.raises(SseTooLongError):
         parse(b"data: 12345678\n" * (LIMIT // 15 + 1))
 

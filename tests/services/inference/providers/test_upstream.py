@@ -1,90 +1,27 @@
+"""Requests to a provider: whole answers, refusals and failed connections."""
+
 import asyncio
-import gc
 import gzip
-import re
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
-from typing import Any
 
 import pytest
 
-from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import UpstreamError
 from services.inference.http import Client
-from services.inference.providers import upstream as upstream_module
-from services.inference.providers.idle_reader import IdleTimeoutReader
-from services.inference.providers.upstream import Upstream
-from tests.services.inference.http.reference import ReferenceClient
-from tests.services.inference.providers.scripted import (
+from tests.services.inference.providers.scripted_server import (
     END,
     SSE_HEAD,
     Connection,
-    Setting,
-    setting,
+    ScriptedUpstream,
+    scripted_upstream,
+)
+from tests.services.inference.providers.upstream_calls import (
+    failure,
+    reason_of,
+    streamed,
 )
 
 
-@pytest.fixture(
-    params=[lambda: Client(connect_timeout_s=5, settle_s=0), ReferenceClient],
-    ids=["own", "aiohttp"],
-)
-async def here(request: pytest.FixtureRequest) -> AsyncIterator[Setting]:
-    """An upstream through the gateway's client, and through the library's as a reference."""
-    async with setting(request.param()) as made:
-        yield made
-        assert made.live.now == 0, "every call that began is over"
-
-
-class TextReader:
-    """A reader whose events are the texts that come; one that holds "last" ends the stream."""
-
-    def __init__(
-        self, *, has_content: bool = False, is_complete: bool = False, ended: bool = False
-    ) -> None:
-        self.has_content = has_content
-        self.is_complete = is_complete
-        self.ended = ended
-
-    def feed(self, text: bytes, out: list[Any]) -> None:
-        out.append(text)
-        if found := re.findall(rb"data: (.*)\n\n", text):
-            self.has_content = self.has_content or found != [b"role"]
-            self.ended = self.ended or found[-1] == b"last"
-
-    def end(self, out: list[Any]) -> None:
-        pass
-
-
-def texts_of(upstream: Upstream, reader: TextReader | None = None) -> AsyncGenerator[Any, None]:
-    """Give the texts of the reads of a stream."""
-    return upstream.stream("/x", lambda: b"{}", reader=reader or TextReader())
-
-
-async def streamed(upstream: Upstream) -> list[list[bytes]]:
-    """Give what events hold, those of a read together; one that holds "last" is the last."""
-    batches: list[list[bytes]] = []
-    async with aclosing(texts_of(upstream)) as texts:
-        async for (text,) in texts:
-            if found := re.findall(rb"data: (.*)\n\n", text):
-                batches.append(found)
-    return batches
-
-
-async def failure(upstream: Upstream, *, stream: bool) -> UpstreamError:
-    with pytest.raises(UpstreamError) as raised:
-        await (streamed(upstream) if stream else upstream.post("/x", b"{}"))
-    assert "127.0.0.1" not in raised.value.message
-    assert "secret" not in raised.value.message
-    return raised.value
-
-
-def reason_of(error: UpstreamError) -> str:
-    return Reason.Name(error.reason).removeprefix("REASON_")
-
-
-async def test_a_post_sends_the_body_with_the_providers_headers_and_gives_the_answer(
-    here: Setting,
-) -> None:
+async def test_a_post_sends_body_and_headers_of_the_provider(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(b' {"a":1}\n'))
     body = await here.upstream().post("/x", b'{"q":2}', headers=[("beta", "b")])
     assert body == b' {"a":1}\n'
@@ -98,13 +35,13 @@ async def test_a_post_sends_the_body_with_the_providers_headers_and_gives_the_an
     }
 
 
-async def test_the_query_of_the_base_url_goes_with_every_request(here: Setting) -> None:
+async def test_the_query_of_the_base_url_goes_with_every_request(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(b"{}"))
     await here.upstream(here.server.url + "/?api-version=a%20b").post("/x", b"{}")
     assert here.server.requests[0].target == "/v1/x?api-version=a+b"
 
 
-async def test_a_path_may_name_a_model_and_have_a_query(here: Setting) -> None:
+async def test_a_path_may_name_a_model_and_have_a_query(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(b"{}"))
     upstream = here.upstream(here.server.url + "?api-version=a")
     await upstream.post("/models/gemini-2.5-pro:stream?alt=sse", b"{}")
@@ -112,14 +49,14 @@ async def test_a_path_may_name_a_model_and_have_a_query(here: Setting) -> None:
     assert target == "/v1/models/gemini-2.5-pro:stream?api-version=a&alt=sse"
 
 
-async def test_a_gzipped_answer_is_unpacked(here: Setting) -> None:
+async def test_a_gzipped_answer_is_unpacked(here: ScriptedUpstream) -> None:
     here.server.plays(
         lambda c: c.answer(gzip.compress(b'{"a":1}'), headers="content-encoding: gzip")
     )
     assert await here.upstream().post("/x", b"{}") == b'{"a":1}'
 
 
-async def test_calls_one_after_the_other_share_a_connection(here: Setting) -> None:
+async def test_calls_one_after_the_other_share_a_connection(here: ScriptedUpstream) -> None:
     async def script(connection: Connection) -> None:
         if len(here.server.requests) % 2:
             await connection.answer(b"{}")
@@ -135,33 +72,14 @@ async def test_calls_one_after_the_other_share_a_connection(here: Setting) -> No
     assert here.server.connections == 1
 
 
-async def test_a_stream_whose_end_comes_after_its_last_event_gives_its_connection_back(
-    here: Setting,
-) -> None:
-    seen = asyncio.Event()
-
-    async def script(connection: Connection) -> None:
-        await connection.send(SSE_HEAD)
-        await connection.chunk(b"data: last\n\n")
-        await seen.wait()
-        await connection.send(END)
-
-    here.server.plays(script)
-    for _ in range(2):
-        seen.clear()
-        async for _text in texts_of(here.upstream(), TextReader(ended=True)):
-            seen.set()
-    assert here.server.connections == 1
-
-
-async def test_a_redirect_is_a_failure_and_is_not_followed(here: Setting) -> None:
+async def test_a_redirect_is_a_failure_and_is_not_followed(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(b"", 307, f"location: {here.server.url}/y"))
     error = await failure(here.upstream(), stream=False)
     assert (reason_of(error), error.status) == ("UPSTREAM_ERROR", 307)
     assert len(here.server.requests) == 1
 
 
-async def test_no_cookie_that_a_provider_sets_comes_back_to_it(here: Setting) -> None:
+async def test_no_cookie_that_a_provider_sets_comes_back_to_it(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(b"{}", headers="set-cookie: a=b"))
     await here.upstream().post("/x", b"{}")
     await here.upstream().post("/x", b"{}")
@@ -169,7 +87,9 @@ async def test_no_cookie_that_a_provider_sets_comes_back_to_it(here: Setting) ->
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_refusal_is_classified_with_its_body_and_wait(here: Setting, stream: bool) -> None:
+async def test_a_refusal_is_classified_with_its_body_and_wait(
+    here: ScriptedUpstream, stream: bool
+) -> None:
     here.server.plays(lambda c: c.answer(b'{"error":"slow down"}', 429, "Retry-After: 1.5"))
     error = await failure(here.upstream(), stream=stream)
     assert (reason_of(error), error.status) == ("UPSTREAM_RATE_LIMITED", 429)
@@ -177,7 +97,7 @@ async def test_a_refusal_is_classified_with_its_body_and_wait(here: Setting, str
 
 
 @pytest.mark.parametrize("status", [401, 429, 500])
-async def test_the_log_is_told_what_callers_are_not(here: Setting, status: int) -> None:
+async def test_the_log_has_what_is_hidden_from_callers(here: ScriptedUpstream, status: int) -> None:
     told = b'{"error":{"type":"t","code":"c","message":"Org o1\\nowes, I saw very-secret-word"}}'
     here.server.plays(lambda c: c.answer(told, status))
     error = await failure(here.upstream(), stream=False)
@@ -185,18 +105,18 @@ async def test_the_log_is_told_what_callers_are_not(here: Setting, status: int) 
     assert error.cause() == r"t/c: Org o1\nowes, I saw [redacted]"
 
 
-async def test_the_log_has_the_beginning_of_long_words(here: Setting) -> None:
+async def test_the_log_has_the_beginning_of_long_words(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(b'{"error":"%s"}' % (b"x" * 10_000), 500))
     assert len((await failure(here.upstream(), stream=False)).cause()) == 500
 
 
-async def test_the_key_sent_is_taken_out_of_the_providers_words(here: Setting) -> None:
+async def test_the_key_sent_is_taken_out_of_the_providers_words(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.answer(b'{"error":"I saw very-secret-word"}', 400))
     error = await failure(here.upstream(), stream=False)
     assert error.message == "I saw [redacted]"
 
 
-async def test_of_an_endless_error_body_only_the_beginning_is_read(here: Setting) -> None:
+async def test_of_an_endless_error_body_only_the_beginning_is_read(here: ScriptedUpstream) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(b"HTTP/1.1 500 S\r\n\r\n")
         while True:
@@ -207,7 +127,7 @@ async def test_of_an_endless_error_body_only_the_beginning_is_read(here: Setting
     assert (error.status, len(error.body)) == (500, 4096)
 
 
-async def test_an_error_whose_body_does_not_come_is_told_by_its_status(here: Setting) -> None:
+async def test_an_error_without_its_body_has_its_status(here: ScriptedUpstream) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(b"HTTP/1.1 503 S\r\ncontent-length: 9\r\n\r\n")
         await connection.until_left()
@@ -224,62 +144,21 @@ async def test_an_answer_over_the_bound_is_a_failure_and_left(stream: bool) -> N
         while True:
             await connection.chunk(b"data: x\n\n" * 1000)
 
-    async with setting(Client(5, max_answer=1 << 20)) as here:
+    async with scripted_upstream(Client(5, max_answer=1 << 20)) as here:
         here.server.plays(script)
         error = await failure(here.upstream(), stream=stream)
         assert (reason_of(error), error.limit) == ("UPSTREAM_ERROR", "limits.max_answer")
         await asyncio.wait_for(here.server.left.wait(), 5)
 
 
-@pytest.mark.parametrize("beside", [b"\n", b":\n", b": a\n\n", b"\r\n", b"id: 1\n\n"])
-async def test_a_stream_without_events_is_left(beside: bytes) -> None:
-    async def script(connection: Connection) -> None:
-        await connection.send(SSE_HEAD)
-        while True:
-            await connection.chunk(beside * (65536 // len(beside)))
-
-    async with setting(Client(5, max_answer=1 << 20)) as here:
-        here.server.plays(script)
-        error = await failure(here.upstream(), stream=True)
-        assert error.limit == "limits.max_answer"
-
-
-async def test_a_large_read_lets_others_have_their_turn() -> None:
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    async def script(connection: Connection) -> None:
-        await connection.send(SSE_HEAD)
-        await connection.chunk(b"data: x\n\n" * 100_000 + b"data: last\n\n")
-        await connection.send(END)
-
-    between: list[int] = []
-    async with setting() as here:
-        here.server.plays(script)
-        async with aclosing(texts_of(here.upstream())) as texts:
-            counting = asyncio.create_task(count())
-            async for (text,) in texts:
-                assert len(text) <= (64 << 10) + len(b"data: x\n\n")
-                between.append(turns)
-            counting.cancel()
-    assert all(one < next_but_one for one, next_but_one in zip(between, between[2:], strict=False))
-
-
-async def test_an_answer_that_is_no_json_object_is_a_failure_with_its_beginning(
-    here: Setting,
-) -> None:
+async def test_an_answer_other_than_a_json_object_is_a_failure(here: ScriptedUpstream) -> None:
     for body in (b"<html>", b"[1]", b'{"a":'):
         with pytest.raises(UpstreamError) as raised:
             here.upstream().json_object(body)
         assert (reason_of(raised.value), raised.value.body) == ("UPSTREAM_ERROR", body.decode())
 
 
-async def test_an_answer_of_200_that_tells_an_error_is_that_error(here: Setting) -> None:
+async def test_an_error_in_an_answer_of_200_is_an_error(here: ScriptedUpstream) -> None:
     with pytest.raises(UpstreamError) as raised:
         here.upstream().json_object(b'{"error":{"type":"overloaded_error"}}')
     assert reason_of(raised.value) == "UPSTREAM_OVERLOADED"
@@ -287,16 +166,14 @@ async def test_an_answer_of_200_that_tells_an_error_is_that_error(here: Setting)
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_no_server_at_the_address_is_a_connection_failure(
-    here: Setting, stream: bool, unused_tcp_port: int
+    here: ScriptedUpstream, stream: bool, unused_tcp_port: int
 ) -> None:
     upstream = here.upstream(f"http://127.0.0.1:{unused_tcp_port}")
     error = await failure(upstream, stream=stream)
     assert (reason_of(error), error.status) == ("UPSTREAM_CONNECTION", None)
 
 
-async def test_a_server_without_tls_at_an_https_address_is_a_connection_failure(
-    here: Setting,
-) -> None:
+async def test_a_plain_server_at_an_https_url_is_a_failure(here: ScriptedUpstream) -> None:
     async def answer_in_the_clear(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
@@ -330,7 +207,7 @@ async def test_a_connection_that_does_not_come_about_says_why(
         writer.close()
 
     async with (
-        setting(Client(connect_timeout_s=5)) as here,
+        scripted_upstream(Client(connect_timeout_s=5)) as here,
         await asyncio.start_server(answer_in_the_clear, "127.0.0.1", 0) as server,
     ):
         is_secure = address.startswith("https")
@@ -343,7 +220,7 @@ async def test_a_connection_that_does_not_come_about_says_why(
 @pytest.mark.parametrize("before", [b"", SSE_HEAD, SSE_HEAD + b"9\r\ndata: a\n\n\r\n"])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_connection_that_breaks_is_a_connection_failure(
-    here: Setting, stream: bool, before: bytes
+    here: ScriptedUpstream, stream: bool, before: bytes
 ) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(before)
@@ -353,7 +230,7 @@ async def test_a_connection_that_breaks_is_a_connection_failure(
     assert reason_of(await failure(here.upstream(), stream=stream)) == "UPSTREAM_CONNECTION"
 
 
-async def test_a_body_shorter_than_it_said_is_a_connection_failure(here: Setting) -> None:
+async def test_a_body_shorter_than_it_said_is_a_connection_failure(here: ScriptedUpstream) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(b"HTTP/1.1 200 S\r\ncontent-length: 9\r\n\r\n{}")
         connection.close()
@@ -362,7 +239,7 @@ async def test_a_body_shorter_than_it_said_is_a_connection_failure(here: Setting
     assert reason_of(await failure(here.upstream(), stream=False)) == "UPSTREAM_CONNECTION"
 
 
-async def test_something_that_is_not_http_is_a_failure(here: Setting) -> None:
+async def test_something_that_is_not_http_is_a_failure(here: ScriptedUpstream) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(b"220 smtp ready\r\n\r\n")
         connection.close()
@@ -371,74 +248,14 @@ async def test_something_that_is_not_http_is_a_failure(here: Setting) -> None:
     assert reason_of(await failure(here.upstream(), stream=False)) == "UPSTREAM_ERROR"
 
 
-async def test_silence_before_the_answer_ends_at_the_steps_limit_and_closes_the_connection(
-    here: Setting,
-) -> None:
+async def test_silence_before_the_answer_ends_at_the_step_timeout(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.until_left())
     error = await failure(here.upstream(step_timeout_s=0.05), stream=False)
     assert (reason_of(error), error.status) == ("UPSTREAM_TIMEOUT", None)
     await asyncio.wait_for(here.server.left.wait(), 1)
 
 
-@pytest.mark.parametrize("first", [b": wait\n\n", b"data: role\n\n"])
-async def test_silence_before_the_first_content_is_for_the_caller_to_bound(
-    here: Setting, first: bytes
-) -> None:
-    async def script(connection: Connection) -> None:
-        await connection.send(SSE_HEAD)
-        await connection.chunk(first)
-        await connection.until_left()
-
-    here.server.plays(script)
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.05):
-            await streamed(here.upstream(step_timeout_s=0.01, stream_idle_s=0.01))
-    await asyncio.wait_for(here.server.left.wait(), 1)
-
-
-async def test_silence_within_a_stream_ends_at_the_idle_limit(here: Setting) -> None:
-    async def script(connection: Connection) -> None:
-        await connection.send(SSE_HEAD)
-        await connection.chunk(b"data: a\n\n")
-        await connection.until_left()
-
-    here.server.plays(script)
-    seen: list[bytes] = []
-    began = asyncio.get_running_loop().time()
-    with pytest.raises(UpstreamError) as raised:
-        upstream = here.upstream(stream_idle_s=0.05, step_timeout_s=9)
-        async for (text,) in texts_of(upstream, TextReader(has_content=True)):
-            seen.append(text)
-    assert (seen, reason_of(raised.value)) == ([b"data: a\n\n"], "UPSTREAM_TIMEOUT")
-    assert asyncio.get_running_loop().time() - began < 5
-    await asyncio.wait_for(here.server.left.wait(), 1)
-
-
-async def test_what_follows_an_answer_that_is_complete_is_not_waited_for_as_long(
-    here: Setting, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def script(connection: Connection) -> None:
-        await connection.send(SSE_HEAD)
-        await connection.chunk(b"data: a\n\n")
-        await seen.wait()
-        await connection.chunk(b"data: end\n\n")
-        await connection.until_left()
-
-    monkeypatch.setattr(upstream_module, "_REST_S", 0.05)
-    here.server.plays(script)
-    seen = asyncio.Event()
-    reader = TextReader(has_content=True)
-    texts = texts_of(here.upstream(stream_idle_s=9, step_timeout_s=9), reader)
-    assert await anext(texts) == [b"data: a\n\n"]
-    seen.set()
-    assert await anext(texts) == [b"data: end\n\n"]
-    reader.is_complete = True
-    with pytest.raises(StopAsyncIteration):  # a failure behind a complete answer is none
-        async with asyncio.timeout(5):
-            await anext(texts)
-
-
-async def test_a_post_that_its_caller_bounds_has_that_bound_alone(here: Setting) -> None:
+async def test_a_post_that_its_caller_bounds_has_that_bound_alone(here: ScriptedUpstream) -> None:
     here.server.plays(lambda c: c.until_left())
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
@@ -446,82 +263,10 @@ async def test_a_post_that_its_caller_bounds_has_that_bound_alone(here: Setting)
     await asyncio.wait_for(here.server.left.wait(), 1)
 
 
-async def test_all_events_of_one_read_are_one_batch(here: Setting) -> None:
-    async def script(connection: Connection) -> None:
-        await connection.send(SSE_HEAD + b"1b\r\ndata: 1\n\ndata: 2\n\ndata: 3\n\n\r\n" + END)
-
-    here.server.plays(script)
-    assert await streamed(here.upstream()) == [[b"1", b"2", b"3"]]
-
-
-async def test_a_stream_ends_after_the_last_event_although_the_server_does_not_end_it(
-    here: Setting,
-) -> None:
-    async def script(connection: Connection) -> None:
-        await connection.send(SSE_HEAD)
-        await connection.chunk(b"data: 1\n\ndata: last\n\n")
-        await connection.until_left()
-
-    here.server.plays(script)
-    assert [data for batch in await streamed(here.upstream()) for data in batch] == [b"1", b"last"]
-    await asyncio.wait_for(here.server.left.wait(), 1)
-
-
-async def test_a_stream_that_the_server_ends_early_just_ends(here: Setting) -> None:
-    async def script(connection: Connection) -> None:
-        await connection.send(SSE_HEAD)
-        await connection.chunk(b"data: 1\n\ndata: 2")
-        await connection.send(END)
-
-    here.server.plays(script)
-    assert await streamed(here.upstream()) == [[b"1"]]
-
-
-@pytest.mark.parametrize("sent", [b"", b"8\r\n: wait\n\n\r\n"])
-async def test_a_stream_of_no_event_just_ends(here: Setting, sent: bytes) -> None:
-    here.server.plays(lambda c: c.send(SSE_HEAD + sent + END))
-    assert await streamed(here.upstream()) == []
-
-
-async def test_an_answer_that_is_no_event_stream_is_a_failure(here: Setting) -> None:
-    here.server.plays(lambda c: c.answer(b"{}"))
-    assert reason_of(await failure(here.upstream(), stream=True)) == "UPSTREAM_ERROR"
-
-
-async def test_an_event_stream_without_a_content_type_is_taken_as_one(here: Setting) -> None:
-    here.server.plays(lambda c: c.answer(b"data: 1\n\n", headers="x: y"))
-    assert await streamed(here.upstream()) == [[b"1"]]
-
-
-async def test_an_event_of_16_mb_passes(here: Setting) -> None:
-    async def script(connection: Connection) -> None:
-        await connection.send(SSE_HEAD)
-        await connection.chunk(b"data: " + b"x" * (16 << 20) + b"\n\n")
-        await connection.send(END)
-
-    here.server.plays(script)
-    [[data]] = await streamed(here.upstream())
-    assert len(data) == 16 << 20
-
-
-async def test_an_event_over_the_bound_is_a_failure_and_closes_the_connection(
-    here: Setting,
-) -> None:
-    async def script(connection: Connection) -> None:
-        await connection.send(SSE_HEAD)
-        await connection.chunk(b"data: " + b"x" * (1 << 17))
-        await connection.until_left()
-
-    here.server.plays(script)
-    upstream = here.upstream(max_sse_line=1 << 16)
-    assert reason_of(await failure(upstream, stream=True)) == "UPSTREAM_ERROR"
-    await asyncio.wait_for(here.server.left.wait(), 1)
-
-
 @pytest.mark.parametrize("sent", [b"", SSE_HEAD, SSE_HEAD + b"9\r\ndata: a\n\n\r\n"])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_cancelled_call_closes_its_connection_at_once(
-    here: Setting, stream: bool, sent: bytes
+    here: ScriptedUpstream, stream: bool, sent: bytes
 ) -> None:
     waiting = asyncio.Event()
 
@@ -540,44 +285,3 @@ async def test_a_cancelled_call_closes_its_connection_at_once(
         await call
     assert here.live.now == 0
     await asyncio.wait_for(here.server.left.wait(), 1)
-
-
-async def test_a_stream_closed_in_the_middle_closes_its_connection_at_once(here: Setting) -> None:
-    async def script(connection: Connection) -> None:
-        await connection.send(SSE_HEAD)
-        await connection.chunk(b"data: a\n\n")
-        await connection.until_left()
-
-    here.server.plays(script)
-    texts = texts_of(here.upstream())
-    assert await anext(texts) == [b"data: a\n\n"]
-    assert here.live.now == 1
-    await texts.aclose()
-    assert here.live.now == 0
-    await asyncio.wait_for(here.server.left.wait(), 1)
-
-
-def readers() -> int:
-    """Count the readers that something holds, such as a timer."""
-    gc.collect()
-    return sum(type(one) is IdleTimeoutReader for one in gc.get_objects())
-
-
-async def test_many_aborted_streams_leave_nothing_behind(here: Setting) -> None:
-    async def script(connection: Connection) -> None:
-        await connection.send(SSE_HEAD)
-        await connection.chunk(b"data: a\n\n")
-        await connection.until_left()
-
-    here.server.plays(script)
-    upstream = here.upstream()
-
-    async def begin_and_leave() -> None:
-        texts = texts_of(upstream)
-        async with aclosing(texts):
-            await anext(texts)
-
-    before = readers()
-    await asyncio.gather(*(begin_and_leave() for _ in range(100)))
-    assert (here.live.now, here.server.connections) == (0, 100)
-    assert readers() == before

@@ -105,7 +105,7 @@ def test_thinking_that_shows_none_of_itself_keeps_its_signature() -> None:
     assert block == Block(thinking=Thinking(signature="s1s2"))
 
 
-def test_what_the_start_holds_and_the_last_usage_are_in_the_answer() -> None:
+def test_the_answer_has_start_fields_and_the_last_usage() -> None:
     served = Served(model="fast", provider="p", step="primary", attempts=2)
     answer = fold(
         Event(start=Start(id="i", model="m", served=served, extra=opaque({"k": 1}))),
@@ -167,7 +167,7 @@ def test_citations_join_those_the_block_began_with() -> None:
     }
 
 
-def test_two_pieces_of_log_probabilities_are_joined_and_one_keeps_its_bytes() -> None:
+def test_log_probability_pieces_are_joined() -> None:
     first, second = (text(p, logprobs={"content": [p]}) for p in "ab")
     for deltas, merged in (
         ([first], b'{"content":["a"]}'),
@@ -177,7 +177,7 @@ def test_two_pieces_of_log_probabilities_are_joined_and_one_keeps_its_bytes() ->
         assert answer.choices[0].logprobs == merged
 
 
-def test_citations_of_a_block_that_began_without_any_are_of_the_deltas_dialect() -> None:
+def test_late_citations_have_the_dialect_of_their_deltas() -> None:
     delta = Event(opaque=opaque({"type": "citations_delta", "citation": {"n": 1}}))
     block = only_block(delta, block=Block(text=""))
     assert block.extra == opaque({"citations": [{"n": 1}]})
@@ -191,7 +191,7 @@ def test_a_null_list_of_citations_becomes_a_list() -> None:
     assert orjson.loads(block.extra.json) == {"citations": [{"n": 1}]}
 
 
-def test_unknown_deltas_append_texts_and_lists_and_replace_the_rest() -> None:
+def test_unknown_deltas_append_texts_and_replace_the_rest() -> None:
     block = only_block(
         Event(opaque=opaque({"type": "x_delta", "content": "b", "list": [2], "n": 1})),
         Event(opaque=opaque({"type": "x_delta", "content": "c", "list": [3], "n": 2})),
@@ -291,7 +291,7 @@ def test_the_answer_can_be_asked_for_twice() -> None:
         ),
     ],
 )
-def test_a_stream_out_of_order_is_told_from_an_answer(events: list[Event], reason: str) -> None:
+def test_a_stream_out_of_order_is_not_taken_for_an_answer(events: list[Event], reason: str) -> None:
     with pytest.raises(BrokenStream, match=reason):
         fold(*events)
 
@@ -353,7 +353,7 @@ responses = st.builds(
 
 
 @given(responses)
-def test_a_whole_answer_survives_being_told_as_events(response: GenerateResponse) -> None:
+def test_a_whole_answer_survives_conversion_to_events(response: GenerateResponse) -> None:
     assert fold(*events_of(response)) == response
 
 
@@ -402,7 +402,7 @@ def test_nothing_comes_before_a_whole_answer(before: list[Event]) -> None:
         fold(*before, WHOLE)
 
 
-def test_a_whole_answer_is_told_as_a_stream_would_tell_it() -> None:
+def test_a_whole_answer_has_the_events_of_a_stream() -> None:
     answer = GenerateResponse(
         id="i",
         usage=Usage(input_tokens=1),

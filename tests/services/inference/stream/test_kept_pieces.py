@@ -54,7 +54,7 @@ def test_pieces_take_as_much_as_they_say(keeper: str, kind: str) -> None:
     assert grown_mb(feeds[keeper], events(kind, "ab")) < 1.5
 
 
-def test_a_stop_sequence_that_is_never_whole_holds_few_events_back() -> None:
+def test_partial_stop_sequences_hold_few_events_back() -> None:
     stops = StopSequenceFilter(["ab"])
     stops.feed([Event(block_start=Block(text=""))])
     passed = stops.feed([Event(text="a"), *[Event(text="")] * PIECES])

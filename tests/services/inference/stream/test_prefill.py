@@ -68,15 +68,13 @@ def answer(*pieces: str) -> list[Event]:
         ("Sure", ["", "Su", "", "re."], "."),
     ],
 )
-def test_a_repeated_prefill_is_taken_out_and_anything_else_stays(
-    prefill: str, pieces: list[str], left: str
-) -> None:
+def test_only_a_repeated_prefill_is_removed(prefill: str, pieces: list[str], left: str) -> None:
     events = run(prefill, answer(*pieces))
     assert said(events) == left
     assert [event for event in events if event.WhichOneof("kind") != "text"] == answer()
 
 
-def test_text_is_held_back_only_while_all_of_it_is_a_beginning_of_the_prefill() -> None:
+def test_text_is_held_back_only_while_it_starts_the_prefill() -> None:
     transformer = EchoFilter("Sure")
     assert transformer.feed([begin(), text("Su")]) == [begin()]
     assert transformer.feed([text("rp")]) == [text("Su"), text("rp")]

@@ -85,7 +85,7 @@ def test_a_stop_string_does_not_span_blocks() -> None:
     assert (events, done) == (batch, False)
 
 
-def test_the_match_that_ends_first_wins_over_one_that_begins_first() -> None:
+def test_the_match_that_ends_first_wins() -> None:
     events, _ = run(StopSequenceFilter(["abcdef", "cd"]), [begin(), text("xabcdef")])
     assert events == [begin(), text("xab"), stop(), stopped("cd")]
 
@@ -140,7 +140,7 @@ def test_a_provider_that_has_finished_need_not_be_cancelled() -> None:
     assert events == [begin(), text("x"), stop(), stopped("END"), usage]
 
 
-def test_the_provider_goes_on_until_every_choice_has_ended() -> None:
+def test_the_stream_continues_until_every_choice_has_ended() -> None:
     matcher = StopSequenceFilter(["END"], choices=2)
     _, done = feed(matcher, [begin(0), begin(1), text("aEND", 0), text("b", 1)])
     assert not done
@@ -156,7 +156,7 @@ def test_a_choice_that_ended_by_itself_is_not_waited_for() -> None:
     assert feed(matcher, [text("END", 1)])[1]
 
 
-def test_choices_are_searched_apart_from_each_other() -> None:
+def test_choices_are_searched_separately() -> None:
     matcher = StopSequenceFilter(["END"], choices=2)
     events, done = run(matcher, [begin(0), begin(1), text("E", 0), text("ND", 1), text("N", 0)])
     assert not done
@@ -170,7 +170,7 @@ def test_deltas_without_text_keep_their_place_among_held_ones() -> None:
     assert feed(matcher, [text("x")]) == ([text("E"), citation, text("x")], False)
 
 
-def test_log_probabilities_go_with_the_first_part_of_their_delta() -> None:
+def test_log_probabilities_stay_with_the_first_part() -> None:
     event = Event(text="abE", logprobs=b"{}")
     events, _ = run(StopSequenceFilter(["END"]), [begin(), event], [text("ND")])
     assert events[1] == Event(text="ab", logprobs=b"{}")
@@ -183,7 +183,7 @@ def test_more_stop_text_than_fits_is_refused_by_name() -> None:
     assert (caught.value.param, caught.value.code) == ("stop_sequences", "unsupported")
 
 
-def test_a_long_stop_string_costs_no_more_for_being_nearly_there_all_the_time() -> None:
+def test_near_matches_of_a_long_stop_string_cost_no_more() -> None:
     # Searching again from the start of what is held would take minutes here.
     length = MAX_CHARACTERS - 1
     matcher = StopSequenceFilter(["a" * length + "b"])

@@ -27,7 +27,7 @@ def test_texts_and_lists_are_joined_at_any_depth() -> None:
     ) == {"audio": {"id": "a1", "transcript": "Hello", "expires_at": 7}, "images": [1, 2]}
 
 
-def test_an_item_goes_on_with_one_of_its_index() -> None:
+def test_an_item_is_continued_by_one_with_its_index() -> None:
     def detail(**fields: Any) -> Any:
         return {"reasoning_details": [fields]}
 
@@ -46,7 +46,7 @@ def test_an_item_goes_on_with_one_of_its_index() -> None:
     }
 
 
-def test_items_of_one_part_stay_apart() -> None:
+def test_items_of_one_part_stay_separate() -> None:
     whole = {"images": [{"index": 0, "url": "a"}, {"index": 0, "url": "b"}]}
     assert joined(whole) == whole
 

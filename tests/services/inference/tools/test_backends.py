@@ -15,7 +15,7 @@ from services.common.settings import WebSearch
 from services.inference import http
 from services.inference.tools.backends import search_backend
 from services.inference.tools.search import SearchResult
-from tests.services.inference.providers.scripted import (
+from tests.services.inference.providers.scripted_server import (
     Connection,
     Request,
     ScriptedServer,
@@ -200,7 +200,7 @@ async def test_the_connection_ends_with_a_refusal_that_does_not(searching: Searc
     await asyncio.wait_for(searching.server.left.wait(), 10)
 
 
-async def test_a_backend_that_breaks_off_is_told(searching: Searching) -> None:
+async def test_a_backend_that_breaks_off_is_reported(searching: Searching) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(b"HTTP/1.1 200 S\r\ncontent-length: 9\r\n\r\n{")
         connection.close()

@@ -93,7 +93,7 @@ def test_what_was_found_is_quoted():
     assert begins.removeprefix("<<<") == ends.removesuffix(">>>")
 
 
-def test_a_page_and_a_failure_are_told():
+def test_a_page_and_a_failure_are_reported():
     page = WebPage(url="https://a.example", title="A", text="says")
     blocks = [
         *(use("a"), use("b")),

@@ -24,9 +24,9 @@ from services.common.errors import GatewayError, UpstreamError
 from services.inference.stream.accumulator import whole_of
 from services.inference.tools.loop import MAX_CALLS, MAX_ROUNDS
 from services.inference.tools.running import WebTools
-from tests.services.inference.fallback.scripted import (
+from tests.services.inference.fallback.scripted_engine import (
     FOREVER,
-    House,
+    ScriptedEngine,
     answer,
     chain,
     cut,
@@ -40,7 +40,7 @@ STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "strea
 CALLS_TOOLS = c.FINISH_REASON_TOOL_USE
 
 
-class Searching(House):
+class SearchingEngine(ScriptedEngine):
     """An engine that has a web."""
 
     def __init__(self, fallbacks: Sequence[str] = ()) -> None:
@@ -93,14 +93,14 @@ def reason(response: GenerateResponse) -> int:
 
 @STREAMED
 async def test_what_was_found_goes_to_the_model(stream):
-    house = Searching()
-    house.p.plays("a", calling(call()), answer("Found."))
-    response = await house.tell(stream, wanted())
+    scripted = SearchingEngine()
+    scripted.p.plays("a", calling(call()), answer("Found."))
+    response = await scripted.tell(stream, wanted())
     assert kinds(response) == ["server_tool_use", "server_tool_result", "text"]
     assert reason(response) == c.FINISH_REASON_END_TURN
     assert response.usage.output_tokens == 8
     assert response.usage.web_search_requests == 1
-    first, second = house.rounds()
+    first, second = scripted.rounds()
     assert [tool.name for tool in first.tools] == ["web_search", "web_fetch"]
     made, results = second.messages[1:]
     assert made.blocks[0].tool_use.input == '{"query":"q"}'
@@ -110,58 +110,58 @@ async def test_what_was_found_goes_to_the_model(stream):
 
 @STREAMED
 async def test_a_model_that_never_stops_is_paused(stream):
-    house = Searching()
-    house.p.plays("a", calling(call()))
-    response = await house.tell(stream, wanted())
-    assert len(house.rounds()) == MAX_ROUNDS
-    assert len(house.web.queries) == MAX_ROUNDS - 1
+    scripted = SearchingEngine()
+    scripted.p.plays("a", calling(call()))
+    response = await scripted.tell(stream, wanted())
+    assert len(scripted.rounds()) == MAX_ROUNDS
+    assert len(scripted.web.queries) == MAX_ROUNDS - 1
     assert reason(response) == c.FINISH_REASON_PAUSE_TURN
     refused = response.choices[0].blocks[-1].server_tool_result
     assert refused.error_code == "max_uses_exceeded"
-    last = house.rounds()[-1]
+    last = scripted.rounds()[-1]
     assert last.tool_choice.mode == ToolChoice.MODE_NONE
     assert "cannot be used any more" in last.messages[-1].blocks[0].text
 
 
 async def test_the_callers_tools_may_be_called_in_the_last_round():
-    house = Searching()
+    scripted = SearchingEngine()
     scripts = [calling(call())] * (MAX_ROUNDS - 1)
-    house.p.plays("a", *scripts, calling(call(name="own")))
-    response = await house.tell(True, wanted(tools=[Tool(name="own")]))
-    assert [tool.name for tool in house.rounds()[-1].tools] == ["own"]
+    scripted.p.plays("a", *scripts, calling(call(name="own")))
+    response = await scripted.tell(True, wanted(tools=[Tool(name="own")]))
+    assert [tool.name for tool in scripted.rounds()[-1].tools] == ["own"]
     assert kinds(response)[-1] == "tool_use"
     assert reason(response) == CALLS_TOOLS
 
 
 @STREAMED
 async def test_more_calls_at_once_than_are_run(stream):
-    house = Searching()
+    scripted = SearchingEngine()
     calls = [call(index) for index in range(MAX_CALLS + 2)]
-    house.p.plays("a", calling(*calls), answer("Found."))
-    response = await house.tell(stream, wanted())
+    scripted.p.plays("a", calling(*calls), answer("Found."))
+    response = await scripted.tell(stream, wanted())
     results = [
         block.server_tool_result.error_code
         for block in response.choices[0].blocks
         if block.HasField("server_tool_result")
     ]
     assert results == [""] * MAX_CALLS + ["too_many_requests"] * 2
-    assert len(house.web.queries) == MAX_CALLS
+    assert len(scripted.web.queries) == MAX_CALLS
 
 
 @STREAMED
-async def test_calls_run_beside_each_other_and_are_told_in_order(stream):
-    house = Searching()
+async def test_calls_run_beside_each_other_and_are_reported_in_order(stream):
+    scripted = SearchingEngine()
     barrier = asyncio.Barrier(2)
-    search = house.web.search
+    search = scripted.web.search
 
     async def both(query, **bounds):
         await barrier.wait()
         return await search(query, **bounds)
 
-    house.web.search = both
-    house.p.plays("a", calling(call(0), call(1)), answer("Found."))
+    scripted.web.search = both
+    scripted.p.plays("a", calling(call(0), call(1)), answer("Found."))
     async with asyncio.timeout(5):
-        response = await house.tell(stream, wanted())
+        response = await scripted.tell(stream, wanted())
     blocks = response.choices[0].blocks
     called = [block.server_tool_use.id for block in blocks[:2]]
     assert [block.server_tool_result.tool_use_id for block in blocks[2:4]] == called
@@ -169,73 +169,73 @@ async def test_calls_run_beside_each_other_and_are_told_in_order(stream):
 
 @STREAMED
 async def test_calls_are_run_whatever_the_reason_says(stream):
-    house = Searching()
-    house.p.plays("a", calling(call(), reason=c.FINISH_REASON_END_TURN), answer("Found."))
-    assert kinds(await house.tell(stream, wanted()))[-1] == "text"
+    scripted = SearchingEngine()
+    scripted.p.plays("a", calling(call(), reason=c.FINISH_REASON_END_TURN), answer("Found."))
+    assert kinds(await scripted.tell(stream, wanted()))[-1] == "text"
 
 
 @STREAMED
 async def test_a_call_that_was_cut_off_is_not_run(stream):
-    house = Searching()
+    scripted = SearchingEngine()
     cut = call(arguments='{"que')
-    house.p.plays("a", calling(cut, reason=c.FINISH_REASON_MAX_TOKENS))
-    response = await house.tell(stream, wanted())
+    scripted.p.plays("a", calling(cut, reason=c.FINISH_REASON_MAX_TOKENS))
+    response = await scripted.tell(stream, wanted())
     assert kinds(response) == ["server_tool_use"]
     assert reason(response) == c.FINISH_REASON_MAX_TOKENS
-    assert house.web.queries == []
+    assert scripted.web.queries == []
 
 
 @STREAMED
 @pytest.mark.parametrize("tokens", [5, None])
 async def test_each_round_may_write_what_is_left(stream, tokens):
-    house = Searching()
+    scripted = SearchingEngine()
     arguments = '{"query":"some words of a query"}'
-    house.p.plays("a", calling(call(arguments=arguments), tokens=tokens))
-    response = await house.tell(stream, wanted(max_tokens=12))
+    scripted.p.plays("a", calling(call(arguments=arguments), tokens=tokens))
+    response = await scripted.tell(stream, wanted(max_tokens=12))
     assert reason(response) == c.FINISH_REASON_MAX_TOKENS
-    bounds = [request.max_tokens for request in house.rounds()]
+    bounds = [request.max_tokens for request in scripted.rounds()]
     assert bounds[0] == 12
     assert bounds == sorted(set(bounds), reverse=True)
     assert len(bounds) < MAX_ROUNDS
 
 
 async def test_a_bound_on_thinking_stays_below_what_is_left():
-    house = Searching()
+    scripted = SearchingEngine()
     request = wanted(max_tokens=3000)
     request.thinking.mode = request.thinking.MODE_ENABLED
     request.thinking.budget_tokens = 2500
-    house.p.plays("a", calling(call(), tokens=1000), calling(call(), tokens=1500), answer("x"))
-    await house.tell(True, request)
-    told = [(one.max_tokens, one.thinking.budget_tokens) for one in house.rounds()]
+    scripted.p.plays("a", calling(call(), tokens=1000), calling(call(), tokens=1500), answer("x"))
+    await scripted.tell(True, request)
+    told = [(one.max_tokens, one.thinking.budget_tokens) for one in scripted.rounds()]
     assert told == [(3000, 2500), (2000, 1999), (500, 0)]
 
 
 async def test_a_forced_call_is_made_once():
-    house = Searching()
-    house.p.plays("a", calling(call()), answer("Found."))
+    scripted = SearchingEngine()
+    scripted.p.plays("a", calling(call()), answer("Found."))
     choice = ToolChoice(mode=ToolChoice.MODE_ANY)
-    await house.tell(True, wanted(tools=[Tool(name="own")], tool_choice=choice))
-    modes = [request.tool_choice.mode for request in house.rounds()]
+    await scripted.tell(True, wanted(tools=[Tool(name="own")], tool_choice=choice))
+    modes = [request.tool_choice.mode for request in scripted.rounds()]
     assert modes == [ToolChoice.MODE_ANY, ToolChoice.MODE_AUTO]
 
 
 async def test_what_has_no_name_passes_through():
     """As the blocks of a tool that runs at the provider, beside a call of the gateway's."""
-    house = Searching()
+    scripted = SearchingEngine()
     native = Opaque(dialect=c.DIALECT_OPENAI, json=b'{"type":"native"}')
     own = [
         Event(block=0, block_start=Block(opaque=native)),
         Event(block=0, block_stop=BlockStop()),
     ]
-    house.p.plays("a", calling(call()), calling(own, reason=c.FINISH_REASON_END_TURN))
-    response = await house.tell(True, wanted(dialect=c.DIALECT_OPENAI))
+    scripted.p.plays("a", calling(call()), calling(own, reason=c.FINISH_REASON_END_TURN))
+    response = await scripted.tell(True, wanted(dialect=c.DIALECT_OPENAI))
     assert kinds(response) == ["server_tool_use", "server_tool_result", "opaque"]
 
 
-async def test_a_caller_who_leaves_between_results_leaves_nothing_running():
-    house = Searching()
+async def test_leaving_between_results_stops_all_calls():
+    scripted = SearchingEngine()
     never = asyncio.Event()
-    search, ended = house.web.search, []
+    search, ended = scripted.web.search, []
 
     async def second_hangs(query, **bounds):
         if query == "hang":
@@ -245,108 +245,108 @@ async def test_a_caller_who_leaves_between_results_leaves_nothing_running():
                 ended.append(query)
         return await search(query, **bounds)
 
-    house.web.search = second_hangs
-    house.p.plays("a", calling(call(0), call(1, arguments='{"query":"hang"}')))
-    async with aclosing(await house.engine.stream(wanted())) as batches:
+    scripted.web.search = second_hangs
+    scripted.p.plays("a", calling(call(0), call(1, arguments='{"query":"hang"}')))
+    async with aclosing(await scripted.engine.stream(wanted())) as batches:
         async for batch in batches:
             if batch[0].block_start.HasField("server_tool_result"):
                 break
     assert ended == ["hang"]
-    assert house.is_quiet()
+    assert scripted.is_quiet()
 
 
 @STREAMED
 async def test_a_request_without_tools_is_asked_once(stream):
-    house = Searching()
+    scripted = SearchingEngine()
     request = wanted()
     request.use_built_in_tools = False
-    response = await house.tell(stream, request)
+    response = await scripted.tell(stream, request)
     assert kinds(response) == ["text"]
-    assert not house.rounds()[0].tools
-    assert house.registry.get_sample_value("gateway_tool_rounds_count") == 0
+    assert not scripted.rounds()[0].tools
+    assert scripted.registry.get_sample_value("gateway_tool_rounds_count") == 0
 
 
 @STREAMED
 @in_no_time
 async def test_the_bounds_of_a_chain_hold_for_all_rounds_together(stream):
-    house = Searching()
+    scripted = SearchingEngine()
     opened, ended = calling(call())
-    house.p.plays("a", [3.0, opened, ended])
+    scripted.p.plays("a", [3.0, opened, ended])
     request = chain("a", config={"global_timeout_ms": 10_000}, use_built_in_tools=True)
     with pytest.raises(GatewayError) as failure:
-        await house.tell(stream, request)
+        await scripted.tell(stream, request)
     assert failure.value.reason == errors_pb2.REASON_TIMEOUT
-    assert [at for at, _ in house.asked()] == [0, 3, 6, 9]
+    assert [at for at, _ in scripted.asked()] == [0, 3, 6, 9]
 
 
 @STREAMED
 @in_no_time
 async def test_the_retries_of_a_chain_are_those_of_all_rounds(stream):
-    house = Searching()
-    house.p.plays("a", [failing(500)], calling(call()), [failing(500)])
+    scripted = SearchingEngine()
+    scripted.p.plays("a", [failing(500)], calling(call()), [failing(500)])
     step = {"model": "a", "retry_policy": RetryPolicy(max_retries=5)}
     request = chain(step, config={"max_total_retries": 1}, use_built_in_tools=True)
     with pytest.raises(UpstreamError):
-        await house.tell(stream, request)
-    assert len(house.rounds()) == 3
+        await scripted.tell(stream, request)
+    assert len(scripted.rounds()) == 3
 
 
 @STREAMED
 @in_no_time
 async def test_a_round_is_retried_and_moves_on_like_any_request(stream):
-    house = Searching()
-    house.p.plays("a", calling(call()), [failing(500)])
-    house.p.plays("b", answer("Found."))
+    scripted = SearchingEngine()
+    scripted.p.plays("a", calling(call()), [failing(500)])
+    scripted.p.plays("b", answer("Found."))
     request = chain("a", "b", use_built_in_tools=True)
-    response = await house.tell(stream, request)
+    response = await scripted.tell(stream, request)
     assert kinds(response) == ["server_tool_use", "server_tool_result", "text"]
-    assert [name for _, name in house.asked()] == ["a", "a", "b"]
+    assert [name for _, name in scripted.asked()] == ["a", "a", "b"]
     # The next model reads what the first one had looked for.
-    assert house.rounds()[-1].messages[1].blocks[0].HasField("tool_use")
+    assert scripted.rounds()[-1].messages[1].blocks[0].HasField("tool_use")
 
 
 @STREAMED
 @in_no_time
 async def test_a_model_that_falls_silent_between_rounds_is_raced(stream):
-    house = Searching(fallbacks=("b",))
-    house.p.plays("a", calling(call()), [FOREVER])
-    house.p.plays("b", answer("Found."))
-    response = await house.tell(stream, wanted())
+    scripted = SearchingEngine(fallbacks=("b",))
+    scripted.p.plays("a", calling(call()), [FOREVER])
+    scripted.p.plays("b", answer("Found."))
+    response = await scripted.tell(stream, wanted())
     assert kinds(response) == ["server_tool_use", "server_tool_result", "text"]
-    assert [name for _, name in house.asked()] == ["a", "a", "b"]
-    assert house.is_quiet()
+    assert [name for _, name in scripted.asked()] == ["a", "a", "b"]
+    assert scripted.is_quiet()
 
 
-async def test_a_paused_answer_that_is_sent_back_goes_on():
-    house = Searching()
-    house.p.plays("a", calling(call()))
-    paused = await house.tell(False, wanted())
+async def test_a_paused_answer_that_is_sent_back_continues():
+    scripted = SearchingEngine()
+    scripted.p.plays("a", calling(call()))
+    paused = await scripted.tell(False, wanted())
     request = wanted()
     said = Message(role=c.ROLE_ASSISTANT, blocks=paused.choices[0].blocks)
     request.messages.append(said)
-    house.p.plays("a", answer("Found."))
-    response = await house.tell(False, request)
+    scripted.p.plays("a", answer("Found."))
+    response = await scripted.tell(False, request)
     assert kinds(response) == ["text"]
-    last = house.rounds()[-1].messages
+    last = scripted.rounds()[-1].messages
     assert len(last) == 1 + 2 * MAX_ROUNDS
     assert last[-1].blocks[0].HasField("tool_result")
 
 
 async def test_a_gateway_without_a_web_says_so():
-    house = House()
+    scripted = ScriptedEngine()
     with pytest.raises(GatewayError) as refused:
-        await house.engine.generate(wanted())
+        await scripted.engine.generate(wanted())
     assert refused.value.param == "use_built_in_tools"
     assert refused.value.http_status == 400
-    assert not house.p.calls
+    assert not scripted.p.calls
 
 
 @in_no_time
 async def test_a_call_that_broke_off_in_its_arguments_is_gone_on_with():
-    house = Searching()
+    scripted = SearchingEngine()
     begun = [start(), *call()[:1], Event(block=0, input='{"que')]
-    house.p.plays("a", [begun, cut()], calling(call()), answer("Found."))
-    response = await house.tell(True, wanted())
+    scripted.p.plays("a", [begun, cut()], calling(call()), answer("Found."))
+    response = await scripted.tell(True, wanted())
     assert kinds(response) == ["server_tool_use", "server_tool_result", "text"]
     assert response.choices[0].blocks[0].server_tool_use.input == '{"query":"q"}'
-    assert len(house.web.queries) == 1
+    assert len(scripted.web.queries) == 1

@@ -74,7 +74,7 @@ def test_anthropics_tool_is_anthropics_to_run():
     assert request.tools[0].opaque
 
 
-def test_a_conversation_with_calls_of_the_gateways_goes_on_with_its_tools():
+def test_earlier_gateway_calls_keep_their_tools_offered():
     request = GenerateRequest(tools=[typed()], messages=[called()])
     assert list(offer_tools(request, ANTHROPIC, target(), ALL).tools) == ["web_search"]
     assert not request.tools[0].opaque

@@ -95,7 +95,7 @@ def test_a_page_that_was_fetched_is_cited_too():
     assert cited(answer, f"In {URL}") == [(URL, URL)]
 
 
-def test_what_follows_a_search_is_set_apart():
+def test_what_follows_a_search_is_a_block_of_its_own():
     answer = ChatAnswer()
     first = answer.follow([Event(text="I search."), Event(text=" Now.")])
     answer.found(ServerToolResult(name="web_search", search=SearchResults()))

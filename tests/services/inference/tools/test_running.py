@@ -58,7 +58,7 @@ async def test_a_search_gives_what_was_found(running):
 @pytest.mark.parametrize(
     "arguments", ["", "{", "[]", "null", {}, {"query": 3}, {"query": " "}, {"q": "x"}]
 )
-async def test_arguments_that_no_tool_takes_are_told(running, arguments):
+async def test_arguments_that_no_tool_takes_are_reported(running, arguments):
     result = await running.run("web_search", arguments)
     assert result.error_code == "invalid_tool_input"
     assert running.web.queries == []

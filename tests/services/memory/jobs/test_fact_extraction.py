@@ -8,7 +8,14 @@ from gateway.inference.v1 import inference_pb2 as pb
 from services.common.database import writing
 from services.memory.profile.facts import FactSource
 from tests.services.memory.builders import Clock
-from tests.services.memory.job_worker import Act, Worker, fails, fake_inference, jobs_left, says
+from tests.services.memory.job_worker import (
+    Act,
+    MemoryWorker,
+    fails,
+    fake_inference,
+    jobs_left,
+    says,
+)
 
 ONE_DATABASE = pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
 DONE = ("facts", "done")
@@ -22,19 +29,19 @@ def answers(*facts: tuple[str, str, str, str]) -> Act:
     )
 
 
-async def known(worker: Worker, owner_id: str = "ada") -> dict[str, str]:
+async def known(worker: MemoryWorker, owner_id: str = "ada") -> dict[str, str]:
     facts = await worker.stores.facts.of(owner_id)
     return {f"{fact.topic}/{fact.sub_topic}": fact.value for fact in facts}
 
 
 async def test_rules_find_facts_where_there_is_no_model(engine: AsyncEngine) -> None:
     async with fake_inference() as (fake, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(3)
-        async with worker.working():
+        async with worker.running_jobs():
             await worker.put_facts("My name is Ada and I live in Basel.", record, 3)
             worker.jobs.wake()
-            assert await worker.noted.next() == DONE
+            assert await worker.observer.next() == DONE
         assert not fake.asked
     assert await known(worker) == {"name/name": "Ada", "home/place": "Basel"}
     [home, _] = await worker.stores.facts.of("ada")
@@ -48,12 +55,12 @@ async def test_rules_find_facts_where_there_is_no_model(engine: AsyncEngine) -> 
 async def test_a_model_finds_facts_where_there_is_one(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = answers(("Home", "place", "Basel", "dans la ville de Bâle"))
-        worker = Worker(engine, Clock(), tasks)
-        async with worker.working():
+        worker = MemoryWorker(engine, Clock(), tasks)
+        async with worker.running_jobs():
             await worker.jobs.put_facts_alone("ada", "J'habite dans la ville de Bâle.")
-            assert await worker.noted.next() == DONE
+            assert await worker.observer.next() == DONE
             await worker.jobs.put_facts_alone("ada", "Encore.")
-            assert await worker.noted.next() == DONE
+            assert await worker.observer.next() == DONE
     assert await known(worker) == {"home/place": "Basel"}
     [(user_id, first), (_, second)] = fake.asked
     assert (user_id, first.task) == ("ada", pb.TASK_EXTRACT)
@@ -71,13 +78,13 @@ async def test_rules_extract_facts_after_three_model_failures(
 ) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = act
-        worker = Worker(engine, Clock(), tasks)
-        async with worker.working():
+        worker = MemoryWorker(engine, Clock(), tasks)
+        async with worker.running_jobs():
             await worker.jobs.put_facts_alone("ada", "I live in Basel.")
             for _ in range(3):
-                assert await worker.noted.next() == ("facts", "failed")
+                assert await worker.observer.next() == ("facts", "failed")
                 await worker.later(10)
-            assert await worker.noted.next() == DONE
+            assert await worker.observer.next() == DONE
     assert len(fake.asked) == 3
     assert await known(worker) == {"home/place": "Basel"}
 
@@ -87,23 +94,23 @@ async def test_what_the_user_did_not_write_never_gets_in(engine: AsyncEngine) ->
     canary = ("secrets", "word", "xyzzy", "my word is xyzzy")
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = answers(canary, ("home", "place", "Basel", "I live in  BASEL"))
-        worker = Worker(engine, Clock(), tasks)
-        async with worker.working():
+        worker = MemoryWorker(engine, Clock(), tasks)
+        async with worker.running_jobs():
             await worker.jobs.put_facts_alone("ada", "I live in Basel.")
-            assert await worker.noted.next() == DONE
+            assert await worker.observer.next() == DONE
     assert await known(worker) == {"home/place": "Basel"}
 
 
 async def test_ten_identical_turns_are_one_fact(engine: AsyncEngine) -> None:
     async with fake_inference() as (_, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(10)
         for number in range(1, 11):
             await worker.put_facts("I live in Basel.", record, number)
             await worker.put_facts("I live in Basel.", record, number)
         assert len(await jobs_left(engine)) == 10
-        async with worker.working():
-            assert [await worker.noted.next() for _ in range(10)] == [DONE] * 10
+        async with worker.running_jobs():
+            assert [await worker.observer.next() for _ in range(10)] == [DONE] * 10
     [fact] = await worker.stores.facts.of("ada")
     assert fact.sources == tuple(FactSource(record.id, number) for number in range(1, 11))
 
@@ -111,41 +118,39 @@ async def test_ten_identical_turns_are_one_fact(engine: AsyncEngine) -> None:
 @ONE_DATABASE
 async def test_a_turn_that_has_grown_is_looked_at_again(engine: AsyncEngine) -> None:
     async with fake_inference() as (_, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(1)
         await worker.put_facts("I live in Basel.", record, 1)
         await worker.put_facts("I live in Basel.\nI'm vegan.", record, 1)
-        async with worker.working():
-            assert [await worker.noted.next() for _ in range(2)] == [DONE] * 2
+        async with worker.running_jobs():
+            assert [await worker.observer.next() for _ in range(2)] == [DONE] * 2
     assert await known(worker) == {"home/place": "Basel", "diet/diet": "vegan"}
 
 
 @ONE_DATABASE
 async def test_what_was_said_later_counts_though_it_was_found_earlier(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(2)
         fake.act = fails
-        async with worker.working():
+        async with worker.running_jobs():
             await worker.put_facts("I live in Basel.", record, 1)
             worker.jobs.wake()
-            assert await worker.noted.next() == ("facts", "failed")
+            assert await worker.observer.next() == ("facts", "failed")
             worker.clock.now_s += 1
             fake.act = answers(("home", "place", "Bern", "moved to Bern"))
             await worker.put_facts("I moved to Bern.", record, 2)
             worker.jobs.wake()
-            assert await worker.noted.next() == DONE
+            assert await worker.observer.next() == DONE
             fake.act = answers(("home", "place", "Basel", "live in Basel"))
             await worker.later(10)
-            assert await worker.noted.next() == DONE
+            assert await worker.observer.next() == DONE
     assert await known(worker) == {"home/place": "Bern"}
 
 
-async def test_rewound_turn_gives_no_facts(
-    engine: AsyncEngine,
-) -> None:
+async def test_rewound_turn_gives_no_facts(engine: AsyncEngine) -> None:
     async with fake_inference() as (_, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(3)
         await worker.put_facts("I live in Basel.", record, 3)
         [job] = await worker.stores.queue.claim(1)
@@ -156,18 +161,16 @@ async def test_rewound_turn_gives_no_facts(
 
 
 @ONE_DATABASE
-async def test_deleted_profile_stays_empty_after_pending_jobs(
-    engine: AsyncEngine,
-) -> None:
+async def test_deleted_profile_stays_empty_after_pending_jobs(engine: AsyncEngine) -> None:
     async with fake_inference() as (_, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         await worker.jobs.put_facts_alone("ada", "I live in Basel.")
         await worker.jobs.put_facts_alone("bob", "I live in Bern.")
         async with writing(engine) as connection:
             await worker.stores.queue.cancel_facts(connection, "ada")
             await worker.stores.facts.remove_owner(connection, "ada")
-        async with worker.working():
-            assert await worker.noted.next() == DONE
+        async with worker.running_jobs():
+            assert await worker.observer.next() == DONE
     assert await known(worker, "ada") == {}
     assert await known(worker, "bob") == {"home/place": "Bern"}
 
@@ -175,11 +178,11 @@ async def test_deleted_profile_stays_empty_after_pending_jobs(
 @ONE_DATABASE
 async def test_a_text_of_any_length_with_anything_in_it_is_taken(engine: AsyncEngine) -> None:
     async with fake_inference() as (_, tasks):
-        worker = Worker(engine, Clock(), tasks)
-        async with worker.working():
+        worker = MemoryWorker(engine, Clock(), tasks)
+        async with worker.running_jobs():
             await worker.jobs.put_facts_alone("ada", " \n")
             await worker.jobs.put_facts_alone(
                 "ada", "I live in Basel. \0 " + "Word. " * 100_000 + " I'm vegan."
             )
-            assert await worker.noted.next() == DONE
+            assert await worker.observer.next() == DONE
     assert await known(worker) == {"home/place": "Basel", "diet/diet": "vegan"}

@@ -14,7 +14,7 @@ from services.memory.jobs.tables import jobs as table
 from tests.services.memory.builders import Clock
 from tests.services.memory.job_worker import (
     PATIENCE_S,
-    Worker,
+    MemoryWorker,
     fake_inference,
     hangs,
     jobs_left,
@@ -89,9 +89,7 @@ async def test_a_renewed_job_is_held_for_longer(engine: AsyncEngine) -> None:
 
 
 @ONE_DATABASE
-async def test_released_job_keeps_due_time_and_failure_count(
-    engine: AsyncEngine,
-) -> None:
+async def test_released_job_keeps_due_time_and_failure_count(engine: AsyncEngine) -> None:
     shared = Shared(engine)
     await shared.put()
     [job] = await shared.queue.claim(1)
@@ -118,9 +116,9 @@ async def test_the_oldest_that_is_due_comes_first(engine: AsyncEngine) -> None:
 async def test_a_job_is_held_for_as_long_as_it_is_worked_on(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = hangs
-        worker = Worker(engine, Clock(), tasks, lease_s=0.1)
+        worker = MemoryWorker(engine, Clock(), tasks, lease_s=0.1)
         await worker.put(await worker.fill(10))
-        async with worker.working():
+        async with worker.running_jobs():
             await fake.called.wait()
             before = (await rows(engine, table))[0].ends_at_ms
             worker.clock.now_s += 0.09
@@ -141,11 +139,11 @@ async def test_work_on_a_job_that_was_taken_away_is_ended(engine: AsyncEngine) -
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = noted
         clock = Clock()
-        worker = Worker(engine, clock, tasks, lease_s=0.1)
-        other = Worker(engine, clock, tasks)
+        worker = MemoryWorker(engine, clock, tasks, lease_s=0.1)
+        other = MemoryWorker(engine, clock, tasks)
         record = await worker.fill(10)
         await worker.put(record)
-        async with worker.working():
+        async with worker.running_jobs():
             await fake.called.wait()
             await other.jobs.run_due(record.id, 0)
             await asyncio.wait_for(ended.wait(), 20)

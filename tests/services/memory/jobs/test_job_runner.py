@@ -11,7 +11,7 @@ from services.memory.transcript.windows import Windows
 from tests.services.memory.builders import Clock
 from tests.services.memory.job_worker import (
     LEASE_S,
-    Worker,
+    MemoryWorker,
     fails,
     fake_inference,
     hangs,
@@ -36,42 +36,42 @@ WINDOWS = Windows(5, 5)
 async def test_job_of_a_dead_process_is_run_by_another(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (_, tasks):
         clock = Clock()
-        dead, worker = Worker(engine, clock, tasks), Worker(engine, clock, tasks)
+        dead, worker = MemoryWorker(engine, clock, tasks), MemoryWorker(engine, clock, tasks)
         await dead.put(await dead.fill(10))
         assert len(await dead.stores.queue.claim(10)) == 1
-        async with worker.working():
+        async with worker.running_jobs():
             await worker.later(LEASE_S - 1)
-            await worker.noted.looks(2)
-            assert worker.noted.outcomes.empty()
+            await worker.observer.looks(2)
+            assert worker.observer.outcomes.empty()
             await worker.later(1)
-            assert await worker.noted.next() == DONE
+            assert await worker.observer.next() == DONE
 
 
 @ONE_DATABASE
 async def test_stopped_process_releases_its_jobs(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         clock = Clock()
-        first, second = Worker(engine, clock, tasks), Worker(engine, clock, tasks)
+        first, second = MemoryWorker(engine, clock, tasks), MemoryWorker(engine, clock, tasks)
         fake.act = hangs
         await first.put(await first.fill(10))
-        async with first.working():
+        async with first.running_jobs():
             await fake.called.wait()
         fake.act = short
-        async with second.working():
-            assert await second.noted.next() == DONE
+        async with second.running_jobs():
+            assert await second.observer.next() == DONE
 
 
 @ONE_DATABASE
 async def test_summaries_of_one_memory_run_in_order(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = fails
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         await worker.put(await worker.fill(15))
-        async with worker.working():
-            assert await worker.noted.next() == FAILED
+        async with worker.running_jobs():
+            assert await worker.observer.next() == FAILED
             fake.act = short
             await worker.later(2)
-            assert [await worker.noted.next(), await worker.noted.next()] == [DONE, DONE]
+            assert [await worker.observer.next(), await worker.observer.next()] == [DONE, DONE]
     assert await summary_rows(engine) == [(1, 5, False, False), (6, 10, False, False)]
 
 
@@ -82,11 +82,11 @@ async def test_jobs_of_different_memories_run_concurrently(engine: AsyncEngine) 
 
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = slow_for_diaries
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         stuck = await worker.fill(14)
         other = await worker.fill(10, "other")
         await worker.put(stuck, Windows(5, 9))
-        async with worker.working():
+        async with worker.running_jobs():
             await fake.called.wait()
             await worker.jobs.summarise_now(other, WINDOWS, 20)
     assert (await worker.now(other)).summarised == 5
@@ -111,15 +111,15 @@ async def test_number_of_running_jobs_is_bounded(engine: AsyncEngine) -> None:
 
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = counted
-        worker = Worker(engine, Clock(), tasks, at_once=2)
+        worker = MemoryWorker(engine, Clock(), tasks, at_once=2)
         for number in range(5):
             await worker.put(await worker.fill(10, f"diary {number}"))
-        async with worker.working():
+        async with worker.running_jobs():
             await two.wait()
-            await worker.noted.looks(3)
+            await worker.observer.looks(3)
             go_on.set()
             for _ in range(5):
-                assert await worker.noted.next() == DONE
+                assert await worker.observer.next() == DONE
     assert most == 2
 
 
@@ -127,7 +127,7 @@ async def test_results_of_a_batch_are_committed_atomically(
     engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with fake_inference(summarise="m") as (_, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(10)
 
         async def breaks(*arguments: object) -> None:
@@ -136,8 +136,8 @@ async def test_results_of_a_batch_are_committed_atomically(
         with monkeypatch.context() as patched:
             patched.setattr(worker.stores.archive, "add", breaks)
             await worker.put(record)
-            async with worker.working():
-                assert await worker.noted.next() == FAILED
+            async with worker.running_jobs():
+                assert await worker.observer.next() == FAILED
         assert await summary_rows(engine) == []
         assert (await worker.now(record)).summarised == 0
         assert await jobs_left(engine) == [("summary", 1, 5)]
@@ -150,7 +150,7 @@ async def test_unavailable_database_is_raised_to_the_waiter(
     engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with fake_inference() as (_, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(10)
 
         async def breaks(*arguments: object) -> None:
@@ -165,10 +165,10 @@ async def test_unavailable_database_is_raised_to_the_waiter(
 async def test_backlog_is_reported(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = hangs
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         await worker.put(await worker.fill(15))
         worker.clock.now_s += 7
-        async with worker.working():
+        async with worker.running_jobs():
             await fake.called.wait()
-        told = worker.noted.backlogs[0]
+        told = worker.observer.backlogs[0]
     assert (told.jobs, told.oldest_s) == (2, 7.0)

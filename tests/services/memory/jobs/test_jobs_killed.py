@@ -12,7 +12,7 @@ from services.memory.transcript.windows import Windows
 from tests.services.memory.builders import Clock
 from tests.services.memory.job_worker import (
     LEASE_S,
-    Worker,
+    MemoryWorker,
     archived_turns,
     fake_inference,
     jobs_left,
@@ -27,14 +27,14 @@ from services.common.database import open_engine
 from services.common.ids import Source
 from services.common.settings import Storage
 from tests.services.memory.builders import Clock
-from tests.services.memory.job_worker import Worker
+from tests.services.memory.job_worker import MemoryWorker
 
-class Apart(Clock):
+class UniqueIdsClock(Clock):
     def source(self):
         # Ids are never used again, also not by another process.
         return Source(now=lambda: self.now_s)
 
-class Hanging:
+class HangingTasks:
     can_embed = False
     can_summarise = sys.argv[2] == "hang"
     async def summarise(self, user_id, prompt):
@@ -42,11 +42,11 @@ class Hanging:
         await asyncio.get_running_loop().create_future()
 
 async def main():
-    clock = Apart()
+    clock = UniqueIdsClock()
     clock.now_s += float(sys.argv[3])
     engine = open_engine(Storage(data_dir=Path(sys.argv[1])))
-    worker = Worker(engine, clock, Hanging(), at_once=1)
-    async with worker.working():
+    worker = MemoryWorker(engine, clock, HangingTasks(), at_once=1)
+    async with worker.running_jobs():
         print("working", flush=True)
         await asyncio.get_running_loop().create_future()
 
@@ -74,7 +74,7 @@ async def test_a_job_whose_process_was_killed_is_done_by_another(tmp_path: Path)
     engine = open_engine(Storage(data_dir=tmp_path))
     await migrate(engine)
     async with fake_inference(summarise="m") as (_, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(10)
         await worker.put(record)
         process = await work(tmp_path, "hang", 0)
@@ -88,15 +88,13 @@ async def test_a_job_whose_process_was_killed_is_done_by_another(tmp_path: Path)
     await engine.dispose()
 
 
-async def test_kills_leave_each_turn_summarised_and_archived_once(
-    tmp_path: Path,
-) -> None:
+async def test_kills_leave_each_turn_summarised_and_archived_once(tmp_path: Path) -> None:
     chance = random.Random(5)
     batches = 40
     engine = open_engine(Storage(data_dir=tmp_path))
     await migrate(engine)
     async with fake_inference() as (_, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(5 * batches + 5)
         await worker.put(record)
         for life in range(4):

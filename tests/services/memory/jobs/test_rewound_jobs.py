@@ -9,7 +9,7 @@ from gateway.inference.v1 import inference_pb2 as pb
 from services.memory.transcript.windows import Windows
 from tests.services.memory.builders import Clock
 from tests.services.memory.job_worker import (
-    Worker,
+    MemoryWorker,
     archived_turns,
     facts_said,
     fake_inference,
@@ -38,14 +38,14 @@ async def test_turns_rewound_during_the_job_get_no_summary(engine: AsyncEngine) 
 
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = when_rewound
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(10)
         await worker.put(record)
-        async with worker.working():
+        async with worker.running_jobs():
             await fake.called.wait()
             await worker.rewind_to(record, 8)
             rewound.set()
-            assert (await worker.noted.next())[1] in ("lost", "moved")
+            assert (await worker.observer.next())[1] in ("lost", "moved")
             assert await jobs_left(engine) == []
     assert await summary_rows(engine) == []
     assert await archived_turns(engine, record) == []
@@ -53,9 +53,7 @@ async def test_turns_rewound_during_the_job_get_no_summary(engine: AsyncEngine) 
 
 
 @ONE_DATABASE
-async def test_summary_is_retried_after_a_rewind_of_later_turns(
-    engine: AsyncEngine,
-) -> None:
+async def test_summary_is_retried_after_a_rewind_of_later_turns(engine: AsyncEngine) -> None:
     rewound = asyncio.Event()
 
     async def when_rewound(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
@@ -64,24 +62,22 @@ async def test_summary_is_retried_after_a_rewind_of_later_turns(
 
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = when_rewound
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(12)
         await worker.put(record)
-        async with worker.working():
+        async with worker.running_jobs():
             await fake.called.wait()
             await worker.rewind_to(record, 20)
             rewound.set()
-            assert await worker.noted.next() == ("summary", "moved")
+            assert await worker.observer.next() == ("summary", "moved")
             await worker.later(1)
-            assert await worker.noted.next() == DONE
+            assert await worker.observer.next() == DONE
     assert await summary_rows(engine) == [(1, 5, False, False)]
 
 
-async def test_rewind_withdraws_summaries_of_removed_turns(
-    engine: AsyncEngine,
-) -> None:
+async def test_rewind_withdraws_summaries_of_removed_turns(engine: AsyncEngine) -> None:
     async with fake_inference() as (_, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(15)
         await worker.jobs.summarise_now(record, WINDOWS, 20)
         record = await worker.rewind_to(await worker.now(record), 14)
@@ -96,7 +92,7 @@ async def test_rewind_withdraws_summaries_of_removed_turns(
 
 async def test_deleted_memory_leaves_no_jobs(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m", embed="e") as (fake, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(15)
         fake.act = hangs
         await worker.jobs.summarise_now(record, WINDOWS, 0)

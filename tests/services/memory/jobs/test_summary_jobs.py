@@ -10,7 +10,7 @@ from services.memory.transcript.windows import Windows
 from tests.services.memory.builders import Clock
 from tests.services.memory.job_worker import (
     Act,
-    Worker,
+    MemoryWorker,
     archived_turns,
     fails,
     fake_inference,
@@ -36,12 +36,12 @@ WINDOWS = Windows(5, 5)
 
 async def test_a_batch_is_summarised_archived_and_counted_at_once(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(10)
-        async with worker.working():
+        async with worker.running_jobs():
             await worker.put(record)
             worker.jobs.wake()
-            assert await worker.noted.next() == DONE
+            assert await worker.observer.next() == DONE
     summary = await worker.stores.summaries.current(record.id)
     assert (summary.text, summary.last_turn, summary.degraded) == ("A summary.", 5, False)
     assert (await worker.now(record)).summarised == 5
@@ -55,11 +55,9 @@ async def test_a_batch_is_summarised_archived_and_counted_at_once(engine: AsyncE
 
 
 @ONE_DATABASE
-async def test_summary_extends_the_previous_one_by_new_turns(
-    engine: AsyncEngine,
-) -> None:
+async def test_summary_extends_the_previous_one_by_new_turns(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(15)
         await worker.jobs.summarise_now(record, WINDOWS, 20)
     assert await summary_rows(engine) == [(1, 5, False, False), (6, 10, False, False)]
@@ -71,11 +69,9 @@ async def test_summary_extends_the_previous_one_by_new_turns(
 
 
 @ONE_DATABASE
-async def test_without_a_model_no_summary_is_degraded(
-    engine: AsyncEngine,
-) -> None:
+async def test_without_a_model_no_summary_is_degraded(engine: AsyncEngine) -> None:
     async with fake_inference() as (fake, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(10)
         await worker.jobs.summarise_now(record, WINDOWS, 20)
     summary = await worker.stores.summaries.current(record.id)
@@ -104,15 +100,15 @@ async def test_summary_is_degraded_after_three_failures_then_redone(
         tasks,
     ):
         fake.act = act
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(10)
         await worker.put(record)
-        async with worker.working():
+        async with worker.running_jobs():
             for _ in range(2):
-                assert await worker.noted.next() == FAILED
+                assert await worker.observer.next() == FAILED
                 await worker.later(10)
             # Without the model there is nothing to wait for.
-            assert [await worker.noted.next(), await worker.noted.next()] == [FAILED, DONE]
+            assert [await worker.observer.next(), await worker.observer.next()] == [FAILED, DONE]
             summary = await worker.stores.summaries.current(record.id)
             assert summary.degraded
             assert "I own house 300" in summary.text
@@ -121,7 +117,7 @@ async def test_summary_is_degraded_after_three_failures_then_redone(
 
             fake.act = short
             await worker.later(600)
-            assert await worker.noted.next() == ("redo", "done")
+            assert await worker.observer.next() == ("redo", "done")
     summary = await worker.stores.summaries.current(record.id)
     assert (summary.text, summary.degraded, summary.last_turn) == ("A summary.", False, 5)
     assert await jobs_left(engine) == []
@@ -132,39 +128,35 @@ async def test_summary_is_degraded_after_three_failures_then_redone(
 async def test_failed_job_is_not_retried_early(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = fails
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         await worker.put(await worker.fill(10))
-        async with worker.working():
-            assert await worker.noted.next() == FAILED
+        async with worker.running_jobs():
+            assert await worker.observer.next() == FAILED
             await worker.later(1.9)
-            await worker.noted.looks(3)
+            await worker.observer.looks(3)
     assert len(fake.asked) == 1
 
 
 @ONE_DATABASE
-async def test_redone_summary_does_not_replace_a_later_good_one(
-    engine: AsyncEngine,
-) -> None:
+async def test_redone_summary_does_not_replace_a_later_good_one(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(15)
         fake.act = hangs
         await worker.jobs.summarise_now(record, Windows(10, 5), 0)
         fake.act = short
         await worker.jobs.summarise_now(await worker.now(record), WINDOWS, 20)
         asked = len(fake.asked)
-        async with worker.working():
+        async with worker.running_jobs():
             await worker.later(600)
-            told = [await worker.noted.next() for _ in range(3)]
+            told = [await worker.observer.next() for _ in range(3)]
     assert told == [("summary", "taken_over"), DONE, ("redo", "done")]
     assert len(fake.asked) == asked
     assert (await worker.stores.summaries.current(record.id)).last_turn == 10
 
 
 @ONE_DATABASE
-async def test_next_summary_builds_on_one_redone_meanwhile(
-    engine: AsyncEngine,
-) -> None:
+async def test_next_summary_builds_on_one_redone_meanwhile(engine: AsyncEngine) -> None:
     next_is_asked, redone = asyncio.Event(), asyncio.Event()
 
     async def after_the_redone(request: pb.RunTaskRequest) -> pb.RunTaskResponse:
@@ -177,18 +169,18 @@ async def test_next_summary_builds_on_one_redone_meanwhile(
 
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = hangs
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(15)
         await worker.jobs.summarise_now(record, Windows(10, 5), 0)
-        assert await worker.noted.next() == ("summary", "taken_over")
+        assert await worker.observer.next() == ("summary", "taken_over")
         fake.act = after_the_redone
         await worker.put(await worker.now(record))
-        async with worker.working():
+        async with worker.running_jobs():
             await worker.later(600)
-            assert await worker.noted.next() == ("redo", "done")
+            assert await worker.observer.next() == ("redo", "done")
             redone.set()
-            assert await worker.noted.next() == ("summary", "moved")
+            assert await worker.observer.next() == ("summary", "moved")
             await worker.later(1)
-            assert await worker.noted.next() == DONE
+            assert await worker.observer.next() == DONE
     assert "Better." in fake.asked[-1][1].prompt.input
     assert await summary_rows(engine) == [(1, 5, False, False), (6, 10, False, False)]

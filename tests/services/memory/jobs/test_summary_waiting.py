@@ -9,7 +9,7 @@ from gateway.inference.v1 import inference_pb2 as pb
 from services.memory.transcript.windows import Windows
 from tests.services.memory.builders import Clock
 from tests.services.memory.job_worker import (
-    Worker,
+    MemoryWorker,
     archived_turns,
     fake_inference,
     hangs,
@@ -28,7 +28,7 @@ WINDOWS = Windows(5, 5)
 async def test_waiting_too_long_gives_a_summary_without_the_model(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = hangs
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(15)
         await worker.jobs.summarise_now(record, WINDOWS, 0.05)
         current = await worker.now(record)
@@ -49,16 +49,16 @@ async def test_late_model_answer_changes_nothing(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = late
         clock = Clock()
-        slow, waiting = Worker(engine, clock, tasks), Worker(engine, clock, tasks)
+        slow, waiting = MemoryWorker(engine, clock, tasks), MemoryWorker(engine, clock, tasks)
         record = await slow.fill(10)
         await slow.put(record)
-        async with slow.working():
+        async with slow.running_jobs():
             await fake.called.wait()
             # Another process takes the job away from the one that is still at it.
             await waiting.jobs.run_due(record.id, 0)
             before = await slow.stores.summaries.current(record.id)
             answers.set()
-            assert await slow.noted.next() == ("summary", "lost")
+            assert await slow.observer.next() == ("summary", "lost")
     assert await slow.stores.summaries.current(record.id) == before
     assert before.degraded
     assert await archived_turns(engine, record) == [1, 2, 3, 4, 5]
@@ -75,10 +75,10 @@ async def test_waiter_notices_a_job_done_by_another_process(engine: AsyncEngine)
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = when_told
         clock = Clock()
-        first, second = Worker(engine, clock, tasks), Worker(engine, clock, tasks)
+        first, second = MemoryWorker(engine, clock, tasks), MemoryWorker(engine, clock, tasks)
         record = await first.fill(10)
         await first.put(record)
-        async with first.working():
+        async with first.running_jobs():
             await fake.called.wait()
             waiting = asyncio.create_task(second.jobs.run_due(record.id, 20))
             answers.set()
@@ -90,9 +90,9 @@ async def test_waiter_notices_a_job_done_by_another_process(engine: AsyncEngine)
 async def test_concurrent_waiters_and_workers_make_one_summary(engine: AsyncEngine) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         clock = Clock()
-        workers = [Worker(engine, clock, tasks) for _ in range(3)]
+        workers = [MemoryWorker(engine, clock, tasks) for _ in range(3)]
         record = await workers[0].fill(20)
-        async with workers[0].working(), workers[1].working(), workers[2].working():
+        async with workers[0].running_jobs(), workers[1].running_jobs(), workers[2].running_jobs():
             await asyncio.gather(
                 *(worker.jobs.summarise_now(record, WINDOWS, 20) for worker in workers)
             )
@@ -107,7 +107,7 @@ async def test_concurrent_waiters_and_workers_make_one_summary(engine: AsyncEngi
 
 async def test_duplicate_job_is_put_once(engine: AsyncEngine) -> None:
     async with fake_inference() as (_, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(16)
         await worker.put(record)
         await worker.put(record)
@@ -117,7 +117,7 @@ async def test_duplicate_job_is_put_once(engine: AsyncEngine) -> None:
 @ONE_DATABASE
 async def test_changed_windows_put_no_overlapping_summaries(engine: AsyncEngine) -> None:
     async with fake_inference() as (_, tasks):
-        worker = Worker(engine, Clock(), tasks)
+        worker = MemoryWorker(engine, Clock(), tasks)
         record = await worker.fill(16)
         await worker.put(record, Windows(5, 6))
         await worker.put(record, Windows(5, 5))

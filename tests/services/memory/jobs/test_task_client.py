@@ -40,7 +40,7 @@ async def test_which_roles_have_a_model_is_known_without_asking() -> None:
 
 
 @pytest.mark.parametrize("act", [fails, says(""), says(" ")])
-async def test_a_failure_or_an_empty_answer_is_told(act) -> None:
+async def test_a_failure_or_an_empty_answer_is_reported(act) -> None:
     async with fake_inference(summarise="m") as (fake, tasks):
         fake.act = act
         with pytest.raises(GatewayError):

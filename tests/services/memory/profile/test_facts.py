@@ -74,9 +74,7 @@ async def test_what_is_said_later_supersedes_and_nothing_is_erased(engine: Async
     assert await profile.kept() == ["Basel", "Bern"]
 
 
-async def test_withdrawn_fact_restores_the_superseded_one(
-    engine: AsyncEngine,
-) -> None:
+async def test_withdrawn_fact_restores_the_superseded_one(engine: AsyncEngine) -> None:
     profile = Profile(engine)
     await profile.say("Basel", ("m1", 1))
     await profile.say("Bern", ("m1", 5))
@@ -103,9 +101,7 @@ async def test_a_fact_that_another_turn_says_too_stays(engine: AsyncEngine) -> N
 
 
 @ONE_DATABASE
-async def test_withdrawing_a_middle_version_keeps_the_newest(
-    engine: AsyncEngine,
-) -> None:
+async def test_withdrawing_a_middle_version_keeps_the_newest(engine: AsyncEngine) -> None:
     profile = Profile(engine)
     await profile.say("Basel", ("m1", 1))
     await profile.say("Bern", ("m2", 1))
@@ -153,9 +149,7 @@ async def test_users_do_not_see_or_lose_each_others_facts(engine: AsyncEngine) -
 
 
 @ONE_DATABASE
-async def test_least_recently_said_facts_are_left_out(
-    engine: AsyncEngine,
-) -> None:
+async def test_least_recently_said_facts_are_left_out(engine: AsyncEngine) -> None:
     profile = Profile(engine)
     for number in range(MAX_FACTS + 2):
         await profile.say("x", ("m1", number), ("likes", f"thing {number:02}"))

@@ -155,9 +155,7 @@ async def test_continued_turn_writes_only_new_messages(memory: MemoryProcess, cl
     assert written == 42
 
 
-async def test_a_turn_is_closed_when_the_user_goes_on_without_results(
-    memory: MemoryProcess,
-) -> None:
+async def test_a_new_user_message_closes_a_turn_without_results(memory: MemoryProcess) -> None:
     record = await memory.repository.reserve("ada", "diary", QUOTA)
     waiting = turn(1, 0, "look", call("c1"), result("c1"), call("c2"))
     record = await memory.add(record, turn(1, 0, "look", call("c1")))
@@ -174,9 +172,7 @@ async def test_a_turn_is_closed_when_the_user_goes_on_without_results(
     assert cut == replace(waiting, messages=waiting.messages[:2])
 
 
-async def test_continued_last_message_replaces_the_stored_one(
-    memory: MemoryProcess,
-) -> None:
+async def test_continued_last_message_replaces_the_stored_one(memory: MemoryProcess) -> None:
     record = await memory.make()
     record = await memory.add(record, turn(1, 0, "hello", "hi there"))
     assert await memory.said(record) == ["hello", "hi there"]

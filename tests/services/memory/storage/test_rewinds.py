@@ -39,9 +39,7 @@ async def superseded(engine: AsyncEngine, record: MemoryRecord) -> list[list[str
     return [[text_of(message) for message in Turn.FromString(one).messages] for one in found]
 
 
-async def test_rewind_between_turns_supersedes_without_erasing(
-    memory: MemoryProcess,
-) -> None:
+async def test_rewind_between_turns_supersedes_without_erasing(memory: MemoryProcess) -> None:
     record = await memory.make()
     record = await memory.add(record, *turns(3, 2, 2))
     record, changed = await memory.rewind(record, 4)
@@ -54,9 +52,7 @@ async def test_rewind_between_turns_supersedes_without_erasing(
     assert await memory.repository.current(record) == record
 
 
-async def test_rewind_into_a_turn_keeps_its_start_and_number(
-    memory: MemoryProcess,
-) -> None:
+async def test_rewind_into_a_turn_keeps_its_start_and_number(memory: MemoryProcess) -> None:
     record = await memory.make()
     cut = turn(2, 2, "look", call("c1"), result("c1"), "done", at_ms=20)
     record = await memory.add(record, cut, turn(3, 6, "thanks", "welcome"))
@@ -129,9 +125,7 @@ async def test_a_summary_counts_for_the_epoch_it_was_made_in(memory: MemoryProce
     assert await memory.repository.current(record) == replace(record, summarised=2)
 
 
-async def test_keys_match_the_transcript_across_row_boundaries(
-    memory: MemoryProcess,
-) -> None:
+async def test_keys_match_the_transcript_across_row_boundaries(memory: MemoryProcess) -> None:
     said = [user(f"m{place}") for place in range(3 * CHUNK)]
     expected = [message_key(message) for message in said]
     for size in (1, CHUNK - 1, CHUNK, CHUNK + 1):
@@ -163,16 +157,12 @@ async def test_a_commit_costs_the_same_whatever_the_memory_holds(memory: MemoryP
     assert record.messages == 4006
 
 
-async def test_appends_and_rewinds_behave_like_a_list(
-    memory: MemoryProcess,
-) -> None:
+async def test_appends_and_rewinds_behave_like_a_list(memory: MemoryProcess) -> None:
     await _append_and_rewind(memory, steps=80, seed=1)
 
 
 @pytest.mark.soak
-async def test_thousands_of_appends_and_rewinds_behave_like_a_list(
-    memory: MemoryProcess,
-) -> None:
+async def test_thousands_of_appends_and_rewinds_behave_like_a_list(memory: MemoryProcess) -> None:
     for seed in range(2, 6):
         await _append_and_rewind(memory, steps=300, seed=seed)
 

@@ -174,7 +174,7 @@ def test_neighbours_of_one_assistant_become_one_message() -> None:
     assert normalize([model("b"), user(" "), model("c")]) == [model("b", "c")]
 
 
-def test_assistants_of_different_names_stay_apart() -> None:
+def test_assistants_of_different_names_stay_separate() -> None:
     ann, bob = model("a", name="Ann"), model("b", name="Bob")
     assert normalize([ann, bob]) == [ann, bob]
     assert normalize([model("x"), ann, model("y"), bob]) == [
@@ -224,9 +224,7 @@ def test_stored_form_has_the_same_key_and_is_stable(message: Message) -> None:
 
 
 @given(st.lists(MESSAGES, max_size=8))
-def test_normal_form_is_idempotent_and_never_stored_empty(
-    messages: list[Message],
-) -> None:
+def test_normal_form_is_idempotent_and_never_stored_empty(messages: list[Message]) -> None:
     normal = normalize(messages)
     assert normalize(normal) == normal
     assert all(to_storable(message) is not None for message in normal)

@@ -95,7 +95,7 @@ def test_conversation_of_empty_answers_is_recognised() -> None:
     assert kept(unanswered, [user("Hello"), user("Other"), user("More")]) == (2, 0)
 
 
-def test_a_full_transcript_goes_on_where_the_stored_one_ends() -> None:
+def test_a_full_transcript_continues_the_stored_one() -> None:
     assert kept(STORED, [*STORED, user("Bye")]) == (6, 6)
     assert kept(STORED[:2], [*STORED[:2], user("Bye")]) == (2, 2)
     assert kept(STORED[:1], [*STORED[:2], user("Bye")]) == (1, 1)
@@ -163,7 +163,7 @@ def test_calls_are_known_again_under_other_ids() -> None:
     assert kept(stored, sent) == (3, 3)
 
 
-def test_a_prefill_is_continued_wherever_it_stands() -> None:
+def test_a_prefill_is_continued_in_every_position() -> None:
     assert joined(STORED, [*STORED, user("Go"), model("Sure, ")]) == MergePoint(6, 6)
     assert joined(STORED, [user("Go"), model("Sure, ")]) == MergePoint(6, 0)
     assert joined(STORED, [*STORED[:4], user("Good."), model("Sure, ")]) == MergePoint(5, 5)
@@ -274,6 +274,6 @@ def test_a_long_monotonous_conversation_costs_no_more_than_any(
     assert compared < 5 * (len(stored) + len(sent))
 
 
-def test_roles_and_texts_are_told_apart() -> None:
+def test_roles_and_texts_are_distinguished() -> None:
     assert keys([user("a")]) != keys([model("a")])
     assert keys([Message(role=USER, blocks=[text("a"), text("b")])]) == keys([user("ab")])

@@ -95,7 +95,7 @@ def test_a_user_message_on_an_open_turn_closes_it_incomplete() -> None:
     assert to_model_messages(closed.messages) == [user("Weather?")]
 
 
-def test_a_rewound_turn_is_cut_and_goes_on_under_its_number() -> None:
+def test_a_rewound_turn_is_cut_and_keeps_its_number() -> None:
     assert extend_turns(HELLO, 1, [], now_ms=9) == [turn(1, 0, user("Hello"))]
     assert extend_turns(HELLO, 1, [user("there")], now_ms=9) == [
         turn(1, 0, user("Hello"), user("there"))
@@ -106,7 +106,7 @@ def test_a_rewound_turn_is_cut_and_goes_on_under_its_number() -> None:
     ]
 
 
-def test_after_an_empty_answer_the_user_goes_on_with_the_turn() -> None:
+def test_after_an_empty_answer_the_user_continues_the_turn() -> None:
     memory = Memory()
     memory.take([user("Hello")], model())
     memory.take([user("Anybody?")], model("Yes."))
@@ -127,7 +127,7 @@ def test_a_prefill_and_its_continuation_are_one_message() -> None:
     assert texts(memory) == [["Go", "Sure, here it is."], ["More", "No."], ["Why?", "So."]]
 
 
-def test_a_stored_answer_that_goes_on_stays_one_message() -> None:
+def test_a_continued_stored_answer_stays_one_message() -> None:
     memory = Memory()
     memory.take([user("Go")], model("One, "))
     memory.take([user("Go"), model("One, ")], model("two, "))
@@ -264,7 +264,7 @@ def test_shown_conversation_is_valid_for_any_input(
     assert to_model_messages(shown) == shown
 
 
-def test_what_was_said_is_told_in_words() -> None:
+def test_earlier_messages_are_written_as_text() -> None:
     exchange = [
         user("What is this?", image(description="a cat")),
         model(thought("Hm."), "Let me look. ", call("1", "look")),

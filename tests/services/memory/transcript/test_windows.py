@@ -71,9 +71,7 @@ def test_ranges_partition_the_turns(windows: Windows, data: st.DataObject) -> No
 
 
 @given(st.lists(WINDOWS, min_size=1, max_size=60))
-def test_changing_windows_summarise_each_turn_once(
-    requests: list[Windows],
-) -> None:
+def test_changing_windows_summarise_each_turn_once(requests: list[Windows]) -> None:
     batches: list[int] = []
     for turns, windows in enumerate(requests):
         while due := windows.view(turns, len(batches)).due:

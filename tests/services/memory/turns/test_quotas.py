@@ -73,7 +73,7 @@ async def test_an_answer_that_does_not_fit_is_not_remembered(
     assert raised.value.reason == errors_pb2.REASON_MEMORY_STORAGE_EXCEEDED
     assert await stored(engine) == before
     context = await service.say("again")
-    assert [texts(turn.messages) for turn in context.turns] == [["short", "Noted."]]
+    assert [texts(turn.messages) for turn in context.turns] == [["short", "RecordingJobObserver."]]
 
 
 async def test_deleting_a_memory_frees_all_it_took_up(
@@ -97,7 +97,7 @@ async def test_rewound_turns_stay_charged_until_deletion(
     before = await stored(engine)
     for number in range(3):
         # A regenerate: the transcript ends where the client's does.
-        await service.say(user("one"), model("Noted."), user(f"two {number}"))
+        await service.say(user("one"), model("RecordingJobObserver."), user(f"two {number}"))
     assert await stored(engine) > before
     async with reading(engine) as connection:
         content = await connection.scalar(
@@ -130,14 +130,12 @@ async def test_one_who_has_no_room_may_still_read_a_memory(service: MemoryServer
         assert len(holding.context.turns) == 4
 
 
-async def test_full_disk_refuses_turns_but_not_reads_and_deletes(
-    service: MemoryServer,
-) -> None:
+async def test_full_disk_refuses_turns_but_not_reads_and_deletes(service: MemoryServer) -> None:
     await service.say("there")
     async with service.taking("while it fills") as holding:
         service.disk.fill()
         with pytest.raises(GatewayError) as raised:
-            await holding.commit(model("Noted."))
+            await holding.commit(model("RecordingJobObserver."))
     assert raised.value.reason == errors_pb2.REASON_STORAGE_FULL
     with pytest.raises(GatewayError) as raised:
         await service.say("more")

@@ -179,7 +179,9 @@ async def test_users_share_nothing_but_the_name_of_a_memory(service: MemoryServe
     await service.say("My name is Ada. The password is swordfish.", name="ada", **mine)
     context = await service.say("What is the password? My name is Eve.", name="eve", **mine)
     assert (len(context.turns), context.profile, len(context.snippets)) == (0, "", 0)
-    assert await turns_of(service, "eve") == [["What is the password? My name is Eve.", "Noted."]]
+    assert await turns_of(service, "eve") == [
+        ["What is the password? My name is Eve.", "RecordingJobObserver."]
+    ]
     await service.call("DeleteMemory", memory_pb2.DeleteMemoryRequest(memory_id="diary"), "eve")
     assert (await memory_of(service, "ada")).turns == 1
     with pytest.raises(GatewayError):
@@ -189,9 +191,7 @@ async def test_users_share_nothing_but_the_name_of_a_memory(service: MemoryServe
         await service.call("SearchMemory", search, "eve")
 
 
-async def test_old_turns_are_summarised_and_retrieved_once(
-    service: MemoryServer,
-) -> None:
+async def test_old_turns_are_summarised_and_retrieved_once(service: MemoryServer) -> None:
     await service.say("My boat is called Melusine.", answer="A fine name.")
     for number in range(24):
         context = await service.say(f"Let us talk about topic {number}.")
@@ -224,7 +224,7 @@ async def test_a_summariser_that_never_works_blocks_no_conversation(
     engine: AsyncEngine, act: object
 ) -> None:
     async with memory_server(engine, summarise="fake/model", sync_wait_s=0.05) as service:
-        service.inference.act = act  # type: ignore[assignment]  # one of the module's acts
+        service.inference.act = act
         await service.say("My boat is called Melusine.")
         for number in range(39):
             context = await service.say(f"turn {number}")

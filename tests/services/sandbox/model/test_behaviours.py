@@ -130,7 +130,7 @@ def test_the_word_tool_calls_the_first():
     assert [name for name, _ in calls(ask("use the tool", tools=(CLOCK, WEATHER)))] == ["clock"]
 
 
-def test_tools_are_left_alone_where_nothing_speaks_of_them():
+def test_tools_stay_unchanged_where_nothing_mentions_them():
     assert calls(ask("hi, stool", tools=(WEATHER,))) == []
 
 

@@ -34,7 +34,7 @@ WEBP_EXTENDED = (
         (WEBP_EXTENDED, "WebP"),
     ],
 )
-def test_an_image_tells_its_format_and_size(data, name):
+def test_an_image_has_its_format_and_size(data, name):
     assert read_image(data) == ImageInfo(name, 640, 480)
 
 

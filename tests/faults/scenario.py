@@ -17,7 +17,7 @@ import orjson
 from services.common.ids import Source
 from tests.faults.upstream import FaultUpstream, fault_upstream
 from tests.faults.wire import Dialect
-from tests.running import Gateway, running
+from tests.gateway_in_process import Gateway, running_gateway
 
 CHAT = "/beta/v1/chat/completions"
 MESSAGES = "/beta/v1/messages"
@@ -110,7 +110,7 @@ class Answer:
         return attempts
 
 
-class Setting:
+class Scenario:
     """A gateway, its upstream, and a caller.
 
     Attributes:
@@ -196,7 +196,7 @@ class Setting:
 
 
 @asynccontextmanager
-async def setting(folder: Path, **limits: float) -> AsyncIterator[Setting]:
+async def scenario(folder: Path, **limits: float) -> AsyncIterator[Scenario]:
     """Give a gateway whose two providers are one fault upstream."""
     clock = asyncio.get_running_loop().time
     models = [
@@ -214,7 +214,7 @@ async def setting(folder: Path, **limits: float) -> AsyncIterator[Setting]:
                 connector=aiohttp.TCPConnector(force_close=True, limit=0),
                 timeout=aiohttp.ClientTimeout(total=None),
             ) as http,
-            running(
+            running_gateway(
                 folder,
                 upstream.url,
                 source=Source(monotonic=clock),
@@ -226,11 +226,11 @@ async def setting(folder: Path, **limits: float) -> AsyncIterator[Setting]:
             # The first request opens the facade's link, which stays.
             async with http.get(f"{gateway.url}/readyz") as ready:
                 assert ready.status == 200
-            one = Setting(upstream, gateway, http)
+            one = Scenario(upstream, gateway, http)
             yield one
 
 
-def asking(
+def request_body(
     path: str,
     mode: Mode,
     models: Models,

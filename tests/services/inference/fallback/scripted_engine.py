@@ -21,9 +21,9 @@ from services.inference.providers.base import Call
 from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.thinking import Signer
-from tests.services.inference.adapting import adaptation
-from tests.services.inference.kept import Kept
-from tests.services.inference.remembering import Memories
+from tests.services.inference.fake_adaptation import adaptation
+from tests.services.inference.fake_files import FakeFiles
+from tests.services.inference.fake_memories import FakeMemories
 
 AUTO, ENABLED, STRICT, DISABLED = (
     pb.FALLBACK_MODE_AUTO,
@@ -37,7 +37,7 @@ FOREVER = 1e9
 Line = Sequence[Event] | float | Exception
 
 
-class Scripted:
+class ScriptedProvider:
     """A provider whose models play scripts, one for each call, the last again and again.
 
     Attributes:
@@ -99,7 +99,7 @@ def copied(event: Event) -> Event:
     return copy
 
 
-class House:
+class ScriptedEngine:
     """An engine over two providers, `p` and, which prefills, `q`.
 
     Models `a`, `b`, `c` are those of `p`, `pre` is of `q`; `a` falls back to `fallbacks`.
@@ -115,8 +115,8 @@ class House:
         upstreams: Mapping[str, str] | None = None,
         **limits: Any,
     ) -> None:
-        self.p = Scripted("p")
-        self.q = Scripted("q", prefills=True)
+        self.p = ScriptedProvider("p")
+        self.q = ScriptedProvider("q", prefills=True)
         settings = {name: Provider(kind="openai", base_url="http://x") for name in ("p", "q")}
         models = [
             Model(
@@ -133,8 +133,8 @@ class House:
             Model(name="pre", provider="q", fallbacks=["b"]),
         ]
         self.registry = CollectorRegistry()
-        self.files = Kept({})
-        self.memories = Memories()
+        self.files = FakeFiles({})
+        self.memories = FakeMemories()
         self.adaptation = adaptation()
         self.engine = Engine(
             Routes(Models(models, settings, {}, {}), {"p": self.p, "q": self.q}),
@@ -170,7 +170,7 @@ class House:
         async with aclosing(await self.engine.stream(wanted)) as batches:
             return [batch async for batch in batches]
 
-    def asked(self, provider: Scripted | None = None) -> list[tuple[float, str]]:
+    def asked(self, provider: ScriptedProvider | None = None) -> list[tuple[float, str]]:
         """Give when which model was asked."""
         return [(at, call.target.upstream) for at, call in (provider or self.p).calls]
 

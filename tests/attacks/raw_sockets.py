@@ -9,7 +9,7 @@ from tests.e2e.gateway import Gateway
 
 
 @contextmanager
-def hoard() -> Iterator[list[socket.socket]]:
+def collected_sockets() -> Iterator[list[socket.socket]]:
     """Collect sockets; close them at the end."""
     sockets: list[socket.socket] = []
     try:

@@ -22,10 +22,10 @@ from services.inference.providers import registry
 from services.inference.routes import Routes
 from services.inference.routing import Models
 from services.inference.thinking import Signer
-from tests.services.inference.adapting import adaptation
-from tests.services.inference.kept import Kept
-from tests.services.inference.providers.scripted import Live
-from tests.services.inference.remembering import Memories
+from tests.services.inference.fake_adaptation import adaptation
+from tests.services.inference.fake_files import FakeFiles
+from tests.services.inference.fake_memories import FakeMemories
+from tests.services.inference.providers.scripted_server import Gauge
 
 Kind = Literal["openai", "anthropic", "gemini"]
 OPENAI = conversation_pb2.DIALECT_OPENAI
@@ -64,7 +64,7 @@ class Upstream(http.Client):
         return _Response(self.status, self.headers, self.pieces)
 
 
-class House:
+class HostileEngine:
     """A gateway without its processes: engine and dialects, over one hostile provider."""
 
     def __init__(self, kind: Kind, **limits: int) -> None:
@@ -74,13 +74,13 @@ class House:
             {"kind": kind, "base_url": "http://upstream.test", "api_key": "very-secret-key"}
         )
         bounds = Limits.model_validate(limits)
-        providers = registry.build({"p": provider}, self.upstream, bounds, Live())
+        providers = registry.build({"p": provider}, self.upstream, bounds, Gauge())
         models = Models([Model(name="m", provider="p")], {"p": provider}, {}, {})
-        self.memories = Memories()
+        self.memories = FakeMemories()
         self.engine = Engine(
             Routes(models, providers),
             Signer({"k1": b"s" * 32}, "k1"),
-            Kept({}),
+            FakeFiles({}),
             self.memories,
             bounds,
             Memory(),

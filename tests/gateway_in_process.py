@@ -71,7 +71,7 @@ async def serving(app: web.Application) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def running(
+async def running_gateway(
     folder: Path,
     upstream: web.Application | str | None = None,
     *,

@@ -132,7 +132,7 @@ async def scripted_server() -> AsyncIterator[ScriptedServer]:
         yield scripted
 
 
-class Live:
+class Gauge:
     """A gauge."""
 
     def __init__(self) -> None:
@@ -147,7 +147,7 @@ class Live:
         self.now -= 1
 
 
-class Setting:
+class ScriptedUpstream:
     """A scripted server and an upstream that reaches it.
 
     Attributes:
@@ -157,7 +157,7 @@ class Setting:
 
     def __init__(self, server: ScriptedServer, client: Client) -> None:
         self.server = server
-        self.live = Live()
+        self.live = Gauge()
         self._client = client
 
     def upstream(self, url: str | None = None, **limits: float) -> Upstream:
@@ -176,10 +176,10 @@ class Setting:
 
 
 @asynccontextmanager
-async def setting(client: Any = None) -> AsyncIterator[Setting]:
+async def scripted_upstream(client: Any = None) -> AsyncIterator[ScriptedUpstream]:
     """Give a server and upstreams for it; `client` stands in for the gateway's own."""
     async with (
         scripted_server() as server,
         client or Client(connect_timeout_s=5, settle_s=0) as using,
     ):
-        yield Setting(server, using)
+        yield ScriptedUpstream(server, using)

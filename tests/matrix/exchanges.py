@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from tests.matrix.upstreams import Front, Upstream
+from tests.matrix.upstreams import MatrixGateway, Upstream
 from tests.matrix.words import Answer, Call, Failure, Text, Thought, Turn
 
 
 @dataclass(frozen=True)
-class Asked:
+class Exchange:
     """What came of a request.
 
     Attributes:
@@ -25,19 +25,19 @@ class Asked:
 
 
 async def ask(
-    behind: Front, endpoint: ModuleType, upstream: Upstream, body: Any, stream: bool
-) -> Asked:
+    target: MatrixGateway, endpoint: ModuleType, upstream: Upstream, body: Any, stream: bool
+) -> Exchange:
     """Ask at an endpoint, of an upstream."""
-    behind.log.clear()
-    answer, dropped = await endpoint.ask(behind, body, stream)
+    target.log.clear()
+    answer, dropped = await endpoint.ask(target, body, stream)
     if not upstream.dialect or isinstance(answer, Failure):
-        return Asked(answer, dropped, None)
+        return Exchange(answer, dropped, None)
     # Lists of models are asked for in the background, and have no body.
-    *refused, last = [entry for entry in behind.log.entries if entry.body is not None]
+    *refused, last = [entry for entry in target.log.entries if entry.body is not None]
     assert last.status == 200
     # What came before was refused, and sent once more without what was named.
     assert all(entry.status in (400, 422) for entry in refused)
-    return Asked(answer, dropped, last.body)
+    return Exchange(answer, dropped, last.body)
 
 
 def said_by(answer: Answer) -> Turn:

@@ -39,7 +39,7 @@ orphan_grace_s = 4
 
 
 @dataclass
-class Known:
+class AcknowledgedFiles:
     """What the callers know.
 
     Attributes:
@@ -59,7 +59,7 @@ class Known:
         self.once_more.set()
 
 
-def filing(
+def file_store_process(
     folder: Path,
 ) -> AbstractAsyncContextManager[tuple[asyncio.subprocess.Process, str]]:
     """Run the services on the folder's data; give the process and its address."""
@@ -70,7 +70,7 @@ async def work_until_killed(
     address: str,
     process: asyncio.subprocess.Process,
     key: str,
-    known: Known,
+    known: AcknowledgedFiles,
     chance: random.Random,
 ) -> None:
     """Upload and delete from several callers, and kill the process at some moment."""
@@ -96,7 +96,9 @@ async def work_until_killed(
             assert isinstance(outcome, expected), repr(outcome)
 
 
-async def _call(stub: FileStoreServiceStub, key: str, known: Known, chance: random.Random) -> None:
+async def _call(
+    stub: FileStoreServiceStub, key: str, known: AcknowledgedFiles, chance: random.Random
+) -> None:
     metadata = call_metadata(key, "req_kill")
     while True:
         if known.kept and chance.random() < 0.3:
@@ -125,7 +127,9 @@ def _messages(content: bytes, lifetime_s: int | None) -> list[CreateFileRequest]
     ]
 
 
-async def assert_consistent(engine: AsyncEngine, folder: Path, known: Known) -> set[str]:
+async def assert_consistent(
+    engine: AsyncEngine, folder: Path, known: AcknowledgedFiles
+) -> set[str]:
     """Check rows, bytes and account against each other and against `known`; give the ids."""
     async with reading(engine) as connection:
         rows = (await connection.execute(select(files))).all()
@@ -146,7 +150,9 @@ async def assert_consistent(engine: AsyncEngine, folder: Path, known: Known) -> 
     return set(by_id)
 
 
-async def until_swept(engine: AsyncEngine, folder: Path, known: Known, within_s: float) -> None:
+async def until_swept(
+    engine: AsyncEngine, folder: Path, known: AcknowledgedFiles, within_s: float
+) -> None:
     """Wait until a running process has left nothing but the files that stay, and check those."""
     await until(lambda: _is_swept(engine, folder), within_s=within_s, every_s=0.1)
     assert set(os.listdir(folder / FOLDER)) == await assert_consistent(engine, folder, known)

@@ -8,10 +8,10 @@ from gateway.memory.v1.memory_pb2 import OpenTurn, TurnContext
 from services.common.errors import GatewayError
 
 
-class Turn:
+class FakeTurn:
     """A turn that was taken; tells what became of it."""
 
-    def __init__(self, memories: "Memories", opening: OpenTurn, context: TurnContext) -> None:
+    def __init__(self, memories: "FakeMemories", opening: OpenTurn, context: TurnContext) -> None:
         self._memories = memories
         self.opening = opening
         self.context = context
@@ -36,7 +36,7 @@ class Turn:
             self._memories.ended.release()
 
 
-class Memories:
+class FakeMemories:
     """Answers with the context that a test sets; by default that nothing is remembered.
 
     Attributes:
@@ -49,15 +49,15 @@ class Memories:
 
     def __init__(self, context: Callable[[OpenTurn], TurnContext] | None = None) -> None:
         self.context = context or nothing_more
-        self.turns: list[Turn] = []
+        self.turns: list[FakeTurn] = []
         self.committing = asyncio.Event()
         self.may_commit = asyncio.Event()
         self.may_commit.set()
         self.refusal: GatewayError | None = None
         self.ended = asyncio.Semaphore(0)
 
-    async def open(self, opening: OpenTurn) -> Turn:
-        turn = Turn(self, opening, self.context(opening))
+    async def open(self, opening: OpenTurn) -> FakeTurn:
+        turn = FakeTurn(self, opening, self.context(opening))
         self.turns.append(turn)
         return turn
 

@@ -7,7 +7,7 @@ from gateway.files.v1.files_pb2 import File
 from services.common.errors import GatewayError
 
 
-class Kept:
+class FakeFiles:
     """Files by id: name, MIME type and bytes; `asked` tells which were read."""
 
     def __init__(self, files: Mapping[str, tuple[str, str, bytes]]) -> None:

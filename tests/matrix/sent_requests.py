@@ -30,7 +30,7 @@ _BETWEEN = "OK."
 
 
 @dataclass
-class Heard:
+class SentRequest:
     """What one request says.
 
     Attributes:
@@ -89,47 +89,47 @@ def _speaker(atom: Atom) -> str:
     return "assistant" if atom[0] in ("assistant", "call") else "user"
 
 
-def hear_openai(body: Json) -> Heard:
+def hear_openai(body: Json) -> SentRequest:
     """Read a body of chat completions."""
-    heard = Heard()
+    sent_request = SentRequest()
     before = ""
     for message in body["messages"]:
         role, content = message["role"], message.get("content") or ""
         if role == "tool":
-            heard.result(message["tool_call_id"], _text(content))
+            sent_request.result(message["tool_call_id"], _text(content))
         elif not (role == "assistant" and content == _BETWEEN and before == "tool"):
             if thoughts := message.get("reasoning_content") or message.get("reasoning"):
-                heard.thoughts.append(thoughts)
+                sent_request.thoughts.append(thoughts)
             for part in _parts(content):
-                _openai_part(heard, role, part)
+                _openai_part(sent_request, role, part)
             if refusal := message.get("refusal"):
-                heard.say(role, refusal)
+                sent_request.say(role, refusal)
             for call in message.get("tool_calls") or ():
                 function = call["function"]
-                heard.call(call["id"], function["name"], function["arguments"])
+                sent_request.call(call["id"], function["name"], function["arguments"])
         before = role
     for tool in body.get("tools") or ():
-        heard.tools.append((tool["function"]["name"], tool["function"]["parameters"]))
+        sent_request.tools.append((tool["function"]["name"], tool["function"]["parameters"]))
     match body.get("tool_choice"):
         case {"function": {"name": name}}:
-            heard.choice = name
+            sent_request.choice = name
         case "required":
-            heard.choice = "any"
+            sent_request.choice = "any"
         case str(choice):
-            heard.choice = choice
-    return heard
+            sent_request.choice = choice
+    return sent_request
 
 
-def _openai_part(heard: Heard, role: str, part: Json) -> None:
+def _openai_part(sent_request: SentRequest, role: str, part: Json) -> None:
     match part["type"]:
         case "text" | "refusal":
-            heard.say(role, part[part["type"]])
+            sent_request.say(role, part[part["type"]])
         case "image_url":
-            heard.medium("image", part["image_url"]["url"].partition(",")[2])
+            sent_request.medium("image", part["image_url"]["url"].partition(",")[2])
         case "file":
-            heard.medium("document", part["file"]["file_data"].partition(",")[2])
+            sent_request.medium("document", part["file"]["file_data"].partition(",")[2])
         case "input_audio":
-            heard.medium("audio", part["input_audio"]["data"])
+            sent_request.medium("audio", part["input_audio"]["data"])
         case kind:
             raise AssertionError(f"a part of type {kind}")
 
@@ -144,81 +144,81 @@ def _text(content: str | list[Json]) -> str:
     return "\n".join(part["text"] for part in _parts(content))
 
 
-def hear_anthropic(body: Json) -> Heard:
+def hear_anthropic(body: Json) -> SentRequest:
     """Read a body of messages."""
-    heard = Heard()
+    sent_request = SentRequest()
     for block in _parts(body.get("system") or ""):
-        heard.say("system", block["text"])
+        sent_request.say("system", block["text"])
     for message in body["messages"]:
         for block in _parts(message["content"]):
-            _anthropic_block(heard, message["role"], block)
+            _anthropic_block(sent_request, message["role"], block)
     for tool in body.get("tools") or ():
-        heard.tools.append((tool["name"], tool["input_schema"]))
+        sent_request.tools.append((tool["name"], tool["input_schema"]))
     choice = body.get("tool_choice") or {"type": ""}
-    heard.choice = choice["name"] if choice["type"] == "tool" else choice["type"]
-    return heard
+    sent_request.choice = choice["name"] if choice["type"] == "tool" else choice["type"]
+    return sent_request
 
 
-def _anthropic_block(heard: Heard, role: str, block: Json) -> None:
+def _anthropic_block(sent_request: SentRequest, role: str, block: Json) -> None:
     match block["type"]:
         case "text":
-            heard.say(role, block["text"])
+            sent_request.say(role, block["text"])
         case "thinking":
-            heard.thoughts.append(block["thinking"])
+            sent_request.thoughts.append(block["thinking"])
         case "redacted_thinking":
-            heard.thoughts.append(block["data"])
+            sent_request.thoughts.append(block["data"])
         case "tool_use":
-            heard.call(block["id"], block["name"], orjson.dumps(block["input"]).decode())
+            sent_request.call(block["id"], block["name"], orjson.dumps(block["input"]).decode())
         case "tool_result":
             inner = _parts(block.get("content") or "")
             texts = [one["text"] for one in inner if one["type"] == "text"]
-            heard.result(block["tool_use_id"], "\n".join(texts))
+            sent_request.result(block["tool_use_id"], "\n".join(texts))
             for one in inner:
                 if one["type"] != "text":
-                    heard.medium(one["type"], one["source"]["data"])
+                    sent_request.medium(one["type"], one["source"]["data"])
         case "document" if block["source"]["type"] == "text":
-            heard.say(role, f"[{block['title']}]\n{block['source']['data']}")
+            sent_request.say(role, f"[{block['title']}]\n{block['source']['data']}")
         case kind:
-            heard.medium(kind, block["source"]["data"])
+            sent_request.medium(kind, block["source"]["data"])
 
 
-def hear_gemini(body: Json) -> Heard:
+def hear_gemini(body: Json) -> SentRequest:
     """Read a body of `generateContent`."""
-    heard = Heard()
+    sent_request = SentRequest()
     for part in (body.get("systemInstruction") or {}).get("parts") or ():
-        heard.say("system", part["text"])
+        sent_request.say("system", part["text"])
     names: dict[str, str] = {}
     for content in body["contents"]:
         role = "assistant" if content["role"] == "model" else "user"
         for part in content["parts"]:
             match part:
                 case {"text": text, "thought": True}:
-                    heard.thoughts.append(text)
+                    sent_request.thoughts.append(text)
                 case {"text": text}:
-                    heard.say(role, text)
+                    sent_request.say(role, text)
                 case {"functionCall": {"id": id, "name": name, "args": args}}:
                     names[id] = name
-                    heard.call(id, name, orjson.dumps(args).decode())
+                    sent_request.call(id, name, orjson.dumps(args).decode())
                 case {"functionResponse": {"id": id, "name": name, "response": response}}:
                     assert names.get(id) == name, f"the result {id} is of another function"
                     (text,) = response.values()
-                    heard.result(id, text)
+                    sent_request.result(id, text)
                 case {"inlineData": {"mimeType": mime_type, "data": data}}:
                     kind = mime_type.partition("/")[0]
-                    heard.medium("document" if kind == "application" else kind, data)
+                    sent_request.medium("document" if kind == "application" else kind, data)
                 case _:
                     raise AssertionError(f"a part {part}")
     for tool in body.get("tools") or ():
         for function in tool["functionDeclarations"]:
-            heard.tools.append((function["name"], function.get("parametersJsonSchema", {})))
+            sent_request.tools.append((function["name"], function.get("parametersJsonSchema", {})))
     config = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
-    heard.choice = next(
+    sent_request.choice = next(
         iter(config.get("allowedFunctionNames", ())), config.get("mode", "").lower()
     )
-    return heard
+    return sent_request
 
 
-HEAR: dict[str, Callable[[Json], Heard]] = {
+READERS: dict[str, Callable[[Json], SentRequest]] = {
     "openai": hear_openai,
     "anthropic": hear_anthropic,
     "gemini": hear_gemini,

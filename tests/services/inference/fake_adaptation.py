@@ -23,7 +23,7 @@ from services.inference.metrics import Metrics
 DAMAGED = b"damaged"
 
 
-class Converting:
+class FakeConverter:
     """Converts documents whose pages are parted by form feeds; `asked` tells what it did."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Converting:
         raise NotImplementedError
 
 
-class Fetching:
+class FakeFetcher:
     """Brings what a mapping has under addresses; `asked` tells which were asked for."""
 
     def __init__(self, held: Mapping[str, tuple[str, bytes]] | None = None) -> None:
@@ -91,7 +91,7 @@ class Fetching:
         return Fetched(url, content, mime_type, "", url.rpartition("/")[2])
 
 
-class Lease:
+class FreeLease:
     """A lease that nobody else wants."""
 
     async def take(self) -> bool:
@@ -101,7 +101,7 @@ class Lease:
         pass
 
 
-class Kept:
+class InMemoryStore:
     """A store of conversions in memory."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class Kept:
         self.held[key] = content
 
 
-class Failing:
+class FailingStore:
     """A store that does not work."""
 
     def __init__(self, error: GatewayError) -> None:
@@ -128,9 +128,9 @@ class Failing:
 
 
 def adaptation(metrics: Metrics | None = None) -> Adaptation:
-    """Return what converts as `Converting` does."""
+    """Return what converts as `FakeConverter` does."""
     metrics = metrics or Metrics(CollectorRegistry())
-    return Adaptation(Converting(), Fetching(), Cache(Kept(), metrics), metrics)
+    return Adaptation(FakeConverter(), FakeFetcher(), Cache(InMemoryStore(), metrics), metrics)
 
 
 def picture(content: bytes) -> bytes:

@@ -218,7 +218,7 @@ async def _told(call):  # type: ignore[no-untyped-def]  # any call of the stub
 
 
 @dataclass
-class Filing:
+class RunningFileStore:
     """A file store that serves, and what it is made of.
 
     Attributes:

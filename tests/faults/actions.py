@@ -7,111 +7,111 @@ it has of the text already is not said again.
 import asyncio
 
 from tests.faults import wire
-from tests.faults.upstream import Act, Exchange, whole_head
+from tests.faults.upstream import Action, Exchange, whole_head
 
 TEXT = "One two three four five six seven eight."
 OTHER = "Something else that nobody began with."
 
 
-def answers(text: str = TEXT, reason: str = "") -> Act:
+def answers(text: str = TEXT, reason: str = "") -> Action:
     """Answer well, in the form that was asked for."""
 
-    async def act(exchange: Exchange) -> None:
+    async def action(exchange: Exchange) -> None:
         _answer(exchange, text, reason)
 
-    return act
+    return action
 
 
-def refuses_prefill(text: str = TEXT) -> Act:
+def refuses_prefill(text: str = TEXT) -> Action:
     """Answer well, but take no request that ends with the assistant."""
 
-    async def act(exchange: Exchange) -> None:
+    async def action(exchange: Exchange) -> None:
         if exchange.prefill:
             words = "This model does not support assistant message prefill."
             exchange.answer(wire.error(exchange.dialect, 400, words), 400)
         else:
             _answer(exchange, text)
 
-    return act
+    return action
 
 
-def refuses_white_space(text: str = TEXT) -> Act:
+def refuses_white_space(text: str = TEXT) -> Action:
     """Answer well, but take no text to continue that ends in white space."""
 
-    async def act(exchange: Exchange) -> None:
+    async def action(exchange: Exchange) -> None:
         if exchange.prefill != exchange.prefill.rstrip():
             words = "final assistant content cannot end with trailing whitespace"
             exchange.answer(wire.error(exchange.dialect, 400, words), 400)
         else:
             _answer(exchange, text)
 
-    return act
+    return action
 
 
-def fails(status: int, words: str = "no luck", code: str = "", retry_after: str = "") -> Act:
+def fails(status: int, words: str = "no luck", code: str = "", retry_after: str = "") -> Action:
     """Answer with a failure."""
 
-    async def act(exchange: Exchange) -> None:
+    async def action(exchange: Exchange) -> None:
         headers = f"retry-after: {retry_after}\r\n" if retry_after else ""
         exchange.answer(wire.error(exchange.dialect, status, words, code), status, headers)
 
-    return act
+    return action
 
 
-def too_long() -> Act:
+def too_long() -> Action:
     """Refuse a conversation that does not fit the model."""
     return fails(400, "prompt is too long: 9 tokens > 8 maximum", "context_length_exceeded")
 
 
-def filters() -> Act:
+def filters() -> Action:
     """Refuse a request for what it says."""
     return fails(400, "Our content policy does not allow this.", "content_filter")
 
 
-def resets() -> Act:
+def resets() -> Action:
     """Break the connection before a byte of the answer."""
 
-    async def act(exchange: Exchange) -> None:
+    async def action(exchange: Exchange) -> None:
         exchange.reset()
 
-    return act
+    return action
 
 
-def says_nothing() -> Act:
+def says_nothing() -> Action:
     """Take the request and never answer."""
 
-    async def act(exchange: Exchange) -> None:
+    async def action(exchange: Exchange) -> None:
         await exchange.left.wait()
 
-    return act
+    return action
 
 
-def opens_and_stalls() -> Act:
+def opens_and_stalls() -> Action:
     """Open the answer and say no word of it."""
 
-    async def act(exchange: Exchange) -> None:
+    async def action(exchange: Exchange) -> None:
         _open(exchange)
         await exchange.left.wait()
 
-    return act
+    return action
 
 
-def answers_after(seconds: float, text: str = TEXT) -> Act:
+def answers_after(seconds: float, text: str = TEXT) -> Action:
     """Open a stream at once; say the first word after a while."""
 
-    async def act(exchange: Exchange) -> None:
+    async def action(exchange: Exchange) -> None:
         if exchange.streams:
             exchange.open_stream()
         if not await _left_within(exchange, seconds):
             _answer(exchange, text, opened=True)
 
-    return act
+    return action
 
 
-def dawdles(seconds: float, text: str = TEXT) -> Act:
+def dawdles(seconds: float, text: str = TEXT) -> Action:
     """Say a word, think for a while, say the rest, think again, end; whole answers alike."""
 
-    async def act(exchange: Exchange) -> None:
+    async def action(exchange: Exchange) -> None:
         if exchange.streams:
             exchange.open_stream()
             pieces = list(wire.events(exchange.dialect, exchange.model, _missing(exchange, text)))
@@ -125,36 +125,36 @@ def dawdles(seconds: float, text: str = TEXT) -> Act:
         elif not await _left_within(exchange, 2 * seconds):
             _answer(exchange, text)
 
-    return act
+    return action
 
 
-def cuts(words: int = 3, text: str = TEXT, reset: bool = True) -> Act:
+def cuts(words: int = 3, text: str = TEXT, reset: bool = True) -> Action:
     """Break off after some words, inside the body that was promised."""
 
-    async def act(exchange: Exchange) -> None:
+    async def action(exchange: Exchange) -> None:
         await _begin(exchange, words, text)
         if reset:
             exchange.reset()
         else:
             exchange.close()
 
-    return act
+    return action
 
 
-def stalls(words: int = 3, text: str = TEXT) -> Act:
+def stalls(words: int = 3, text: str = TEXT) -> Action:
     """Fall silent after some words, with the connection open."""
 
-    async def act(exchange: Exchange) -> None:
+    async def action(exchange: Exchange) -> None:
         await _begin(exchange, words, text)
         await exchange.left.wait()
 
-    return act
+    return action
 
 
-def malforms(words: int = 3, text: str = TEXT) -> Act:
+def malforms(words: int = 3, text: str = TEXT) -> Action:
     """Send an event among good ones that is no JSON; a whole answer is none as a whole."""
 
-    async def act(exchange: Exchange) -> None:
+    async def action(exchange: Exchange) -> None:
         if not exchange.streams:
             exchange.answer(wire.whole(exchange.dialect, exchange.model, text)[:-9])
             return
@@ -164,13 +164,13 @@ def malforms(words: int = 3, text: str = TEXT) -> Act:
             exchange.chunk(event)
         exchange.end_stream()
 
-    return act
+    return action
 
 
-def breaks_in_band(words: int = 3, text: str = TEXT, status: int = 500) -> Act:
+def breaks_in_band(words: int = 3, text: str = TEXT, status: int = 500) -> Action:
     """Tell a failure inside the answer, whose status was 200."""
 
-    async def act(exchange: Exchange) -> None:
+    async def action(exchange: Exchange) -> None:
         if not exchange.streams:
             exchange.answer(wire.error(exchange.dialect, status, "it broke"))
             return
@@ -178,26 +178,26 @@ def breaks_in_band(words: int = 3, text: str = TEXT, status: int = 500) -> Act:
         exchange.chunk(wire.error_event(exchange.dialect, status, "it broke"))
         exchange.end_stream()
 
-    return act
+    return action
 
 
-def ends_early(words: int = 3, text: str = TEXT) -> Act:
+def ends_early(words: int = 3, text: str = TEXT) -> Action:
     """End well as far as HTTP goes, without a reason to stop and the terminal marker."""
 
-    async def act(exchange: Exchange) -> None:
+    async def action(exchange: Exchange) -> None:
         if exchange.streams:
             await _begin(exchange, words, text)
             exchange.end_stream()
         else:
             exchange.answer(b"")
 
-    return act
+    return action
 
 
-def forgets_marker(text: str = TEXT) -> Act:
+def forgets_marker(text: str = TEXT) -> Action:
     """Say all, the reason to stop too, and leave out the terminal marker alone."""
 
-    async def act(exchange: Exchange) -> None:
+    async def action(exchange: Exchange) -> None:
         if not exchange.streams:
             _answer(exchange, text)
             return
@@ -206,13 +206,13 @@ def forgets_marker(text: str = TEXT) -> Act:
             exchange.chunk(event)
         exchange.end_stream()
 
-    return act
+    return action
 
 
-def cuts_the_end(text: str = TEXT) -> Act:
+def cuts_the_end(text: str = TEXT) -> Action:
     """Say all and why it stopped, then break the connection."""
 
-    async def act(exchange: Exchange) -> None:
+    async def action(exchange: Exchange) -> None:
         exchange.open_stream()
         # The reason is two events before the end in one dialect, one in the other.
         after = 2 if exchange.dialect == "openai" else 1
@@ -222,28 +222,28 @@ def cuts_the_end(text: str = TEXT) -> Act:
         await asyncio.sleep(0.005)
         exchange.reset()
 
-    return act
+    return action
 
 
-def babbles() -> Act:
+def babbles() -> Action:
     """Answer with bytes that are not HTTP."""
 
-    async def act(exchange: Exchange) -> None:
+    async def action(exchange: Exchange) -> None:
         exchange.send(b"\x00\xff\x13 \r\n\r\n" * 9)
         exchange.close()
 
-    return act
+    return action
 
 
-def shows_a_page() -> Act:
+def shows_a_page() -> Action:
     """Answer 200 with a page for people, as proxies before providers do."""
 
-    async def act(exchange: Exchange) -> None:
+    async def action(exchange: Exchange) -> None:
         page = b"<html>Back soon</html>"
         head = f"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {len(page)}\r\n\r\n"
         exchange.send(head.encode() + page)
 
-    return act
+    return action
 
 
 def _answer(exchange: Exchange, text: str, reason: str = "", *, opened: bool = False) -> None:

@@ -31,7 +31,7 @@ def dropped_of(call: Call) -> list[str]:
     return list(dict.fromkeys(path_of(call.request, path) for path in call.dropped))
 
 
-def kept(request: GenerateRequest) -> GenerateRequest:
+def with_named_fields(request: GenerateRequest) -> GenerateRequest:
     """Have the facade say what the opaque fields of a chat mean, as it does of a caller's."""
     if request.dialect == conversation_pb2.DIALECT_OPENAI:
         for message in request.messages:

@@ -1,0 +1,38 @@
+"""Limits on the tests themselves: the length of their files and of their names."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+FILES = [path for path in TESTS.rglob("*.py") if "node_modules" not in path.parts]
+MAX_LINES = 450
+MAX_NAME_LENGTH = 59
+
+
+def names_in(path: Path) -> Counter[str]:
+    """Return how often a file defines each test; methods have their class in front."""
+    names: Counter[str] = Counter()
+
+    def visit(node: ast.AST, prefix: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef):
+                visit(child, f"{child.name}.")
+            elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                if child.name.startswith("test"):
+                    names[prefix + child.name] += 1
+
+    visit(ast.parse(path.read_text()), "")
+    return names
+
+
+def test_test_files_are_short():
+    lengths = {path: len(path.read_text().splitlines()) for path in FILES}
+    assert {path: lines for path, lines in lengths.items() if lines > MAX_LINES} == {}
+
+
+def test_test_names_are_short_and_unique_in_their_file():
+    for path in FILES:
+        for name, count in names_in(path).items():
+            assert len(name.rpartition(".")[2]) <= MAX_NAME_LENGTH, f"{path}: {name}"
+            assert count == 1, f"{path}: {name} hides another test"
